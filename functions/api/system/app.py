@@ -1,0 +1,65 @@
+"""What is up, what the contract is, and an answer for every request that it doesn't have."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from aws_lambda_powertools.event_handler import Response
+
+from plaza.infra import health
+from plaza.infra.errors import MethodNotAllowed, NotFound
+from plaza.infra.http import Answer, answers, api, problem, problems, serve
+
+State = Literal["up", "down"]
+
+_CONTRACT = Path(__file__).with_name("openapi.json").read_text()
+_PATHS = [
+    (re.compile(re.sub(r"\{\w+\}", "[^/]+", path) + "/?"), sorted(m.upper() for m in methods))
+    for path, methods in json.loads(_CONTRACT)["paths"].items()
+]
+
+app = api()
+
+
+class Health(Answer):
+    """What is up. Plaza works, with less, while some of it is down."""
+
+    status: Literal["up", "degraded", "down"]
+    redis: State
+    mysql: State
+    queue: State
+
+
+@app.get("/health", tags=["system"], responses=answers(200, Health, "what is up") | problems())
+def get_health() -> Health:
+    """What is up."""
+    return Health.model_validate(health.check())
+
+
+@app.get(
+    "/openapi.json",
+    tags=["system"],
+    responses=answers(200, dict[str, Any], "the contract, OpenAPI 3.1") | problems(),
+)
+def get_contract() -> Response[str]:
+    """The contract."""
+    return Response(200, "application/json", _CONTRACT)
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Answer one request; those on the $default route have no other function."""
+    if event.get("routeKey") == "$default":
+        return _refuse(event["requestContext"]["http"]["method"], event["rawPath"])
+    return serve(app, event, context)
+
+
+def _refuse(method: str, path: str) -> dict[str, Any]:
+    for pattern, methods in _PATHS:
+        if pattern.fullmatch(path):
+            allowed = ", ".join(methods)
+            error = MethodNotAllowed(f"{path} takes {allowed}, not {method}")
+            return problem(error, headers={"allow": allowed})
+    return problem(NotFound(f"There is nothing at {path[:200]}"))

@@ -1,0 +1,1 @@
+"""Plaza: the social side of an app, counted exactly."""

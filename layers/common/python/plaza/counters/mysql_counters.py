@@ -1,0 +1,91 @@
+"""Counters in MySQL. Whoever moves them holds their rows; rows are touched in key order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pymysql.cursors import Cursor
+
+CONTENT_COLUMNS = ("like_total", "collect_total", "comment_total")
+USER_COLUMNS = (
+    "followers_total",
+    "following_total",
+    "posts_total",
+    "likes_received_total",
+    "collects_received_total",
+)
+
+
+class ContentCounter(NamedTuple):
+    """The totals of one target, by column, and the version they were read at."""
+
+    totals: Mapping[str, int]
+    ver: int
+
+
+Deltas = Mapping[str, int]
+
+
+def lock_content(
+    cursor: Cursor, targets: Sequence[tuple[str, int]]
+) -> dict[tuple[str, int], ContentCounter]:
+    """The counters of ``targets`` (sorted), made where missing and held until the commit.
+
+    Two statements. Holding them is what makes two consumers with the same target take turns.
+    """
+    # The type is one of ours, the id a number: nothing here comes from a client unread.
+    rows = ",".join("('%s',%d)" % target for target in targets)
+    cursor.execute(f"INSERT IGNORE INTO content_counter (target_type, target_id) VALUES {rows}")
+    ids: dict[str, list[str]] = {}
+    for target_type, target_id in targets:
+        ids.setdefault(target_type, []).append(str(int(target_id)))
+    found: dict[tuple[str, int], ContentCounter] = {}
+    where = " OR ".join(
+        f"(target_type = '{target_type}' AND target_id IN ({','.join(numbers)}))"
+        for target_type, numbers in ids.items()
+    )
+    cursor.execute(
+        f"SELECT target_type, target_id, ver, {', '.join(CONTENT_COLUMNS)} FROM content_counter"
+        f" FORCE INDEX (PRIMARY) WHERE {where} ORDER BY target_type, target_id FOR UPDATE"
+    )
+    for target_type, target_id, ver, *totals in cursor:
+        found[target_type, target_id] = ContentCounter(
+            dict(zip(CONTENT_COLUMNS, totals, strict=True)), ver
+        )
+    return found
+
+
+def add_to_content(cursor: Cursor, deltas: Mapping[tuple[str, int], Deltas]) -> None:
+    """Move the counters of content by ``deltas`` (column -> by how much). One statement."""
+    _add(cursor, "content_counter", ("target_type", "target_id"), CONTENT_COLUMNS, deltas)
+
+
+def add_to_users(cursor: Cursor, deltas: Mapping[tuple[int], Deltas]) -> None:
+    """Move the counters of users by ``deltas`` (column -> by how much). One statement."""
+    _add(cursor, "user_counter", ("user_id",), USER_COLUMNS, deltas)
+
+
+def _add(
+    cursor: Cursor,
+    table: str,
+    key_columns: Sequence[str],
+    columns: Sequence[str],
+    deltas: Mapping[tuple[str, int], Deltas] | Mapping[tuple[int], Deltas],
+) -> None:
+    if not deltas:
+        return
+    moved = [column for column in columns if any(column in by for by in deltas.values())]
+    rows = ",".join(
+        "(%s,1)"
+        % ",".join(
+            [f"'{part}'" if isinstance(part, str) else str(int(part)) for part in key]
+            + [str(int(by.get(column, 0))) for column in moved]
+        )
+        for key, by in sorted(deltas.items())
+    )
+    cursor.execute(
+        f"INSERT INTO {table} ({', '.join([*key_columns, *moved, 'ver'])}) VALUES {rows}"
+        " ON DUPLICATE KEY UPDATE "
+        + ", ".join(f"{column} = {table}.{column} + VALUES({column})" for column in [*moved, "ver"])
+    )

@@ -1,0 +1,1 @@
+"""What every context stands on: settings, Redis, MySQL, queues, HTTP, observability."""

@@ -1,0 +1,72 @@
+"""What can be wrong, by what a client may do about it. Contexts derive their own nouns from these.
+
+``slug`` becomes the problem's ``type`` and never changes; the message is for people.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class PlazaError(Exception):
+    """Base of all that is told to a client."""
+
+    status: ClassVar[int] = 500
+    slug: ClassVar[str] = "internal"
+    title: ClassVar[str] = "Something went wrong here"
+
+
+class BadInput(PlazaError):
+    """The request can't be meant like this; ``field`` names what is wrong."""
+
+    status = 400
+    slug = "bad-input"
+    title = "The request can't be understood"
+
+    def __init__(self, field: str, detail: str) -> None:
+        super().__init__(f"{field}: {detail}")
+        self.field = field
+
+
+class Unauthenticated(PlazaError):
+    """No session, or one that ended."""
+
+    status = 401
+    slug = "unauthenticated"
+    title = "Sign in first"
+
+
+class NotFound(PlazaError):
+    """It isn't there, and never was as far as anybody can tell."""
+
+    status = 404
+    slug = "not-found"
+    title = "Not found"
+
+
+class Gone(PlazaError):
+    """It was there and was deleted."""
+
+    status = 410
+    slug = "gone"
+    title = "Deleted"
+
+
+class Unavailable(PlazaError):
+    """It would work later: try again after ``retry_after_s`` seconds."""
+
+    status = 503
+    slug = "unavailable"
+    title = "Try again in a moment"
+
+    def __init__(self, detail: str, retry_after_s: int = 2) -> None:
+        super().__init__(detail)
+        self.retry_after_s = retry_after_s
+
+
+class MethodNotAllowed(PlazaError):
+    """The path is right and the method isn't."""
+
+    status = 405
+    slug = "method-not-allowed"
+    title = "Method not allowed"

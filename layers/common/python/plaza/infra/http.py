@@ -1,0 +1,246 @@
+"""HTTP as all of Plaza's API functions speak it: typed routes, problem+json, cursors, the caller.
+
+Source of the error format: RFC 9457.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import time
+from http import HTTPStatus
+from typing import Annotated, Any, Generic, TypeVar
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
+from aws_lambda_powertools.event_handler.api_gateway import Response
+from aws_lambda_powertools.event_handler.openapi.exceptions import (
+    RequestUnsupportedContentType,
+    RequestValidationError,
+)
+from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
+from aws_lambda_powertools.event_handler.openapi.params import Path, Query
+from pydantic import BaseModel, ConfigDict
+
+from plaza.infra.errors import BadInput, NotFound, PlazaError, Unauthenticated, Unavailable
+from plaza.infra.observability import cause, record
+
+T = TypeVar("T")
+
+MOST_BODY_BYTES = 64 * 1024
+MOST_ID = 2**63 - 1
+PROBLEM = "application/problem+json"
+PROBLEM_TYPES = "https://plaza.example/problems/"
+BEARER = {"bearer": []}
+
+Id = Annotated[str, Path(pattern=r"^[1-9][0-9]{0,18}$", description="a 63-bit id, as a string")]
+Limit = Annotated[int, Query(ge=1, le=100, description="the most items of a page")]
+Cursor = Annotated[
+    str | None,
+    Query(min_length=1, max_length=200, description="`next` of the page before; opaque"),
+]
+
+
+class Answer(BaseModel):
+    """Base of what is sent. Times are RFC 3339 UTC, ids are strings."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Question(BaseModel):
+    """Base of what is received: unknown fields are refused, nothing is coerced."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Page(Answer, Generic[T]):
+    """A page of a list; ``next`` is the cursor of the page after it, null at the end."""
+
+    items: list[T]
+    next: str | None
+
+
+class FieldProblem(Answer):
+    """One field that is wrong, and how."""
+
+    field: str
+    detail: str
+
+
+class Problem(Answer):
+    """RFC 9457. ``type`` is stable; programs look at it, people read the rest."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[FieldProblem] | None = None
+
+
+def problems(*statuses: int) -> dict[int, Any]:
+    """The error answers of a route, for its contract; 500 and 503 go without saying."""
+    return {
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": {PROBLEM: {"model": Problem}},
+        }
+        for status in sorted({*statuses, 500, 503})
+    }
+
+
+def answers(status: int, model: Any, description: str) -> dict[int, Any]:
+    """An answer of a route other than an error, for its contract."""
+    return {
+        status: {"description": description, "content": {"application/json": {"model": model}}}
+    }
+
+
+def serve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Answer one request with ``app``, and log one line about it."""
+    began_s = time.perf_counter()
+    try:
+        limit_body(event)
+        answer = app.resolve(event, context)
+    except BadInput as error:
+        answer = problem(error)
+    request = event.get("requestContext", {})
+    record(
+        "request_served",
+        route=event.get("routeKey"),
+        status=answer["statusCode"],
+        took_ms=round((time.perf_counter() - began_s) * 1000, 2),
+        request_id=request.get("requestId"),
+        **app.context.get("said", {}),
+    )
+    return answer
+
+
+def api() -> APIGatewayHttpResolver:
+    """A resolver with typed routes whose errors are problem+json."""
+    app = APIGatewayHttpResolver(enable_validation=True)
+    app.configure_openapi(security_schemes={"bearer": HTTPBearer()})
+
+    @app.exception_handler(PlazaError)
+    def refused(error: PlazaError) -> Response[str]:
+        if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            say(app, **cause(error))
+        return _problem_of(error)
+
+    @app.exception_handler([RequestValidationError, RequestUnsupportedContentType])
+    def invalid(error: RequestValidationError) -> Response[str]:
+        return _invalid(error)
+
+    @app.exception_handler(Exception)
+    def failed(error: Exception) -> Response[str]:
+        say(app, **cause(error))
+        return _problem_of(PlazaError("This is our fault, and it is logged"))
+
+    @app.not_found
+    def not_found(_: Exception) -> Response[str]:
+        return _problem_of(NotFound("No such path"))
+
+    return app
+
+
+def problem(
+    error: PlazaError, headers: dict[str, str] | None = None, errors: Any = None
+) -> dict[str, Any]:
+    """The problem+json answer to ``error``, as API Gateway takes it."""
+    body: dict[str, Any] = {
+        "type": PROBLEM_TYPES + error.slug,
+        "title": error.title,
+        "status": error.status,
+        "detail": str(error),
+    }
+    if errors:
+        body["errors"] = errors
+    all_headers = {"content-type": PROBLEM, **(headers or {})}
+    if isinstance(error, Unavailable):
+        all_headers["retry-after"] = str(error.retry_after_s)
+    return {"statusCode": error.status, "headers": all_headers, "body": json.dumps(body)}
+
+
+def caller(app: APIGatewayHttpResolver) -> int:
+    """The id of the user who calls. Raises Unauthenticated, and Unavailable when nobody could check."""
+    user_id = caller_if_any(app)
+    if user_id is None:
+        raise Unauthenticated("Send `Authorization: Bearer <token>`")
+    return user_id
+
+
+def caller_if_any(app: APIGatewayHttpResolver) -> int | None:
+    """The id of the user who calls, None for nobody. A token that isn't good is an error all the same."""
+    said = app.current_event.raw_event.get("requestContext", {}).get("authorizer", {})
+    session = said.get("lambda") or {}
+    if session.get("user_id"):
+        return int(session["user_id"])
+    match session.get("refusal"):
+        case "unavailable":
+            raise Unavailable("Sessions can't be checked right now")
+        case "unknown":
+            raise Unauthenticated("This token is unknown or has expired")
+        case "malformed":
+            raise Unauthenticated("The Authorization header is not `Bearer <token>`")
+    return None
+
+
+def read_id(text: str, what: str) -> int:
+    """The id in a path. Raises NotFound when it is none: there is no such thing then."""
+    if not text.isascii() or not text.isdigit() or text[0] == "0" or int(text) > MOST_ID:
+        raise NotFound(f"{text[:32]!r} is not the id of a {what}")
+    return int(text)
+
+
+def limit_body(event: dict[str, Any]) -> None:
+    """Raises BadInput for a body above 64 KiB."""
+    body = event.get("body") or ""
+    size = len(body) * 3 // 4 if event.get("isBase64Encoded") else len(body.encode())
+    if size > MOST_BODY_BYTES:
+        raise BadInput("body", f"is larger than {MOST_BODY_BYTES} bytes")
+
+
+def pack_cursor(*parts: int | str) -> str:
+    """An opaque cursor over ``parts``."""
+    raw = json.dumps(parts, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def unpack_cursor(cursor: str, shape: tuple[type, ...]) -> list[Any]:
+    """The parts of ``cursor``, which are of the types of ``shape``. Raises BadInput."""
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        parts = json.loads(raw)
+    except (binascii.Error, ValueError, RecursionError):
+        raise BadInput("cursor", "is not one that we gave") from None
+    fits = isinstance(parts, list) and [type(part) for part in parts] == list(shape)
+    if not fits or any(isinstance(part, int) and abs(part) > MOST_ID for part in parts):
+        raise BadInput("cursor", "is not one that we gave")
+    return list(parts)
+
+
+def say(app: APIGatewayHttpResolver, **fields: Any) -> None:
+    """Add ``fields`` to the line that will be logged about this request."""
+    app.append_context(said={**app.context.get("said", {}), **fields})
+
+
+def _problem_of(error: PlazaError) -> Response[str]:
+    answer = problem(error)
+    return Response(
+        status_code=answer["statusCode"],
+        content_type=PROBLEM,
+        headers={k: v for k, v in answer["headers"].items() if k != "content-type"},
+        body=answer["body"],
+    )
+
+
+def _invalid(error: RequestValidationError) -> Response[str]:
+    found = error.errors()
+    if all(e["loc"][0] == "path" for e in found):
+        return _problem_of(NotFound(f"{found[0]['loc'][-1]} is not an id"))
+    errors = [
+        {"field": ".".join(str(part) for part in e["loc"]), "detail": e["msg"]} for e in found[:20]
+    ]
+    refusal = BadInput(errors[0]["field"], errors[0]["detail"])
+    answer = problem(refusal, errors=errors)
+    return Response(status_code=400, content_type=PROBLEM, body=answer["body"])
+

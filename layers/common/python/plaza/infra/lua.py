@@ -1,0 +1,32 @@
+"""Lua scripts as files: loading them, with their includes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+_INCLUDE = re.compile(r"^--!include (\w+)$", re.MULTILINE)
+_HEADER = re.compile(r"^--\[\[.*?\]\]\n", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script as Redis gets it: ``source`` without its header, ``sha`` its SHA-1 in hex."""
+
+    name: str
+    source: str
+    sha: str
+
+
+@lru_cache(maxsize=None)
+def load_script(path: Path) -> Script:
+    """The script in the file ``path``; ``--!include bloom`` is replaced by bloom.inc.lua beside it."""
+
+    def included(match: re.Match[str]) -> str:
+        return path.with_name(f"{match[1]}.inc.lua").read_text()
+
+    source = _INCLUDE.sub(included, _HEADER.sub("", path.read_text()))
+    return Script(path.stem, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())

@@ -1,0 +1,50 @@
+"""Migrations: the SQL files of plaza/migrations, in order, each once, forward only."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from plaza.infra import mysql
+
+FOLDER = Path(__file__).parent.parent / "migrations"
+_COMMENT = re.compile(r"^--.*$", re.MULTILINE)
+_END = re.compile(r";\s*$", re.MULTILINE)
+_LOCK = "plaza-migrations"
+
+
+class MigrationsBusy(Exception):
+    """Another deploy is applying migrations."""
+
+
+def statements_of(sql: str) -> list[str]:
+    """The statements of a file: each ends with a semicolon at the end of a line."""
+    return [part.strip() for part in _END.split(_COMMENT.sub("", sql)) if part.strip()]
+
+
+def apply_migrations(folder: Path = FOLDER) -> list[str]:
+    """Apply what MySQL has not seen yet; the names of the files applied now.
+
+    A file is recorded after its last statement. MySQL can't roll back DDL, so a file that fails
+    half way is repeated whole: its statements must bear that (CREATE TABLE IF NOT EXISTS).
+    Raises MigrationsBusy, MysqlDown.
+    """
+    if mysql.fetch_all("SELECT GET_LOCK(%s, 10)", (_LOCK,)) != [(1,)]:
+        raise MigrationsBusy("another deploy holds the migration lock")
+    try:
+        mysql.write(
+            "CREATE TABLE IF NOT EXISTS schema_migration (name VARCHAR(100) NOT NULL PRIMARY KEY,"
+            " applied_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6))"
+        )
+        seen = {name for (name,) in mysql.fetch_all("SELECT name FROM schema_migration")}
+        applied = []
+        for file in sorted(folder.glob("[0-9]*.sql")):
+            if file.stem in seen:
+                continue
+            for statement in statements_of(file.read_text()):
+                mysql.write(statement)
+            mysql.write("INSERT INTO schema_migration (name) VALUES (%s)", (file.stem,))
+            applied.append(file.stem)
+        return applied
+    finally:
+        mysql.fetch_all("SELECT RELEASE_LOCK(%s)", (_LOCK,))

@@ -1,0 +1,221 @@
+"""The one way to MySQL: one connection per process, short timeouts, a circuit breaker.
+
+Statements run at READ COMMITTED and outside a transaction commit by themselves, so a single
+SELECT is one consistent snapshot: what must be read together is read by one statement.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import pymysql
+from pybreaker import CircuitBreaker, CircuitBreakerError
+from pymysql.connections import Connection
+from pymysql.constants import CR, ER
+from pymysql.cursors import Cursor
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from plaza.infra.errors import Unavailable
+from plaza.infra.settings import settings
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+_LOST = (CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, 0)
+_DOWN = (
+    *_LOST,
+    CR.CR_CONN_HOST_ERROR,
+    CR.CR_CONNECTION_ERROR,
+    CR.CR_UNKNOWN_HOST,
+    ER.CON_COUNT_ERROR,
+    ER.SERVER_SHUTDOWN,
+    ER.OPTION_PREVENTS_STATEMENT,
+)
+_AGAIN = (ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT)
+_DENIED = (ER.ACCESS_DENIED_ERROR,)
+_IDLE_S = 30
+
+
+class MysqlDown(Unavailable):
+    """MySQL can't be reached, or doesn't answer in time."""
+
+
+def _code(error: BaseException) -> int | None:
+    if isinstance(error, pymysql.err.MySQLError) and error.args:
+        return error.args[0] if isinstance(error.args[0], int) else None
+    return None
+
+
+def _is_answer(error: BaseException) -> bool:
+    """An error that MySQL answered with says nothing against MySQL."""
+    return not (isinstance(error, OSError) or _code(error) in _DOWN)
+
+
+breaker = CircuitBreaker(
+    fail_max=5, reset_timeout=2, exclude=[_is_answer], name="mysql", throw_new_error_on_trip=False
+)
+
+_connection: Connection[Cursor] | None = None
+_used_at_s = 0.0
+_credentials: tuple[str, str] | None = None
+
+
+def atomically(work: Callable[[Cursor], T]) -> T:
+    """The result of ``work`` in one transaction; a deadlock or lock timeout repeats all of it.
+
+    ``work`` gets a cursor and may run up to three times. Raises MysqlDown, and what ``work`` raises.
+    """
+
+    def once() -> T:
+        connection = _connect()
+        try:
+            connection.begin()
+            with connection.cursor() as cursor:
+                result = work(cursor)
+            connection.commit()
+            return result
+        except BaseException as error:
+            _give_up(connection, error)
+            raise
+
+    again = Retrying(
+        retry=retry_if_exception(lambda error: _code(error) in _AGAIN),
+        stop=stop_after_attempt(3),
+        wait=wait_random_exponential(multiplier=0.02, max=0.2),
+        reraise=True,
+    )
+    return _guarded(lambda: again(once))
+
+
+def fetch_all(sql: str, args: Sequence[Any] = ()) -> list[Row]:
+    """All rows of one SELECT, one snapshot. Raises MysqlDown."""
+
+    def select() -> list[Row]:
+        with _connect().cursor() as cursor:
+            cursor.execute(sql, args)
+            return list(cursor.fetchall())
+
+    return _guarded(lambda: _twice_if_lost(select))
+
+
+def write(sql: str, args: Sequence[Any] = ()) -> int:
+    """One statement that is safe to repeat, on its own; how many rows it affected. Raises MysqlDown."""
+
+    def execute() -> int:
+        with _connect().cursor() as cursor:
+            return cursor.execute(sql, args)
+
+    return _guarded(lambda: _twice_if_lost(execute))
+
+
+def placeholders(rows: int, columns: int) -> str:
+    """``(%s, %s), (%s, %s)``: for ``rows`` rows of ``columns`` values."""
+    row = "(" + ", ".join(["%s"] * columns) + ")"
+    return ", ".join([row] * rows)
+
+
+def forget_connection() -> None:
+    """Close the connection; the next statement opens a new one."""
+    global _connection
+    connection, _connection = _connection, None
+    if connection is not None and connection.open:
+        connection.close()
+
+
+def _connect() -> Connection[Cursor]:
+    global _connection, _used_at_s
+    now_s = time.monotonic()
+    if _connection is not None and now_s - _used_at_s > _IDLE_S:
+        try:
+            _connection.ping(reconnect=False)
+        except (pymysql.err.MySQLError, OSError):
+            forget_connection()
+    if _connection is None:
+        try:
+            _connection = _open()
+        except pymysql.err.OperationalError as error:
+            if _code(error) not in _DENIED or not settings().mysql_secret_id:
+                raise
+            _forget_credentials()  # the secret was rotated
+            _connection = _open()
+    _used_at_s = now_s
+    return _connection
+
+
+def _open() -> Connection[Cursor]:
+    address = settings().mysql
+    user, password = _read_credentials()
+    timeout_s = settings().mysql_statement_timeout_s
+    connection = pymysql.connect(
+        host=address.host,
+        port=address.port,
+        user=user,
+        password=password,
+        database=address.database,
+        charset="utf8mb4",
+        autocommit=True,
+        connect_timeout=settings().mysql_connect_timeout_s,
+        read_timeout=timeout_s,
+        write_timeout=timeout_s,
+        init_command="SET SESSION time_zone = '+00:00', innodb_lock_wait_timeout = 5",
+    )
+    connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+    return connection
+
+
+def _read_credentials() -> tuple[str, str]:
+    global _credentials
+    address = settings().mysql
+    if address.user is not None:
+        return address.user, address.password or ""
+    if _credentials is None:
+        import botocore.session  # slow to import, and only needed here
+
+        secrets = botocore.session.get_session().create_client("secretsmanager")
+        answer = secrets.get_secret_value(SecretId=settings().mysql_secret_id)
+        secret = json.loads(answer["SecretString"])
+        _credentials = secret["username"], secret["password"]
+    return _credentials
+
+
+def _forget_credentials() -> None:
+    global _credentials
+    _credentials = None
+
+
+def _twice_if_lost(call: Callable[[], T]) -> T:
+    """A connection that idled may have been closed by the server: that is no outage."""
+    reused = _connection is not None
+    try:
+        return call()
+    except BaseException as error:
+        if isinstance(error, OSError) or _code(error) in _LOST:
+            forget_connection()
+            if reused and not isinstance(error, TimeoutError):
+                return call()
+        raise
+
+
+def _give_up(connection: Connection[Cursor], error: BaseException) -> None:
+    """Leave no open transaction behind, whatever ``error`` was."""
+    if isinstance(error, Exception) and _is_answer(error):
+        try:
+            connection.rollback()
+            return
+        except (pymysql.err.MySQLError, OSError):
+            pass
+    forget_connection()
+
+
+def _guarded(call: Callable[[], T]) -> T:
+    try:
+        return breaker.call(call)
+    except CircuitBreakerError:
+        raise MysqlDown("MySQL is away, not asked") from None
+    except (pymysql.err.MySQLError, OSError) as error:
+        if _is_answer(error) and _code(error) not in _AGAIN:
+            raise
+        raise MysqlDown(f"MySQL is away: {type(error).__name__} {_code(error)}") from error

@@ -1,0 +1,165 @@
+"""The one way to Redis: a client with short timeouts behind a circuit breaker.
+
+One connection per process: a Lambda serves one request at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import redis
+from pybreaker import CircuitBreaker, CircuitBreakerError
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    BusyLoadingError,
+    ClusterDownError,
+    ConnectionError,
+    MasterDownError,
+    NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisClusterException,
+    TimeoutError,
+    TryAgainError,
+)
+from redis.retry import Retry
+
+from plaza.infra.errors import Unavailable
+from plaza.infra.lua import Script
+from plaza.infra.settings import settings
+
+T = TypeVar("T")
+
+Argument = str | int | float
+
+
+class RedisDown(Unavailable):
+    """Redis can't be reached, or can't do its work: down, loading, out of memory, failing over."""
+
+
+class Call(NamedTuple):
+    """One run of a script."""
+
+    script: Script
+    keys: Sequence[str]
+    args: Sequence[Argument]
+
+
+_DOWN = (
+    BusyLoadingError,
+    ClusterDownError,
+    ConnectionError,
+    MasterDownError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisClusterException,
+    TimeoutError,
+    TryAgainError,
+)
+
+
+def _is_answer(error: BaseException) -> bool:
+    """An error that Redis answered with is ours; it says nothing against Redis."""
+    return not isinstance(error, _DOWN)
+
+
+breaker = CircuitBreaker(
+    fail_max=5, reset_timeout=2, exclude=[_is_answer], name="redis", throw_new_error_on_trip=False
+)
+
+_client: Any = None
+
+
+def client() -> Any:
+    """The redis-py client of this process, single node or cluster. Connects on first use."""
+    global _client
+    if _client is None:
+        _client = connect(settings().redis_url, cluster=settings().redis_cluster)
+    return _client
+
+
+def connect(url: str, *, cluster: bool) -> Any:
+    """A client for ``url``. It repeats a command once, and only if it never reached Redis whole."""
+    timeout_s = settings().redis_timeout_s
+    options: dict[str, Any] = {
+        "decode_responses": True,
+        "protocol": 2,
+        "socket_timeout": timeout_s,
+        "socket_connect_timeout": timeout_s,
+    }
+    if cluster:
+        return redis.RedisCluster.from_url(url, **options)
+    retry = Retry(NoBackoff(), 1, supported_errors=(ConnectionError,))
+    return redis.Redis.from_url(url, retry=retry, single_connection_client=True, **options)
+
+
+def forget_client() -> None:
+    """Close the connection; the next call opens a new one."""
+    global _client
+    if _client is not None:
+        _client.close()
+    _client = None
+
+
+def execute(*command: Argument) -> Any:
+    """One command. Raises RedisDown."""
+    return _guarded(lambda: client().execute_command(*command))
+
+
+def run(script: Script, keys: Sequence[str], args: Sequence[Argument] = ()) -> Any:
+    """One run of ``script``, one round trip once Redis knows it. Raises RedisDown."""
+
+    def evaluate() -> Any:
+        redis_client = client()
+        try:
+            return redis_client.execute_command("EVALSHA", script.sha, len(keys), *keys, *args)
+        except NoScriptError:
+            return redis_client.execute_command("EVAL", script.source, len(keys), *keys, *args)
+
+    return _guarded(evaluate)
+
+
+def run_all(calls: Sequence[Call], commands: Sequence[tuple[Argument, ...]] = ()) -> list[Any]:
+    """Many runs, then ``commands``, in one round trip (one per node of a cluster); answers in order.
+
+    All or nothing as far as the caller can tell: raises RedisDown when any of them failed by it.
+    Every script is safe to repeat, so the caller may repeat all of it.
+    """
+    sources = {call.script.sha: call.script.source for call in calls}
+    sent = [("EVALSHA", c.script.sha, len(c.keys), *c.keys, *c.args) for c in calls] + [*commands]
+    return _guarded(lambda: _pipeline(sent, sources)) if sent else []
+
+
+def pipeline(commands: Sequence[tuple[Argument, ...]]) -> list[Any]:
+    """Many commands in one round trip (one per node of a cluster); answers in order. Raises RedisDown."""
+    return run_all((), commands)
+
+
+def _pipeline(commands: Sequence[tuple[Argument, ...]], sources: Mapping[str, str]) -> list[Any]:
+    def send(indexes: Iterable[int]) -> list[Any]:
+        pipe = client().pipeline(transaction=False)
+        for index in indexes:
+            pipe.execute_command(*commands[index])
+        return list(pipe.execute(raise_on_error=False))
+
+    answers = send(range(len(commands)))
+    unknown = [i for i, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
+    if unknown:
+        for sha in {str(commands[index][1]) for index in unknown}:
+            client().script_load(sources[sha])
+        for index, answer in zip(unknown, send(unknown), strict=True):
+            answers[index] = answer
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+    return answers
+
+
+def _guarded(call: Callable[[], T]) -> T:
+    try:
+        return breaker.call(call)
+    except CircuitBreakerError:
+        raise RedisDown("Redis is away, not asked") from None
+    except _DOWN as error:
+        raise RedisDown(f"Redis is away: {type(error).__name__}") from error

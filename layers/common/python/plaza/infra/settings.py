@@ -1,0 +1,119 @@
+"""The settings of a deployment, read once from the environment.
+
+Only what has one right answer everywhere has a default here; what a deploy must
+say (where Redis and MySQL are) has none, so that a bad deploy fails at cold start.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import unquote, urlsplit
+
+
+class BadSettings(Exception):
+    """The environment lacks a setting or holds one that makes no sense; names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlAddress:
+    """Where MySQL is, and as whom to call. Without a user, ``mysql_secret_id`` names it."""
+
+    host: str
+    port: int
+    database: str
+    user: str | None
+    password: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Typed and complete. ``queues`` maps a queue's name (``reactions``) to its URL."""
+
+    environment: str
+    redis_url: str
+    redis_cluster: bool
+    redis_timeout_s: float
+    mysql: MysqlAddress
+    mysql_secret_id: str | None
+    mysql_connect_timeout_s: int
+    mysql_statement_timeout_s: int
+    queues: Mapping[str, str]
+    recent_cap: int
+    outbox_limit: int
+    idle_ttl_s: int
+    session_ttl_s: int
+
+
+def read_settings(env: Mapping[str, str]) -> Settings:
+    """Settings from ``env`` (``PLAZA_*``). Raises BadSettings."""
+    return Settings(
+        environment=_required(env, "PLAZA_ENVIRONMENT", choices=("local", "prod")),
+        redis_url=_required(env, "PLAZA_REDIS_URL"),
+        redis_cluster=env.get("PLAZA_REDIS_CLUSTER", "0") == "1",
+        redis_timeout_s=_number(env, "PLAZA_REDIS_TIMEOUT_S", 0.5),
+        mysql=_mysql_address(env),
+        mysql_secret_id=env.get("PLAZA_MYSQL_SECRET_ID") or None,
+        mysql_connect_timeout_s=_whole(env, "PLAZA_MYSQL_CONNECT_TIMEOUT_S", 1),
+        mysql_statement_timeout_s=_whole(env, "PLAZA_MYSQL_STATEMENT_TIMEOUT_S", 10),
+        queues={
+            name.removeprefix("PLAZA_QUEUE_").removesuffix("_URL").lower(): url
+            for name, url in env.items()
+            if name.startswith("PLAZA_QUEUE_") and name.endswith("_URL")
+        },
+        recent_cap=_whole(env, "PLAZA_RECENT_CAP", 1000),
+        outbox_limit=_whole(env, "PLAZA_OUTBOX_LIMIT", 1_000_000),
+        idle_ttl_s=_whole(env, "PLAZA_IDLE_TTL_S", 10 * 86_400),
+        session_ttl_s=_whole(env, "PLAZA_SESSION_TTL_S", 30 * 86_400),
+    )
+
+
+@lru_cache(maxsize=1)
+def settings() -> Settings:
+    """The settings of this process. Raises BadSettings on the first call."""
+    return read_settings(os.environ)
+
+
+def _required(env: Mapping[str, str], name: str, choices: tuple[str, ...] = ()) -> str:
+    value = env.get(name, "")
+    if not value:
+        raise BadSettings(f"{name} is not set")
+    if choices and value not in choices:
+        raise BadSettings(f"{name} is {value!r}, not one of {', '.join(choices)}")
+    return value
+
+
+def _number(env: Mapping[str, str], name: str, default: float) -> float:
+    raw = env.get(name, "")
+    try:
+        value = float(raw) if raw else default
+    except ValueError:
+        raise BadSettings(f"{name} is {raw!r}, not a number") from None
+    if value <= 0:
+        raise BadSettings(f"{name} is {value:g}, not above 0")
+    return value
+
+
+def _whole(env: Mapping[str, str], name: str, default: int) -> int:
+    value = _number(env, name, default)
+    if value != int(value):
+        raise BadSettings(f"{name} is {value:g}, not a whole number")
+    return int(value)
+
+
+def _mysql_address(env: Mapping[str, str]) -> MysqlAddress:
+    url = urlsplit(_required(env, "PLAZA_MYSQL_URL"))
+    database = url.path.lstrip("/")
+    if url.scheme != "mysql" or not url.hostname or not database:
+        raise BadSettings("PLAZA_MYSQL_URL is not of the form mysql://host:port/database")
+    if not url.username and not env.get("PLAZA_MYSQL_SECRET_ID"):
+        raise BadSettings("PLAZA_MYSQL_SECRET_ID is not set and PLAZA_MYSQL_URL names no user")
+    return MysqlAddress(
+        host=url.hostname,
+        port=url.port or 3306,
+        database=database,
+        user=unquote(url.username) if url.username else None,
+        password=unquote(url.password) if url.password else None,
+    )

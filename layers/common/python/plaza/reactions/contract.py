@@ -1,0 +1,121 @@
+"""What clients send and get about reactions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from plaza.infra.http import Answer, Question
+from plaza.reactions.mysql_reactions import Reacted, Reactor
+from plaza.reactions.reacting import Outcome
+
+IdText = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,18}$", description="a 63-bit id, as a string")]
+TargetType = Literal["post", "comment", "review"]
+
+
+class Liked(Answer):
+    """A like as it is now. ``likes`` and ``changed`` are null when ``exact`` is false: the wish is
+    on its way, and the number will be right when it has arrived."""
+
+    liked: bool
+    likes: int | None
+    changed: bool | None
+    exact: bool
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Liked:
+        """What to answer to ``outcome``."""
+        return cls(
+            liked=outcome.on, likes=outcome.total, changed=outcome.changed, exact=outcome.exact
+        )
+
+
+class Collected(Answer):
+    """A collect as it is now; as with ``Liked``."""
+
+    collected: bool
+    collects: int | None
+    changed: bool | None
+    exact: bool
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Collected:
+        """What to answer to ``outcome``."""
+        return cls(
+            collected=outcome.on,
+            collects=outcome.total,
+            changed=outcome.changed,
+            exact=outcome.exact,
+        )
+
+
+class Liker(Answer):
+    """Somebody who likes it, and since when."""
+
+    user_id: str
+    at: datetime
+
+    @classmethod
+    def of(cls, reactor: Reactor) -> Liker:
+        """What to answer about ``reactor``."""
+        return cls(user_id=str(reactor.actor_id), at=time_of(reactor.ver_us))
+
+
+class MyReaction(Answer):
+    """Something that I reacted to, and when."""
+
+    type: TargetType
+    id: str
+    at: datetime
+
+    @classmethod
+    def of(cls, reacted: Reacted) -> MyReaction:
+        """What to answer about ``reacted``."""
+        target_type, target_id = reacted.target
+        return cls.model_validate(
+            {"type": target_type, "id": str(target_id), "at": time_of(reacted.ver_us)}
+        )
+
+
+class TargetRef(Question):
+    """What is asked about."""
+
+    type: TargetType
+    id: IdText
+
+
+class ReactionsQuestion(Question):
+    """Up to 100 targets."""
+
+    targets: Annotated[list[TargetRef], Field(min_length=1, max_length=100)]
+
+
+class Mine(Answer):
+    """What I did to it; ``collected`` is null for what can't be collected."""
+
+    liked: bool
+    collected: bool | None
+
+
+class Totals(Answer):
+    """The totals of one target; ``mine`` is null for callers without a session."""
+
+    type: TargetType
+    id: str
+    likes: int
+    collects: int | None
+    mine: Mine | None
+
+
+class ReactionsAnswer(Answer):
+    """The totals, in the order of the question. ``exact`` is false while Redis is away."""
+
+    items: list[Totals]
+    exact: bool
+
+
+def time_of(ver_us: int) -> datetime:
+    """The time of a version, UTC."""
+    return datetime.fromtimestamp(ver_us // 1_000_000, UTC).replace(microsecond=ver_us % 1_000_000)

@@ -1,0 +1,16 @@
+--[[ fill_list: keep the newest reactions of a user, as they were read from MySQL.
+
+  KEYS[1]  {<shard>}:<kind>:user:<id>:newest  zset: target -> ver, and floor -> the version down to which it is whole
+  KEYS[2]  {<shard>}:<kind>:user:<id>:lease   string: who may fill it
+  ARGV[1]  lease: what the caller put there before reading MySQL
+  ARGV[2]  ttl, seconds
+  ARGV[3...]  ver, member, ver, member, ...
+
+  Returns 1 filled, 0 refused: somebody saved a reaction meanwhile, or another reader came later
+
+  Safe to repeat: the lease is used up. ]]
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('ZADD', KEYS[1], unpack(ARGV, 3))
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return 1

@@ -1,0 +1,85 @@
+--[[ gate: decide one reaction of one actor to one target, and write the decision to the outbox.
+
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: total, ver, dbver, dbtotal, complete, bloom, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:pending  hash: actor -> state:ver:total, the outbox
+  KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> ver, the newest actors
+  KEYS[4]  {<shard>}:<kind>:<target>:older    bitmap: Bloom filter of actors that fell out of recent
+  KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter that is being built, if any
+  KEYS[6]  {<shard>}:dirty                    zset: member -> oldest pending ver
+  KEYS[7]  {<shard>}:<target>:there           string: live, none or gone
+  ARGV[1]  actor
+  ARGV[2]  wanted state: 1 on, 0 off
+  ARGV[3]  hint: the actor's state in MySQL, 1 or 0, or '' when nobody looked
+  ARGV[4]  the dbver that the hint was read with, or 0
+  ARGV[5]  cap: how many actors recent keeps
+  ARGV[6]  limit: how many entries the outbox of a target may hold
+  ARGV[7]  member: the target's name in dirty
+  ARGV[8]  1 when the caller lately saw that the target is there, else 0; a marker knows better
+  ARGV[9]  ttl of an idle target, milliseconds
+
+  Returns {code, total, ver, rebuild}
+    code     CHANGED, UNCHANGED; or with nothing behind it: COLD (hydrate, try again),
+             UNKNOWN (read the actor's row, try again with the hint), FULL (the outbox is full),
+             UNSEEN (nobody knows if the target is there), MISSING, GONE
+    total    of the target, after this
+    ver      microseconds; of this change, or the last one given
+    rebuild  1 when the caller should ask for the Bloom filter to be built; UNKNOWN has it too
+
+  Safe to repeat: the second time the actor is where they want to be, and the answer is UNCHANGED. ]]
+--!include bloom
+--!include state
+--!include idle
+local meta_key, pending, recent, older, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local actor, want = ARGV[1], ARGV[2]
+
+local there = redis.call('GET', KEYS[7])
+if there == 'none' then return {'MISSING'} end
+if there == 'gone' then return {'GONE'} end
+if not there and ARGV[8] ~= '1' then return {'UNSEEN'} end
+
+local meta = read_meta(meta_key)
+if not meta then return {'COLD'} end
+
+local state = state_of(actor, meta, pending, recent, older)
+-- A hint older than what settle has told us could be the state before a change that is already settled.
+if not state and ARGV[3] ~= '' and tonumber(ARGV[4]) >= meta.dbver then state = ARGV[3] end
+if not state then return {'UNKNOWN', meta.total, meta.ver, ask_rebuild(meta_key, meta)} end
+
+if state == want then
+  keep_warm(meta_key, recent, older, filling, tonumber(ARGV[9]))
+  return {'UNCHANGED', meta.total, meta.ver, 0}
+end
+
+local waiting = redis.call('HLEN', pending)
+if waiting >= tonumber(ARGV[6]) and redis.call('HEXISTS', pending, actor) == 0 then return {'FULL'} end
+
+local now = redis.call('TIME')
+local ver = math.max(meta.ver + 1, now[1] * 1000000 + now[2])
+local total = meta.total + (want == '1' and 1 or -1)
+redis.call('HSET', meta_key, 'total', total, 'ver', ver)
+redis.call('HSET', pending, actor, string.format('%s:%.0f:%d', want, ver, total))
+if waiting == 0 then
+  redis.call('ZADD', KEYS[6], 'NX', ver, ARGV[7])
+  stay(meta_key, recent, older, filling)
+end
+
+if want == '0' then
+  redis.call('ZREM', recent, actor)
+  return {'CHANGED', total, ver, 0}
+end
+
+redis.call('ZADD', recent, ver, actor)
+local over = redis.call('ZCARD', recent) - tonumber(ARGV[5])
+if over <= 0 then return {'CHANGED', total, ver, 0} end
+
+-- Over by more than one only after the cap was lowered: then two leave for each that comes.
+local out = redis.call('ZPOPMIN', recent, math.min(over, 2))
+if meta.complete then
+  meta.complete, meta.bloom = false, BLOOM_FIRST_BITS
+  redis.call('HSET', meta_key, 'complete', 0, 'bloom', meta.bloom)
+end
+for i = 1, #out, 2 do
+  if meta.bloom > 0 then bloom_add(older, meta.bloom, out[i]) end
+  if meta.filling > 0 then bloom_add(filling, meta.filling, out[i]) end
+end
+return {'CHANGED', total, ver, ask_rebuild(meta_key, meta)}

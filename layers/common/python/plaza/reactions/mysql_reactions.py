@@ -1,0 +1,237 @@
+"""Reactions in MySQL: the record, the log, and the reads that Redis can't answer.
+
+Keys and versions are rendered into the statements as numbers and as names of ours (a fact is only
+made of those, see ``ReactionChanged.from_json``): for a thousand rows the driver's own escaping
+costs more than the database.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+from pymysql.cursors import Cursor
+
+from plaza.infra import mysql
+from plaza.reactions.reactions import Key, Kind, ReactionChanged, Row, Target
+
+_DAY_US = 86_400_000_000
+_KEYS_TABLE = """JSON_TABLE(%s, '$[*]' COLUMNS (
+    target_type VARCHAR(16) CHARACTER SET ascii PATH '$[0]', target_id BIGINT PATH '$[1]',
+    kind VARCHAR(16) CHARACTER SET ascii PATH '$[2]', actor_id BIGINT PATH '$[3]'))"""
+
+
+class Snapshot(NamedTuple):
+    """A target as MySQL had it at one instant.
+
+    ``newest`` holds (actor, ver_us), newest first; ``complete`` when that is everybody who is on.
+    """
+
+    total: int
+    dbver: int
+    last_ver_us: int
+    newest: list[tuple[int, int]]
+    complete: bool
+
+
+class Reactor(NamedTuple):
+    """Somebody who reacted to a target, and when."""
+
+    actor_id: int
+    ver_us: int
+
+
+class Reacted(NamedTuple):
+    """Something that an actor reacted to, and when."""
+
+    target: Target
+    ver_us: int
+
+
+def append_log(cursor: Cursor, facts: Iterable[ReactionChanged]) -> None:
+    """Log ``facts``, each once however often it comes. One statement."""
+    rows = ",".join(
+        "('%s',%d,'%s',%d,%d,%d,%s,'%s')"
+        % (
+            *fact.key,
+            fact.ver_us,
+            fact.on,
+            "NULL" if fact.total is None else int(fact.total),
+            _utc_day(fact.ver_us // _DAY_US),
+        )
+        for fact in sorted(facts, key=lambda fact: (fact.key, fact.ver_us))
+    )
+    cursor.execute(
+        "INSERT IGNORE INTO reaction_log"
+        " (target_type, target_id, kind, actor_id, ver, state, total, create_date)"
+        f" VALUES {rows}"
+    )
+
+
+def read_rows(cursor: Cursor, keys: Collection[Key]) -> dict[Key, Row]:
+    """The rows of ``keys`` that exist. One statement; one primary key look-up each.
+
+    A join with a table made of one parameter: MariaDB reads ``(a, b, c, d) IN (...)`` by the wrong
+    index and takes 270 ms for 500 keys, this takes 5 ms for 1,000 (docs/decisions.md).
+    """
+    cursor.execute(
+        "SELECT r.target_type, r.target_id, r.kind, r.actor_id, r.state, r.ver"
+        f" FROM {_KEYS_TABLE} AS k STRAIGHT_JOIN reaction AS r FORCE INDEX (PRIMARY)"
+        " USING (target_type, target_id, kind, actor_id)",
+        (json.dumps(sorted(keys)),),
+    )
+    return {Key(*key): Row(state == 1, ver) for *key, state, ver in cursor}
+
+
+def upsert_rows(cursor: Cursor, facts: Iterable[ReactionChanged]) -> None:
+    """Bring the rows of ``facts`` to their state, unless they are newer. One statement.
+
+    The state comes before the version: MySQL assigns from left to right.
+    """
+    rows = ",".join("('%s',%d,'%s',%d,%d,%d)" % (*f.key, f.on, f.ver_us) for f in facts)
+    cursor.execute(
+        "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
+        f" VALUES {rows} ON DUPLICATE KEY UPDATE"
+        " state = IF(VALUES(ver) > reaction.ver, VALUES(state), reaction.state),"
+        " ver = GREATEST(reaction.ver, VALUES(ver))"
+    )
+
+
+def read_snapshots(
+    wanted: Sequence[tuple[Kind, Target]], depth: int
+) -> list[Snapshot]:
+    """A snapshot of each of ``wanted``, with its ``depth`` newest actors. One statement.
+
+    Raises MysqlDown.
+    """
+    arms: list[str] = []
+    for index, (kind, target) in enumerate(wanted):
+        of_target = f"target_type = '{target.type}' AND target_id = {target.id:d}"
+        of_kind = f"{of_target} AND kind = '{kind.name}'"
+        arms += [
+            f"(SELECT {index}, 'counter', {kind.total}, ver FROM content_counter WHERE {of_target})",
+            f"(SELECT {index}, 'off', 0, MAX(ver) FROM reaction FORCE INDEX (by_target)"
+            f" WHERE {of_kind} AND state = 0)",
+            f"(SELECT {index}, 'on', actor_id, ver FROM reaction FORCE INDEX (by_target)"
+            f" WHERE {of_kind} AND state = 1 ORDER BY ver DESC, actor_id DESC LIMIT {depth:d})",
+        ]
+    total = [0] * len(wanted)
+    dbver = [0] * len(wanted)
+    last_ver_us = [0] * len(wanted)
+    newest: list[list[tuple[int, int]]] = [[] for _ in wanted]
+    for index, what, value, ver in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
+        match what:
+            case "counter":
+                total[index], dbver[index] = value, ver
+            case "off":
+                last_ver_us[index] = max(last_ver_us[index], ver or 0)
+            case "on":
+                last_ver_us[index] = max(last_ver_us[index], ver)
+                newest[index].append((value, ver))
+    return [
+        Snapshot(
+            total[i],
+            dbver[i],
+            last_ver_us[i],
+            sorted(newest[i], key=lambda pair: (-pair[1], -pair[0])),
+            len(newest[i]) < depth,
+        )
+        for i in range(len(wanted))
+    ]
+
+
+def read_counters(wanted: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]]:
+    """The (total, version) of each of ``wanted``. One statement. Raises MysqlDown."""
+    arms = [
+        f"(SELECT {index}, {kind.total}, ver FROM content_counter"
+        f" WHERE target_type = '{target.type}' AND target_id = {target.id:d})"
+        for index, (kind, target) in enumerate(wanted)
+    ]
+    counters = [(0, 0)] * len(wanted)
+    for index, total, ver in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
+        counters[index] = total, ver
+    return counters
+
+
+def read_hint(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
+    """Whether the actor's row is on, and the counter's version, at one instant. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        "SELECT COALESCE((SELECT state FROM reaction WHERE target_type = %s AND target_id = %s"
+        " AND kind = %s AND actor_id = %s), 0),"
+        " COALESCE((SELECT ver FROM content_counter WHERE target_type = %s AND target_id = %s), 0)",
+        (*target, kind.name, actor_id, *target),
+    )
+    return rows[0][0] == 1, rows[0][1]
+
+
+def read_mine(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool]:
+    """Whether the actor's row of each of ``wanted`` is on. One statement. Raises MysqlDown."""
+    if not wanted:
+        return []
+    ids: dict[tuple[str, str], list[str]] = {}
+    for kind, target in wanted:
+        ids.setdefault((target.type, kind.name), []).append(str(int(target.id)))
+    arms = [
+        f"(SELECT kind, target_type, target_id FROM reaction FORCE INDEX (PRIMARY)"
+        f" WHERE target_type = '{target_type}' AND target_id IN ({','.join(numbers)})"
+        f" AND kind = '{kind}' AND actor_id = {actor_id:d} AND state = 1)"
+        for (target_type, kind), numbers in ids.items()
+    ]
+    on = set(mysql.fetch_all(" UNION ALL ".join(arms)))
+    return [(kind.name, *target) in on for kind, target in wanted]
+
+
+def read_reactors(
+    kind: Kind, target: Target, after: Reactor | None, latest: bool, limit: int
+) -> list[Reactor]:
+    """A page of who is on, in the order of (ver, actor), or backwards. Raises MysqlDown."""
+    where, args = "", [*target, kind.name]
+    sign, order = ("<", "DESC") if latest else (">", "ASC")
+    if after is not None:
+        where = f" AND (ver {sign} %s OR (ver = %s AND actor_id {sign} %s))"
+        args += [after.ver_us, after.ver_us, after.actor_id]
+    rows = mysql.fetch_all(
+        "SELECT actor_id, ver FROM reaction FORCE INDEX (by_target)"
+        " WHERE target_type = %s AND target_id = %s AND kind = %s AND state = 1"
+        f"{where} ORDER BY ver {order}, actor_id {order} LIMIT {limit:d}",
+        args,
+    )
+    return [Reactor(actor_id, ver) for actor_id, ver in rows]
+
+
+def read_reacted(kind: Kind, actor_id: int, after: Reacted | None, limit: int) -> list[Reacted]:
+    """A page of what an actor reacted to, newest first by (ver, type, id). Raises MysqlDown."""
+    where, args = "", [actor_id, kind.name]
+    if after is not None:
+        where = (
+            " AND (ver < %s OR (ver = %s AND (target_type < %s"
+            " OR (target_type = %s AND target_id < %s))))"
+        )
+        of_type, of_id = after.target
+        args += [after.ver_us, after.ver_us, of_type, of_type, of_id]
+    rows = mysql.fetch_all(
+        "SELECT target_type, target_id, ver FROM reaction FORCE INDEX (by_actor)"
+        " WHERE actor_id = %s AND kind = %s AND state = 1"
+        f"{where} ORDER BY ver DESC, target_type DESC, target_id DESC LIMIT {limit:d}",
+        args,
+    )
+    return [Reacted(Target(of_type, of_id), ver) for of_type, of_id, ver in rows]
+
+
+def read_actors(kind: Kind, target: Target, after_id: int, limit: int) -> list[int]:
+    """A page of the actors that are on, by their id. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        "SELECT actor_id FROM reaction FORCE INDEX (PRIMARY)"
+        " WHERE target_type = %s AND target_id = %s AND kind = %s AND actor_id > %s AND state = 1"
+        f" ORDER BY actor_id LIMIT {limit:d}",
+        (*target, kind.name, after_id),
+    )
+    return [actor_id for (actor_id,) in rows]
+
+
+@lru_cache(maxsize=64)
+def _utc_day(days: int) -> str:
+    return datetime.fromtimestamp(days * 86_400, UTC).date().isoformat()

@@ -1,0 +1,164 @@
+"""Reading reactions: totals and mine, who reacted, what I reacted to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from plaza.infra.limits import TokenBucket
+from plaza.infra.redis import RedisDown
+from plaza.reactions import mysql_reactions, redis_reactions
+from plaza.reactions.mysql_reactions import Reacted, Reactor
+from plaza.reactions.reacting import ask_rebuild, hydrate, require_there
+from plaza.reactions.reactions import Kind, Target
+from plaza.reactions.redis_reactions import LIST_LENGTH
+
+# What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
+_instead_of_redis = TokenBucket(rate_per_s=20, burst=40)
+
+
+class Count(NamedTuple):
+    """How many reacted, and whether the asking actor did (False for nobody)."""
+
+    total: int
+    mine: bool
+
+
+def count(
+    wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
+) -> tuple[list[Count], bool]:
+    """The count of each of ``wanted``, and whether they are exact (MySQL's lag by a second or so).
+
+    Round trips: one to Redis when all is warm, three more when something is cold; to MySQL none when
+    all is warm and known. Raises MysqlDown, RedisDown.
+    """
+    try:
+        return _count_in_redis(wanted, actor_id), True
+    except RedisDown:
+        if not _instead_of_redis.take():
+            raise
+    totals = [total for total, _ in mysql_reactions.read_counters(wanted)]
+    mine = [False] * len(wanted)
+    if actor_id is not None:
+        mine = mysql_reactions.read_mine(wanted, actor_id)
+    return [Count(*pair) for pair in zip(totals, mine, strict=True)], False
+
+
+def _count_in_redis(
+    wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
+) -> list[Count]:
+    seen = redis_reactions.read_all(wanted, actor_id)
+    cold = [w for w, s in zip(wanted, seen, strict=True) if s is None]
+    snapshots = dict(zip(cold, hydrate(cold), strict=True)) if cold else {}
+    for (kind, target), s in zip(wanted, seen, strict=True):
+        if s and s.rebuild:
+            ask_rebuild(kind, target)
+    unknown = [w for w, s in zip(wanted, seen, strict=True) if s is None or s.mine is None]
+    mine: dict[tuple[Kind, Target], bool] = {}
+    if actor_id is not None and unknown:
+        answers = mysql_reactions.read_mine(unknown, actor_id)
+        mine = dict(zip(unknown, answers, strict=True))
+    return [
+        Count(
+            snapshots[w].total if s is None else s.total,
+            mine.get(w, False) if s is None or s.mine is None else s.mine,
+        )
+        for w, s in zip(wanted, seen, strict=True)
+    ]
+
+
+def reactors(
+    kind: Kind, target: Target, after: Reactor | None, latest: bool, limit: int
+) -> tuple[list[Reactor], Reactor | None]:
+    """Who reacted, earliest first or latest first, and where the next page begins (None: the end).
+
+    The newest are in Redis, all that are saved in MySQL; what is pending overrides what is saved.
+    Raises TargetMissing, TargetGone, MysqlDown.
+    """
+    require_there(target)
+    try:
+        complete, newest = _newest_reactors(kind, target, after, latest, limit)
+    except RedisDown:
+        complete, newest = False, []
+    if complete or (latest and len(newest) > limit):
+        return _cut(newest, limit)
+
+    begin = newest[-1] if latest and newest else after
+    saved = mysql_reactions.read_reactors(kind, target, begin, latest, limit + 1)
+    try:
+        pending = redis_reactions.read_pending(kind, target, [r.actor_id for r in saved])
+    except RedisDown:
+        pending = {}
+    in_redis = {reactor.actor_id for reactor in newest}
+    current = [r for r in saved if r.actor_id not in in_redis and r.actor_id not in pending]
+    current += [Reactor(a, ver) for a, (on, ver) in pending.items() if on and a not in in_redis]
+    page = _in_order(
+        [r for r in current if after is None or _is_past(r, after, latest)] + newest, latest
+    )
+    if len(page) <= limit and len(saved) > limit:
+        # Some of what MySQL gave is no more: the page is short, but it is not the last.
+        return page, page[-1] if page else saved[-1]
+    return _cut(page, limit)
+
+
+def _newest_reactors(
+    kind: Kind, target: Target, after: Reactor | None, latest: bool, limit: int
+) -> tuple[bool, list[Reactor]]:
+    # One more for the next page, and one for ``after`` itself, which comes along.
+    page = redis_reactions.read_page(kind, target, after, latest, limit + 2)
+    if page is None:
+        hydrate([(kind, target)])
+        page = redis_reactions.read_page(kind, target, after, latest, limit + 2)
+    complete, found = page or (False, [])
+    if after is not None:
+        found = [reactor for reactor in found if _is_past(reactor, after, latest)]
+    return complete, _in_order(found, latest)
+
+
+def _is_past(reactor: Reactor, after: Reactor, latest: bool) -> bool:
+    here, there = (reactor.ver_us, reactor.actor_id), (after.ver_us, after.actor_id)
+    return here < there if latest else here > there
+
+
+def _in_order(found: list[Reactor], latest: bool) -> list[Reactor]:
+    return sorted(found, key=lambda r: (r.ver_us, r.actor_id), reverse=latest)
+
+
+def _cut(page: list[Reactor], limit: int) -> tuple[list[Reactor], Reactor | None]:
+    return page[:limit], page[limit - 1] if len(page) > limit else None
+
+
+def reacted(
+    kind: Kind, actor_id: int, after: Reacted | None, limit: int
+) -> tuple[list[Reacted], Reacted | None]:
+    """What a user reacted to, newest first, and where the next page begins (None: the end).
+
+    The list in Redis is whole above its floor and says nothing below; MySQL has the rest, floor
+    included. Raises MysqlDown.
+    """
+    floor_us, newest = _newest_reacted(kind, actor_id)
+    page = [r for r in newest if r.ver_us > floor_us and (after is None or _order(r) < _order(after))]
+    page.sort(key=_order, reverse=True)
+    if len(page) <= limit and floor_us > 0:
+        begin = page[-1] if page else after
+        page += mysql_reactions.read_reacted(kind, actor_id, begin, limit + 1 - len(page))
+    return page[:limit], page[limit - 1] if len(page) > limit else None
+
+
+def _newest_reacted(kind: Kind, actor_id: int) -> tuple[int, list[Reacted]]:
+    """(floor_us, newest); a floor above everything when Redis can't say."""
+    try:
+        found = redis_reactions.read_list(kind, actor_id)
+        if found is not None:
+            return found
+        lease = redis_reactions.take_lease(kind, actor_id)
+        newest = mysql_reactions.read_reacted(kind, actor_id, None, LIST_LENGTH)
+        floor_us = newest[-1].ver_us if len(newest) == LIST_LENGTH else 0
+        redis_reactions.fill_list(kind, actor_id, lease, newest, floor_us)
+        return floor_us, newest
+    except RedisDown:
+        return 2**53, []
+
+
+def _order(reacted: Reacted) -> tuple[int, str, int]:
+    return reacted.ver_us, *reacted.target

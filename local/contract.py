@@ -1,0 +1,63 @@
+"""The contract, functions/api/system/openapi.json, made from the routes' own types.
+
+``make contract`` writes it; a policy test says when it is out of date.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from aws_lambda_powertools.event_handler.openapi.merge import OpenAPIMerge
+from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
+
+ROOT = Path(__file__).parent.parent
+API = ROOT / "functions" / "api"
+CONTRACT = API / "system" / "openapi.json"
+
+_DESCRIPTION = """The social side of an app, counted exactly.
+
+Ids are strings: JavaScript loses integers above 2^53. Times are RFC 3339 UTC. Errors are
+`application/problem+json` (RFC 9457) with a stable `type`. Lists give `next`, an opaque cursor for
+the page after; null is the end."""
+
+
+def make_contract() -> str:
+    """The contract as JSON text, the same for the same routes."""
+    for name, value in {
+        "PLAZA_ENVIRONMENT": "local",
+        "PLAZA_REDIS_URL": "redis://nowhere",
+        "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
+    }.items():
+        os.environ.setdefault(name, value)
+    merge = OpenAPIMerge(
+        title="Plaza",
+        version="1.0.0",
+        description=_DESCRIPTION,
+        security_schemes={"bearer": HTTPBearer()},
+        on_conflict="error",
+    )
+    for app in sorted(API.glob("*/app.py")):
+        if "app = api()" in app.read_text():
+            merge.add_file(app)
+    contract: dict[str, Any] = json.loads(merge.get_openapi_json_schema())
+    for path, methods in contract["paths"].items():
+        for method, operation in methods.items():
+            _tidy(path, method, operation)
+    schemas = contract["components"]["schemas"]
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    return json.dumps(contract, indent=1, sort_keys=True) + "\n"
+
+
+def _tidy(path: str, method: str, operation: dict[str, Any]) -> None:
+    """Drop what Powertools adds for its own validation answers; ours is 400, and declared."""
+    operation["responses"].pop("422", None)
+    suffix = re.sub(r"\W", "_", path) + f"_{method}"
+    operation["operationId"] = operation["operationId"].removesuffix(suffix)
+    operation["summary"] = operation.pop("description", operation["summary"])
+
+
+if __name__ == "__main__":
+    CONTRACT.write_text(make_contract())
