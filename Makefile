@@ -1,0 +1,109 @@
+# Plaza on one machine. `make help` lists what there is.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+DEMO ?= 1
+PORT ?= 0
+ARGS ?=
+
+LAYER := layers/common/python
+DEV_FILES := requirements/dev.txt $(LAYER)/requirements.txt
+READY := .venv/.ready .venv-tools/.ready .venv-lambda/.ready
+
+export SAM_CLI_TELEMETRY := 0
+export PYTHONPATH := $(CURDIR):$(CURDIR)/$(LAYER)
+
+##@ Use
+
+.PHONY: run
+run: setup ## start all of it, play a small crowd, stay up (DEMO=0: no crowd, PORT=8000: that port)
+	@exec .venv/bin/python -m local up --port $(PORT) $(if $(filter 0,$(DEMO)),--no-demo)
+
+.PHONY: down
+down: .venv/.ready ## stop what runs
+	@.venv/bin/python -m local down
+
+.PHONY: status
+status: .venv/.ready ## what runs, and what waits in the queues
+	@.venv/bin/python -m local status
+
+.PHONY: audit
+audit: .venv/.ready ## the table of truth: Redis total = MySQL counter = rows
+	@.venv/bin/python -m local audit $(ARGS)
+
+##@ Develop
+
+.PHONY: setup
+setup: ## everything the other commands need; quick when nothing changed
+	@$(MAKE) --no-print-directory --jobs=3 $(READY)
+	@.venv/bin/python -m local packages
+
+.PHONY: test
+test: setup ## the whole suite: unit, on real servers, model, end to end (ARGS="-k like -x")
+	@.venv/bin/python -m pytest $(ARGS)
+
+.PHONY: test-unit
+test-unit: .venv/.ready ## the tests that need no server
+	@.venv/bin/python -m pytest tests/unit $(ARGS)
+
+.PHONY: check
+check: .venv/.ready ## format, lint, types, unit and policy tests: what CI runs first
+	@.venv/bin/ruff format --check .
+	@.venv/bin/ruff check .
+	@.venv/bin/mypy
+	@.venv/bin/python -m pytest -q tests/unit
+
+.PHONY: format
+format: .venv/.ready ## put the code into its one format
+	@.venv/bin/ruff check --fix .
+	@.venv/bin/ruff format .
+
+.PHONY: bench
+bench: setup ## what is fast, each figure beside its limit or peer
+	@.venv/bin/python -m bench $(ARGS)
+
+.PHONY: contract
+contract: .venv/.ready ## write the API's contract to openapi.json
+	@.venv/bin/python -m local contract
+
+.PHONY: validate
+validate: .venv-tools/.ready ## sam validate --lint
+	@.venv-tools/bin/sam validate --lint --region us-east-1
+
+.PHONY: build
+build: .venv-tools/.ready ## sam build, as for AWS
+	@PATH="$(CURDIR)/.venv-tools/bin:$$PATH" .venv-tools/bin/sam build
+
+.PHONY: layer-size
+layer-size: build ## what the layer weighs, unzipped (limit: 25 MB)
+	@du -sb --exclude=__pycache__ .aws-sam/build/CommonLayer | awk '{ printf "%.1f MB of 25\n", $$1 / 1e6; exit $$1 > 25e6 }'
+
+.PHONY: clean
+clean: ## forget every environment, build and stack (stops what runs)
+	@if [ -x .venv/bin/python ]; then .venv/bin/python -m local down; fi
+	@rm -rf .venv .venv-tools .venv-lambda .local .local-test .aws-sam .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.PHONY: help
+help: ## this list
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo
+
+# One environment each for what we develop with, what builds and deploys, and what Lambda has.
+
+.venv/.ready: $(DEV_FILES)
+	@$(call make_environment,.venv,requirements/dev.txt)
+
+.venv-tools/.ready: requirements/tools.txt
+	@$(call make_environment,.venv-tools,requirements/tools.txt)
+
+.venv-lambda/.ready: requirements/lambda.txt
+	@$(call make_environment,.venv-lambda,requirements/lambda.txt)
+
+define make_environment
+PYTHON="$(PYTHON)" local/make_environment $(1) $(2)
+endef

@@ -1,0 +1,109 @@
+"""``python -m local``: start the stack, look into it, play with it, stop it."""
+
+import argparse
+import importlib
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from local import logs, packages, status, tokens, up
+from local.paths import DIRECTORY, LocalError, reach_the_layer
+from local.stack import Stack
+
+Command = Callable[[argparse.Namespace], int]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit status: 0 good, 1 a clear error, 130 interrupted."""
+    reach_the_layer()
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    args = build_parser().parse_args(argv)
+    command: Command = args.command
+    try:
+        return command(args)
+    except LocalError as error:
+        print(f"plaza: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Every command with its options."""
+    parser = argparse.ArgumentParser(prog="python -m local", description=__doc__)
+    parser.add_argument(
+        "--dir", type=Path, default=DIRECTORY, help="where the stack lives (default: .local)"
+    )
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    def add(name: str, command: Command, text: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(command=command)
+        return sub
+
+    sub = add("up", up.main, "start everything; Ctrl-C ends it")
+    sub.add_argument("--port", type=int, default=0, help="of the HTTP API (default: a free one)")
+    sub.add_argument("--no-demo", action="store_true", help="leave the demo crowd out")
+    sub.add_argument("--detach", action="store_true", help="return once it runs")
+    add("down", _down, "end everything")
+    add("status", status.main, "what runs, and what waits in the queues")
+
+    sub = add("token", tokens.main, "session tokens, one a line")
+    sub.add_argument("--user", required=True, help="7, or 7-20")
+    sub.add_argument("--role", default="user", choices=["user", "admin"])
+
+    sub = add("logs", logs.main, "what functions and servers wrote")
+    sub.add_argument(
+        "part", nargs="?", help="a function, redis, mysql or ministack (default: all functions)"
+    )
+    sub.add_argument("-f", "--follow", action="store_true", help="wait for more")
+
+    sub = add("replay", _delegate("local.replay"), "play a file of interactions")
+    sub.add_argument(
+        "file", type=Path, help="CSV, may be gzipped: user_id,item_id,rating,timestamp"
+    )
+    sub.add_argument("--rate", type=float, help="requests a second (default: as fast as it goes)")
+    sub.add_argument("--duplicates", type=float, default=0.0, help="share sent twice, 0 to 1")
+    sub.add_argument("--limit", type=int, help="only so many rows")
+
+    sub = add("audit", _delegate("local.audit"), "the table of truth; exit status 1 unless clean")
+    sub.add_argument("--json", action="store_true", help="for a machine")
+
+    add("packages", _packages, "install the server programs that are missing")
+    return parser
+
+
+def _down(args: argparse.Namespace) -> int:
+    ended = Stack(args.dir).down()
+    print("stopped" if ended else "nothing was running")
+    return 0
+
+
+def _packages(args: argparse.Namespace) -> int:
+    if installed := packages.install_packages():
+        print(f"installed {', '.join(installed)}")
+    return 0
+
+
+def _delegate(module: str) -> Command:
+    """A command whose module, with its imports, is only loaded when it is asked for."""
+
+    def run(args: argparse.Namespace) -> int:
+        stack = Stack.load(args.dir)
+        main: Callable[[Stack, argparse.Namespace], Any] = importlib.import_module(module).main
+        return int(main(stack, args) or 0)
+
+    return run
+
+
+def _interrupt(signum: int, frame: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

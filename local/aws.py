@@ -1,0 +1,86 @@
+"""MiniStack: AWS on a loopback port, without Docker."""
+
+import http.client
+import os
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from local.paths import LAMBDA_PYTHON, ROOT, TOOLS, LocalError
+from local.processes import Process, start_process, stop_process, wait_until
+
+REGION = "us-east-1"
+
+
+def start_ministack(directory: Path, *, port: int, api_port: int, attached: bool) -> Process:
+    """Start it: AWS at ``port``, the HTTP API at ``api_port``, both on loopback.
+
+    Its environment is made from nothing: functions inherit it, and what a developer's shell
+    holds (AWS_PROFILE, PLAZA_...) must not reach them.
+    """
+    scratch = directory / "tmp"  # where it unpacks functions; goes with the directory
+    scratch.mkdir(parents=True, exist_ok=True)
+    log = directory / "logs" / "ministack.log"
+    process = start_process(
+        "ministack",
+        [TOOLS / "python", "-P", ROOT / "local" / "emulator.py"],
+        log=log,
+        cwd=scratch,
+        attached=attached,
+        env={
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LANG": "C.UTF-8",
+            "HOME": str(scratch),
+            "TMPDIR": str(scratch),
+            "GATEWAY_PORT": str(port),
+            "API_PORT": str(api_port),
+            "API_ID_FILE": str(directory / "api-id"),
+            "LAMBDA_PYTHON": str(LAMBDA_PYTHON),
+            "LOG_LEVEL": "WARNING",
+            "MINISTACK_REGION": REGION,
+            **credentials(),
+        },
+    )
+    wait_until(lambda: answers_http(port) or not process.is_running(), 30)
+    if not (process.is_running() and answers_http(port)):
+        stop_process(process)
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+        raise LocalError(f"MiniStack did not start ({log}):\n{tail}")
+    return process
+
+
+def credentials() -> dict[str, str]:
+    """The AWS settings that point any AWS tool at an emulator; it takes any credentials."""
+    return {
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+    }
+
+
+def connect(service: str, endpoint_url: str) -> Any:
+    """A boto3 client of the emulator, whatever the shell's AWS settings are."""
+    return boto3.session.Session().client(  # type: ignore[call-overload]
+        service,
+        endpoint_url=endpoint_url,
+        region_name=REGION,
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+        config=Config(read_timeout=180, retries={"max_attempts": 1}),
+    )
+
+
+def answers_http(port: int) -> bool:
+    """Whether anything speaks HTTP on this loopback port."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        connection.request("GET", "/_ministack/health")
+        connection.getresponse().read()
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+    return True

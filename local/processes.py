@@ -1,0 +1,177 @@
+"""Processes that are surely ended: each in a session of its own, known by pid *and* start time."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from local.paths import LocalError
+
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process we started. A recycled pid has another start time, so it is never mistaken."""
+
+    name: str
+    pid: int
+    started_s: float
+
+    def find(self) -> psutil.Process | None:
+        """The living process, or None when it ended (or is a zombie)."""
+        try:
+            found = psutil.Process(self.pid)
+            same = abs(found.create_time() - self.started_s) < 0.05
+        except psutil.NoSuchProcess:
+            return None
+        return found if same and is_alive(found) else None
+
+    def is_running(self) -> bool:
+        return self.find() is not None
+
+
+def start_process(
+    name: str,
+    argv: Sequence[str | Path],
+    *,
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    attached: bool = True,
+) -> Process:
+    """Start ``argv`` in a session of its own, its output appended to ``log``.
+
+    ``attached`` ends it (SIGTERM) when the process that called this dies in any way (Linux).
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as out:
+        child = subprocess.Popen(
+            [str(part) for part in argv],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=None if env is None else dict(env),
+            cwd=cwd,
+            start_new_session=True,
+            preexec_fn=_die_with(os.getpid()) if attached else None,
+        )
+    try:
+        return Process(name, child.pid, psutil.Process(child.pid).create_time())
+    except psutil.NoSuchProcess:
+        raise LocalError(f"{name} ended at once; its output is in {log}") from None
+
+
+def stop_process(process: Process, *, grace_s: float = 8.0) -> None:
+    """End a process, and whatever is left of its session. Does nothing to a recycled pid."""
+    found = process.find()
+    if found is None:
+        _reap(process.pid)
+        return
+    session = _session_of(found)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        found.send_signal(signal.SIGCONT)
+        found.terminate()
+    if not wait_until(lambda: not process.is_running(), grace_s):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.kill()
+    end_all(session, grace_s=1.0)
+    wait_until(lambda: not process.is_running(), 2.0)
+    _reap(process.pid)
+
+
+def end_all(members: Sequence[psutil.Process], *, grace_s: float) -> None:
+    """End these processes: SIGTERM, then SIGKILL for who is still there after ``grace_s``."""
+    for signum in (signal.SIGTERM, signal.SIGKILL):
+        for member in members:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                member.send_signal(signum)
+        if wait_until(lambda: not any(is_alive(member) for member in members), grace_s):
+            return
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it still runs; a zombie does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def find_processes_in(directory: Path) -> list[psutil.Process]:
+    """Living processes of this user that work in ``directory``: what a crash could leave."""
+    inside = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and Path(process.cwd()).is_relative_to(directory):
+                inside.append(process)
+    return inside
+
+
+def run_to_end(
+    name: str,
+    argv: Sequence[str | Path],
+    *,
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> None:
+    """Run a command that ends by itself. Raises LocalError with the end of its output.
+
+    An interrupt ends it, and its children, before it goes on.
+    """
+    log.unlink(missing_ok=True)
+    process = start_process(name, argv, log=log, env=env, cwd=cwd)
+    try:
+        _, status = os.waitpid(process.pid, 0)
+    except BaseException:
+        stop_process(process)
+        raise
+    if status != 0:
+        tail = "\n".join(log.read_text(errors="replace").strip().splitlines()[-25:])
+        raise LocalError(f"{name} failed ({log}):\n{tail}")
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float, step_s: float = 0.02) -> bool:
+    """Whether ``condition`` became true within ``timeout_s``."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(step_s)
+    return True
+
+
+def _session_of(leader: psutil.Process) -> list[psutil.Process]:
+    """The children of ``leader``, and theirs; asked before it ends and they lose their parent."""
+    try:
+        return leader.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _reap(pid: int) -> None:
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def _die_with(parent_pid: int) -> Callable[[], None] | None:
+    """What a child calls before exec so that it ends with its parent, however that one ends."""
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl
+
+    def ask() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent_pid:  # it died between fork and prctl
+            os._exit(1)
+
+    return ask

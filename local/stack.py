@@ -1,0 +1,305 @@
+"""The stack: every part of it, started in order and surely ended."""
+
+import contextlib
+import fcntl
+import json
+import os
+import random
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+
+from local import aws, deployment, packages, servers
+from local.deployment import Deployed
+from local.paths import DIRECTORY, TEMPLATE, LocalError
+from local.ports import claim_port, free_port
+from local.processes import Process, end_all, find_processes_in, stop_process
+from local.servers import Server
+
+Step = Callable[[str], contextlib.AbstractContextManager[Any]]
+
+
+class StackNotRunning(LocalError):
+    """There is no stack, or only the remains of one."""
+
+
+@contextlib.contextmanager
+def say_nothing(step: str) -> Iterator[None]:
+    """The report of a start nobody watches."""
+    yield
+
+
+class Stack:
+    """One stack in one directory. Several may run at once, each in its own.
+
+    After ``up`` or ``load``: ``base_url`` of the HTTP API, ``redis_url``, ``mysql_url``
+    (with credentials), ``aws_endpoint_url``, ``region``, ``queues`` (name -> URL, see
+    ``Deployed``), and the servers ``redis`` and ``mysql``, which can be stopped, started,
+    paused and resumed (None when they are the user's own).
+    """
+
+    def __init__(self, directory: Path = DIRECTORY, *, template: Path = TEMPLATE) -> None:
+        self.directory = directory.resolve()
+        self.template = template
+        self.base_url = ""
+        self.redis_url = ""
+        self.mysql_url = ""
+        self.aws_endpoint_url = ""
+        self.region = aws.REGION
+        self.queues: dict[str, str] = {}
+        self.deployed = Deployed("", {}, {})
+        self.redis: Server | None = None
+        self.mysql: Server | None = None
+
+    @classmethod
+    def load(cls, directory: Path = DIRECTORY) -> Self:
+        """The stack that runs in ``directory``. Raises StackNotRunning, saying what is wrong."""
+        stack = cls(directory)
+        try:
+            state = json.loads((stack.directory / "stack.json").read_text())
+            deployed = json.loads((stack.directory / "deployed.json").read_text())
+        except FileNotFoundError:
+            raise StackNotRunning("no stack is running; start one with `make run`") from None
+        except ValueError:
+            raise StackNotRunning(
+                f"{stack.directory} is half-written; `make down` clears it away"
+            ) from None
+        stack.base_url = state["base_url"]
+        stack.redis_url = state["redis_url"]
+        stack.mysql_url = state["mysql_url"]
+        stack.aws_endpoint_url = state["aws_endpoint_url"]
+        stack.region = state["region"]
+        stack.queues = state["queues"]
+        stack.deployed = Deployed(**deployed)
+        stack._find_servers()
+        gone = [process.name for process in stack.processes() if not process.is_running()]
+        if gone:
+            raise StackNotRunning(
+                f"the stack is dead: {', '.join(gone)} ended; `make down` clears it away"
+            )
+        return stack
+
+    def up(
+        self,
+        *,
+        port: int = 0,
+        attached: bool = True,
+        for_tests: bool = False,
+        step: Step = say_nothing,
+    ) -> None:
+        """Start everything, empty, and deploy the template to it; the API listens on ``port``.
+
+        ``attached`` stacks end with this process, however it ends. ``for_tests`` makes the
+        database quicker and less durable. ``step`` is entered around each part of the work.
+        Raises LocalError; whatever had been started is ended then, and on any interrupt.
+        """
+        with self._alone():
+            self._refuse_a_running_one()
+            port = claim_port(port)
+            self._clear()
+            try:
+                self._start_servers(step, attached=attached, for_tests=for_tests)
+                self._start_aws(step, port=port, attached=attached)
+                self._deploy(step)
+            except BaseException:
+                self.down()
+                raise
+
+    def down(self) -> bool:
+        """End everything this directory's stack started. Whether there was anything to end."""
+        found = self._ministack_process()
+        (self.directory / "stack.json").unlink(missing_ok=True)
+        self._find_servers()
+        running = [process for process in self.processes() if process.is_running()]
+        if found is not None:
+            stop_process(found, grace_s=1)  # it keeps nothing
+        for server in (self.redis, self.mysql):
+            if server is not None:
+                server.resume()
+                server.stop()
+        left = find_processes_in(self.directory / "tmp")
+        end_all(left, grace_s=2)
+        shutil.rmtree(self.directory / "tmp", ignore_errors=True)
+        for record in self.directory.glob("**/process.json"):
+            record.unlink()
+        return bool(running or left)
+
+    def processes(self) -> list[Process]:
+        """Every process that was started for this stack, running or not."""
+        own = [server.process for server in (self.redis, self.mysql) if server is not None]
+        return [process for process in (self._ministack_process(), *own) if process is not None]
+
+    def environment(self) -> dict[str, str]:
+        """What ``plaza`` reads to work in this process against this stack, and boto3 too."""
+        return {
+            **self.deployed.environment,
+            "PLAZA_ENVIRONMENT": "local",
+            "PLAZA_REDIS_URL": self.redis_url,
+            "PLAZA_MYSQL_URL": self.mysql_url,
+            "AWS_ENDPOINT_URL": self.aws_endpoint_url,
+            **aws.credentials(),
+        }
+
+    def invoke(self, logical_id: str, event: dict[str, Any]) -> Any:
+        """Run one function (``SweepOutbox``) now and wait; its answer, or LocalError."""
+        return deployment.invoke(self.deployed, self.aws_endpoint_url, logical_id, event)
+
+    def connect(self, service: str) -> Any:
+        """A boto3 client of this stack's AWS."""
+        return aws.connect(service, self.aws_endpoint_url)
+
+    def find_workers(self, logical_id: str) -> list[psutil.Process]:
+        """The processes that run one function at this moment (MiniStack keeps them warm)."""
+        process = self._ministack_process()
+        found = process.find() if process is not None else None
+        name = self.deployed.functions[logical_id]
+        workers = []
+        for child in found.children(recursive=True) if found is not None else []:
+            with contextlib.suppress(psutil.Error):
+                if any(f"ministack-lambda-{name}-" in part for part in child.cmdline()):
+                    workers.append(child)
+        return workers
+
+    def kill_worker(self, logical_id: str) -> int | None:
+        """Kill (SIGKILL) one worker of a function, chosen at random; its pid, None if none."""
+        workers = self.find_workers(logical_id)
+        if not workers:
+            return None
+        chosen = random.choice(workers)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            chosen.send_signal(signal.SIGKILL)
+        return chosen.pid
+
+    def _start_servers(self, step: Step, *, attached: bool, for_tests: bool) -> None:
+        own_redis = os.environ.get("PLAZA_REDIS_URL")
+        own_mysql = os.environ.get("PLAZA_MYSQL_URL")
+        packages.check_servers()
+        if own_redis:
+            with step("Redis, yours"):
+                if not servers.answers_redis(own_redis):
+                    raise LocalError("no Redis answers at PLAZA_REDIS_URL")
+            self.redis_url = own_redis
+        else:
+            with step("Redis"):
+                self.redis = servers.prepare_redis(self.directory / "redis")
+                self.redis.start(attached=attached)
+            self.redis_url = self.redis.url
+        if own_mysql:
+            with step("MySQL, yours"):
+                if not servers.answers_mysql(own_mysql):
+                    raise LocalError("no MySQL lets us in at PLAZA_MYSQL_URL")
+            self.mysql_url = own_mysql
+        else:
+            with step("MariaDB"):
+                directory = self.directory / "mysql"
+                self.mysql = servers.prepare_mysql(directory, for_tests=for_tests)
+                self.mysql.start(attached=attached)
+            self.mysql_url = self.mysql.url
+
+    def _start_aws(self, step: Step, *, port: int, attached: bool) -> None:
+        with step("MiniStack, standing in for AWS"):
+            aws_port = free_port()
+            process = aws.start_ministack(
+                self.directory, port=aws_port, api_port=port, attached=attached
+            )
+            _write_private(self.directory / "ministack" / "process.json", asdict(process))
+        self.aws_endpoint_url = f"http://127.0.0.1:{aws_port}"
+        self.base_url = f"http://127.0.0.1:{port}"
+
+    def _deploy(self, step: Step) -> None:
+        with step("sam build"):
+            built = deployment.build_template(self.template, self.directory)
+        with step("sam deploy"):
+            deployment.deploy_template(
+                built,
+                self.directory,
+                self.aws_endpoint_url,
+                redis_url=self.redis_url,
+                mysql_url=self.mysql_url,
+            )
+            self.deployed = deployment.read_deployed(self.aws_endpoint_url)
+            self.queues = self.deployed.queues
+            deployment.create_api_routes(self.deployed, self.aws_endpoint_url)
+            (self.directory / "api-id").write_text(self.deployed.api_id)
+        with step("Migrations"):
+            deployment.migrate(self.deployed, self.aws_endpoint_url)
+        _write_private(self.directory / "deployed.json", asdict(self.deployed))
+        _write_private(
+            self.directory / "stack.json",
+            {
+                "base_url": self.base_url,
+                "redis_url": self.redis_url,
+                "mysql_url": self.mysql_url,
+                "aws_endpoint_url": self.aws_endpoint_url,
+                "region": self.region,
+                "queues": self.queues,
+            },
+        )
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No other start in this directory at the same time."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        ours = (self.directory / "lock").exists()
+        if not ours and any(self.directory.iterdir()):
+            raise LocalError(f"{self.directory} is not empty and not a stack's: not touched")
+        with (self.directory / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LocalError(f"another start in {self.directory} is under way") from None
+            yield
+
+    def _refuse_a_running_one(self) -> None:
+        self._find_servers()
+        running = [process for process in self.processes() if process.is_running()]
+        if not running:
+            return
+        try:
+            base_url = Stack.load(self.directory).base_url
+        except StackNotRunning:
+            names = ", ".join(f"{process.name} ({process.pid})" for process in running)
+            raise LocalError(
+                f"half a stack is still running here: {names}; `make down` ends it"
+            ) from None
+        raise LocalError(f"a stack is already running: {base_url}; `make down` ends it")
+
+    def _clear(self) -> None:
+        """Start from nothing: every stack is new and empty. The lock we hold stays."""
+        self.redis = self.mysql = None
+        for entry in self.directory.iterdir():
+            if entry.name == "lock":
+                continue
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+    def _find_servers(self) -> None:
+        """The servers an earlier start prepared here, as far as it got."""
+        with contextlib.suppress(LocalError, FileNotFoundError):
+            self.redis = self.redis or servers.load_redis(self.directory / "redis")
+        with contextlib.suppress(LocalError, FileNotFoundError):
+            self.mysql = self.mysql or servers.load_mysql(self.directory / "mysql")
+
+    def _ministack_process(self) -> Process | None:
+        try:
+            record = (self.directory / "ministack" / "process.json").read_text()
+            return Process(**json.loads(record))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+
+
+def _write_private(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON that only its owner reads, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".draft")
+    draft.unlink(missing_ok=True)
+    draft.touch(mode=0o600)
+    draft.write_text(json.dumps(content, indent=2) + "\n")
+    draft.replace(path)

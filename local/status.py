@@ -1,0 +1,57 @@
+"""``status``: what runs, and what waits in the queues."""
+
+import argparse
+
+from rich.console import Console
+from rich.table import Table
+
+from local import servers
+from local.aws import answers_http
+from local.servers import without_credentials
+from local.stack import Stack
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print each part and each queue; 1 when a part does not answer."""
+    stack = Stack.load(args.dir)
+    pids = {process.name: str(process.pid) for process in stack.processes()}
+    port = int(stack.aws_endpoint_url.rsplit(":", 1)[1])
+    parts = [
+        ("HTTP API", pids["ministack"], stack.base_url, answers_http(port)),
+        ("AWS", pids["ministack"], stack.aws_endpoint_url, answers_http(port)),
+        ("Redis", pids.get("redis", "yours"), *_ask_redis(stack.redis_url)),
+        ("MySQL", pids.get("mysql", "yours"), *_ask_mysql(stack.mysql_url)),
+    ]
+    table = Table("part", "pid", "address", "", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for name, pid, address, well in parts:
+        table.add_row(name, pid, address, "[green]up[/green]" if well else "[red]down[/red]")
+    console = Console(highlight=False)
+    console.print(table)
+    console.print()
+    waiting = Table(
+        "queue", "waiting", "in work", box=None, header_style="dim", padding=(0, 2, 0, 0)
+    )
+    for name, (visible, hidden) in sorted(count_messages(stack).items()):
+        waiting.add_row(name, str(visible), str(hidden))
+    console.print(waiting)
+    return 0 if all(part[-1] for part in parts) else 1
+
+
+def count_messages(stack: Stack) -> dict[str, tuple[int, int]]:
+    """Queue name -> (messages that wait, messages received but not yet deleted or delayed)."""
+    sqs = stack.connect("sqs")
+    counts = {}
+    for name, url in stack.queues.items():
+        attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        hidden = int(attributes.get("ApproximateNumberOfMessagesNotVisible", 0))
+        delayed = int(attributes.get("ApproximateNumberOfMessagesDelayed", 0))
+        counts[name] = (int(attributes["ApproximateNumberOfMessages"]), hidden + delayed)
+    return counts
+
+
+def _ask_redis(url: str) -> tuple[str, bool]:
+    return url.rsplit("@", 1)[-1].removeprefix("redis://"), servers.answers_redis(url)
+
+
+def _ask_mysql(url: str) -> tuple[str, bool]:
+    return without_credentials(url).removeprefix("mysql://"), servers.answers_mysql(url)

@@ -1,0 +1,108 @@
+"""``up``: start the stack, show how it goes, stay until Ctrl-C."""
+
+import argparse
+import contextlib
+import importlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+
+from rich.console import Console
+
+from local.paths import LocalError
+from local.stack import Stack, StackNotRunning
+
+console = Console(highlight=False)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Start, play the demo crowd, and wait. 0 when it was ended by a person, 1 when a part died."""
+    stack = Stack(args.dir)
+    began = time.monotonic()
+    stack.up(port=args.port, attached=not args.detach, step=show_step)
+    console.print(f"[dim]ready in {time.monotonic() - began:.0f} s[/dim]\n")
+    try:
+        if not args.no_demo:
+            importlib.import_module("local.crowd").play(stack)
+        show_welcome(stack, detached=args.detach)
+        if args.detach:
+            return 0
+        return wait_for_the_end(stack)
+    except KeyboardInterrupt:
+        console.print()
+        return 0
+    finally:
+        if not args.detach or not _is_whole(stack):
+            end(stack)
+
+
+@contextlib.contextmanager
+def show_step(name: str) -> Iterator[None]:
+    """One line per step: a spinner while it runs, then how long it took."""
+    began = time.monotonic()
+    try:
+        with console.status(name):
+            yield
+    except BaseException:
+        console.print(f"[red]✗[/red] {name}")
+        raise
+    console.print(f"[green]✓[/green] {name} [dim]{time.monotonic() - began:.1f} s[/dim]")
+
+
+def show_welcome(stack: Stack, *, detached: bool) -> None:
+    """Where it is, and lines to paste."""
+    python = os.path.relpath(sys.executable)
+    lines = [
+        f"[bold]{stack.base_url}[/bold]",
+        "",
+        f"  TOKEN=$({python} -m local token --user 7)",
+        f'  curl -X PUT {stack.base_url}/posts/1/likes/me -H "Authorization: Bearer $TOKEN"',
+        f"  curl {stack.base_url}/posts/1/likers",
+        f"  curl {stack.base_url}/health",
+        "",
+        f"  {python} -m local audit | status | logs -f",
+        "",
+        "[dim]`make down` stops it[/dim]" if detached else "[dim]Ctrl-C stops it[/dim]",
+    ]
+    for line in lines:
+        console.print(line, soft_wrap=True)
+
+
+def wait_for_the_end(stack: Stack) -> int:
+    """Wait until ``down`` ends the stack (0) or MiniStack dies by itself (1).
+
+    A database that goes away is only told: Plaza is made to live through that.
+    """
+    down: set[str] = set()
+    while (stack.directory / "stack.json").exists():
+        gone = {process.name for process in stack.processes() if not process.is_running()}
+        if not (stack.directory / "stack.json").exists():
+            break
+        for name in sorted(gone - down):
+            console.print(f"[red]{name} is down[/red]; its log: {stack.directory}/logs/{name}.log")
+        for name in sorted(down - gone):
+            console.print(f"[green]{name} is back[/green]")
+        if "ministack" in gone:
+            return 1
+        down = gone
+        time.sleep(0.5)
+    return 0
+
+
+def end(stack: Stack) -> None:
+    """Stop it, undisturbed by a second Ctrl-C."""
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_IGN)
+    with console.status("stopping"):
+        stack.down()
+    console.print("stopped")
+
+
+def _is_whole(stack: Stack) -> bool:
+    try:
+        Stack.load(stack.directory)
+    except (StackNotRunning, LocalError):
+        return False
+    return True

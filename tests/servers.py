@@ -1,0 +1,40 @@
+"""A real Redis and a real MariaDB for tests: private, quick to start, surely ended.
+
+A plugin (see pyproject.toml), so that every test may ask for ``redis_url`` and ``mysql_url``.
+The database ``plaza`` is empty: who needs tables applies the migrations.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local import servers
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+    """A Redis of this run's own; ``stop``, ``start``, ``pause`` and ``resume`` it at will."""
+    directory: Path = tmp_path_factory.mktemp("redis") / "redis"
+    with servers.running(servers.prepare_redis(directory)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+    """A MariaDB of this run's own, with an empty database ``plaza``."""
+    directory: Path = tmp_path_factory.mktemp("mysql") / "mysql"
+    with servers.running(servers.prepare_mysql(directory, for_tests=True)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_url(redis_server: servers.Server) -> str:
+    """``redis://127.0.0.1:port/0``"""
+    return redis_server.url
+
+
+@pytest.fixture(scope="session")
+def mysql_url(mysql_server: servers.Server) -> str:
+    """``mysql://user:password@127.0.0.1:port/plaza``"""
+    return mysql_server.url
