@@ -70,9 +70,14 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--rate", type=float, help="requests a second (default: as fast as it goes)")
     sub.add_argument("--duplicates", type=float, default=0.0, help="share sent twice, 0 to 1")
     sub.add_argument("--limit", type=int, help="only so many rows")
+    sub.add_argument("--concurrency", type=int, default=16, help="users at once (default: 16)")
+    sub.add_argument("--seed", type=int, default=0, help="which requests are sent twice")
+    sub.add_argument("--kill-consumers", action="store_true", help="at random, all the while")
+    sub.add_argument("--json", action="store_true", help="for a machine")
 
     sub = add("audit", _delegate("local.audit"), "the table of truth; exit status 1 unless clean")
     sub.add_argument("--json", action="store_true", help="for a machine")
+    sub.add_argument("--wait", action="store_true", help="for quiet, first")
 
     add("packages", _packages, "install the server programs that are missing")
     return parser
