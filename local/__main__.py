@@ -70,7 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--rate", type=float, help="requests a second (default: as fast as it goes)")
     sub.add_argument("--duplicates", type=float, default=0.0, help="share sent twice, 0 to 1")
     sub.add_argument("--limit", type=int, help="only so many rows")
-    sub.add_argument("--concurrency", type=int, default=16, help="users at once (default: 16)")
+    sub.add_argument("--concurrency", type=int, default=8, help="users at once (default: 8)")
     sub.add_argument("--seed", type=int, default=0, help="which requests are sent twice")
     sub.add_argument("--kill-consumers", action="store_true", help="at random, all the while")
     sub.add_argument("--json", action="store_true", help="for a machine")

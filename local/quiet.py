@@ -1,0 +1,98 @@
+"""Quiet: nothing pending in Redis, nothing in the queues. Waiting for it, and helping it along."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import redis
+
+from local.paths import LocalError
+from local.stack import Stack
+from local.status import count_messages
+
+TIMEOUT_S = 300.0
+SOONER_S = 10
+_LOOK_EVERY_S = 0.25
+_FIRST_SWEEP_AFTER_S = 5.0
+_LONGEST_SWEEP_WAIT_S = 30.0
+
+
+class Unrest(NamedTuple):
+    """What is on its way: targets with an outbox or marked dirty, and messages not dead."""
+
+    targets: int
+    waiting: int
+    in_work: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.targets} targets with changes pending, {self.waiting} messages waiting,"
+            f" {self.in_work} in work"
+        )
+
+
+def _say_nothing(text: str) -> None:
+    pass
+
+
+def find_unrest(stack: Stack) -> Unrest:
+    """What is on its way now."""
+    depths = [depth for name, depth in count_messages(stack).items() if not name.endswith("_dlq")]
+    with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
+        targets, shards = 0, []
+        for key in set(client.scan_iter(count=1000)):
+            targets += key.startswith("{") and key.endswith(":pending")
+            if key.startswith("{") and key.endswith(":dirty"):
+                shards.append(key)
+        pipe = client.pipeline(transaction=False)
+        for key in shards:
+            pipe.zcard(key)
+        dirty = sum(pipe.execute())
+    return Unrest(max(targets, dirty), sum(d[0] for d in depths), sum(d[1] for d in depths))
+
+
+def wait_until_quiet(
+    stack: Stack,
+    timeout_s: float = TIMEOUT_S,
+    tell: Callable[[str], None] = _say_nothing,
+) -> bool:
+    """Wait until nothing is on its way; False when it still was after ``timeout_s``.
+
+    What only the sweeper can mend is not left to the schedule: it is invoked, less often each time.
+    """
+    began_s = time.monotonic()
+    sweep_at_s, wait_s = began_s + _FIRST_SWEEP_AFTER_S, _FIRST_SWEEP_AFTER_S
+    while any(unrest := find_unrest(stack)):
+        now_s = time.monotonic()
+        tell(str(unrest))
+        if now_s - began_s > timeout_s:
+            return False
+        if unrest.targets and not unrest.waiting and now_s >= sweep_at_s:
+            with contextlib.suppress(LocalError):  # a server is away: the next sweep may do
+                stack.invoke("SweepOutbox", {})
+            wait_s = min(wait_s * 1.5, _LONGEST_SWEEP_WAIT_S)
+            sweep_at_s = time.monotonic() + wait_s
+        time.sleep(_LOOK_EVERY_S)
+    return True
+
+
+@contextlib.contextmanager
+def deliver_again_sooner(stack: Stack, *queues: str) -> Iterator[None]:
+    """What a killed consumer had is delivered again after 10 s and not after three minutes.
+
+    Only meanwhile: the queues get their own visibility timeout back.
+    """
+    sqs = stack.connect("sqs")
+    name = "VisibilityTimeout"
+    before = {
+        url: sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"][name]
+        for url in (stack.queues[queue] for queue in queues)
+    }
+    try:
+        for url in before:
+            sqs.set_queue_attributes(QueueUrl=url, Attributes={name: str(SOONER_S)})
+        yield
+    finally:
+        for url, timeout_s in before.items():
+            sqs.set_queue_attributes(QueueUrl=url, Attributes={name: timeout_s})
