@@ -1,0 +1,80 @@
+"""``python -m bench [name ...] [--quick] [--json]``: the figures, beside their limits and peers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import cold_start, consumer, gate, handler, layer, round_trips
+from bench.figures import Figure, format_number
+from bench.stage import Stage, standing
+from local.paths import LocalError
+
+BENCHES: dict[str, Callable[[Stage], list[Figure]]] = {
+    "gate": gate.measure,
+    "handler": handler.measure,
+    "round-trips": round_trips.measure,
+    "consumer": consumer.measure,
+    "cold-start": cold_start.measure,
+    "layer": layer.measure,
+}
+_REACHED = {True: "[green]yes[/]", False: "[red]no[/]", None: ""}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure and print. A goal that is missed is no error: on a busy machine it may be chance."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(BENCHES)}")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work, rougher figures")
+    parser.add_argument("--json", action="store_true", help="one JSON array instead of a table")
+    options = parser.parse_args(argv)
+    if unknown := set(options.names) - set(BENCHES):
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
+
+    progress, figures = Console(stderr=True), []
+    try:
+        with (
+            progress.status("starting Redis and MariaDB") as status,
+            standing(options.quick) as stage,
+        ):
+            for name in options.names or BENCHES:
+                status.update(f"measuring: {name}")
+                figures += BENCHES[name](stage)
+    except LocalError as error:
+        progress.print(f"[red]{error}[/]")
+        return 1
+    if options.json:
+        print(json.dumps([figure.to_dict() for figure in figures], indent=2))
+    else:
+        Console(width=None if sys.stdout.isatty() else 132).print(table_of(figures))
+    return 0
+
+
+def table_of(figures: Sequence[Figure]) -> Table:
+    """The figures as people read them."""
+    table = Table(title="Plaza, measured on this machine", title_justify="left")
+    table.add_column("what", no_wrap=True)
+    for heading in ("measured", "beside it, in the same run", "ratio", "goal"):
+        table.add_column(heading, justify="right")
+    table.add_column("reached")
+    for figure in figures:
+        peer = figure.peer
+        table.add_row(
+            figure.what,
+            f"{format_number(figure.value)} {figure.unit}".strip(),
+            f"{peer.name}: {format_number(peer.value)}" if peer else "",
+            f"{figure.ratio:.2f} x" if figure.ratio is not None else "",
+            str(figure.goal) if figure.goal else "",
+            _REACHED[figure.reached],
+            style=None if figure.goal else "dim",
+        )
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,13 @@
+--[[ five_calls: the like of the classic design: a marker per actor, a counter, and time limits.
+
+  KEYS[1]  string: the marker of one actor on one target
+  KEYS[2]  string: the counter of the target
+  ARGV[1]  ttl of both, seconds
+
+  Returns the total. It keeps no list, no outbox, no version; a lost counter can't be rebuilt from it. ]]
+if redis.call('SETNX', KEYS[1], 1) == 1 then
+  redis.call('EXPIRE', KEYS[1], ARGV[1])
+  redis.call('INCR', KEYS[2])
+  redis.call('EXPIRE', KEYS[2], ARGV[1])
+end
+return redis.call('GET', KEYS[2])

@@ -1,0 +1,74 @@
+"""Cold start: the CPU of importing an API function, in the interpreter that the functions get."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.api import APP
+from bench.figures import Figure, Goal
+from bench.layer import build_layer
+from bench.stage import Stage
+from local.paths import LAMBDA_PYTHON
+
+RUNS = 5
+SHOWN = 8
+_IMPORT = """
+import time
+began_s = time.process_time()
+import app
+print(time.process_time() - began_s)
+"""
+_LINE = re.compile(r"^import time: +(\d+) \| +\d+ \| +(\w+)", re.MULTILINE)
+
+
+def measure(stage: Stage) -> list[Figure]:
+    """The median of five, with .pyc files and without; and whose the time is.
+
+    boto3 is always compiled: it is the runtime's. The layer is not, as long as its build does not.
+    """
+    function = stage.directory / "function"
+    function.mkdir(exist_ok=True)
+    shutil.copy(APP, function)
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    env["PYTHONPATH"] = os.pathsep.join([str(build_layer(stage)), str(function)])
+
+    uncompiled = _median_ms(env | {"PYTHONDONTWRITEBYTECODE": "1"})
+    _run(env)  # writes the .pyc files
+    compiled = _median_ms(env)
+    return [
+        Figure(
+            "cold start, import of the reactions function",
+            compiled,
+            "ms",
+            goal=Goal("at most", 300),
+        ),
+        Figure("  without .pyc files in the layer", uncompiled, "ms"),
+        *(Figure(f"  {package}, by -X importtime", ms, "ms") for package, ms in _split(env)),
+    ]
+
+
+def _median_ms(env: Mapping[str, str]) -> float:
+    return statistics.median(float(_run(env).stdout) * 1000 for _ in range(RUNS))
+
+
+def _split(env: Mapping[str, str]) -> list[tuple[str, float]]:
+    """The packages that took longest by themselves, in ms; what Python brings is one of them."""
+    took_us: Counter[str] = Counter()
+    for self_us, package in _LINE.findall(_run(env, "-X", "importtime").stderr):
+        took_us["Python itself" if package in sys.stdlib_module_names else package] += int(self_us)
+    return [(package, us / 1000) for package, us in took_us.most_common(SHOWN)]
+
+
+def _run(env: Mapping[str, str], *options: str) -> subprocess.CompletedProcess[str]:
+    python = LAMBDA_PYTHON if LAMBDA_PYTHON.exists() else Path(sys.executable)
+    return subprocess.run(
+        [str(python), *options, "-c", _IMPORT], env=env, capture_output=True, text=True, check=True
+    )

@@ -1,0 +1,76 @@
+"""Figures: what was measured, what it stands beside, and whether the goal is reached. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What a figure is compared with, in the unit of the figure, from the same run."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A bound for the measured value, or for its ratio to the peer."""
+
+    side: Literal["at least", "at most"]
+    bound: float
+    of: Literal["value", "ratio"] = "value"
+
+    def __str__(self) -> str:
+        sign = ">=" if self.side == "at least" else "<="
+        return f"{sign} {format_number(self.bound)}{' x' if self.of == 'ratio' else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One row: ``value`` in ``unit``. Without a goal it explains the figure above it."""
+
+    what: str
+    value: float
+    unit: str
+    peer: Peer | None = None
+    goal: Goal | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times the peer's value this is; None without a peer that did anything."""
+        return self.value / self.peer.value if self.peer and self.peer.value else None
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the goal is reached; None without a goal. No ratio reaches no goal."""
+        if self.goal is None:
+            return None
+        reading = self.ratio if self.goal.of == "ratio" else self.value
+        if reading is None:
+            return False
+        return (
+            reading >= self.goal.bound
+            if self.goal.side == "at least"
+            else reading <= self.goal.bound
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as ``--json`` prints it."""
+        return {
+            "what": self.what,
+            "value": self.value,
+            "unit": self.unit,
+            "peer": self.peer and {"name": self.peer.name, "value": self.peer.value},
+            "ratio": self.ratio,
+            "goal": self.goal and str(self.goal),
+            "reached": self.reached,
+        }
+
+
+def format_number(value: float) -> str:
+    """Three digits that matter: ``0.184``, ``14.2``, ``43,210``."""
+    if value == int(value) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"

@@ -1,0 +1,141 @@
+"""CPU of one like in the API function, and of its parts alone."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import boto3
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
+
+from bench.api import Event, Handler, like_event, load_handler
+from bench.figures import Figure, Goal, Peer
+from bench.stage import Stage
+from local.paths import LocalError
+from plaza.infra import queues, redis
+from plaza.infra.observability import record
+from plaza.infra.settings import settings
+from plaza.reactions import redis_reactions
+from plaza.reactions.reactions import LIKE, Key, ReactionChanged, Target
+
+POSTS = range(1, 101)
+CALLS = 1000
+ROUNDS = 5
+QUEUE = "reactions"
+
+_users = count(1)  # each like is somebody else's: none finds itself done already
+
+
+def measure(stage: Stage) -> list[Figure]:
+    """The like with and without SQS, beside the sum of what it can't do without."""
+    stage.clear()
+    stage.add_posts(POSTS)
+    handler = load_handler()
+    for post_id in POSTS:
+        _like(handler, like_event(post_id, next(_users)))
+
+    with _no_queue():
+        whole_but_sqs = _cpu_of_likes(stage, handler)
+    whole = _cpu_of_likes(stage, handler)
+
+    resolver = _cpu_of_likes(stage, _bare_resolver())
+    validating = _cpu_of_likes(stage, _validating_resolver())
+    script = _cpu_ms(stage, _run_gate_bare)
+    gate = _cpu_ms(stage, _run_gate)
+    line = _cpu_ms(stage, _log)
+    sqs = boto3.client("sqs")
+    body = ReactionChanged(Key("post", 1, "like", 7), True, 1_743_760_800_000_000, 41).to_json()
+    url = settings().queues[QUEUE]
+    boto = _cpu_ms(stage, lambda _: sqs.send_message(QueueUrl=url, MessageBody=body))
+    ours = _cpu_ms(stage, lambda _: queues.send(QUEUE, body))
+
+    least = Peer("resolver + script + line", resolver + script + line)
+    least_of_all = Peer("the same + boto3", least.value + boto)
+    return [
+        Figure("like, CPU, SQS excluded", whole_but_sqs, "ms", least, Goal("at most", 0.2)),
+        Figure("like, CPU, all of it", whole, "ms", least_of_all, Goal("at most", 0.75)),
+        Figure("  Powertools resolver alone", resolver, "ms"),
+        Figure("  the same, validating", validating, "ms", Peer("resolver", resolver)),
+        Figure("  script alone, bare redis-py", script, "ms"),
+        Figure("  redis_reactions.gate alone", gate, "ms", Peer("bare redis-py", script)),
+        Figure("  log line alone", line, "ms"),
+        Figure("  boto3 send_message alone", boto, "ms"),
+        Figure("  queues.send alone", ours, "ms", Peer("boto3", boto)),
+    ]
+
+
+def _cpu_of_likes(stage: Stage, handler: Handler) -> float:
+    calls = stage.some(CALLS) * ROUNDS
+    events = iter([like_event(POSTS[i % len(POSTS)], next(_users)) for i in range(calls)])
+    return _cpu_ms(stage, lambda _: _like(handler, next(events)))
+
+
+def _cpu_ms(stage: Stage, work: Callable[[int], object]) -> float:
+    """CPU of this process per call of ``work``, the kernel's included; the best of five rounds."""
+    calls = stage.some(CALLS)
+    best_s = float("inf")
+    for _ in range(ROUNDS):
+        began_s = time.process_time()
+        for i in range(calls):
+            work(i)
+        best_s = min(best_s, time.process_time() - began_s)
+    return best_s / calls * 1000
+
+
+def _like(handler: Handler, event: Event) -> None:
+    answer = handler(event, None)
+    if answer["statusCode"] != 200:
+        raise LocalError(f"a like was answered with {answer}")
+
+
+def _bare_resolver() -> Handler:
+    """One route, its answer a dict: the least that Powertools does."""
+    return _resolver(APIGatewayHttpResolver())
+
+
+def _validating_resolver() -> Handler:
+    """One route with a checked path and a checked answer: the least of a contract."""
+    return _resolver(APIGatewayHttpResolver(enable_validation=True))
+
+
+def _resolver(app: APIGatewayHttpResolver) -> Handler:
+    @app.put("/posts/<post_id>/likes/me")
+    def like_post(post_id: str) -> dict[str, Any]:
+        return {"liked": True, "likes": 41, "changed": True, "exact": True}
+
+    return lambda event, context: app.resolve(event, context)  # type: ignore[arg-type]
+
+
+def _run_gate(i: int) -> None:
+    redis_reactions.gate(LIKE, _target(i), next(_users), True, None, True)
+
+
+def _run_gate_bare(i: int) -> None:
+    keys = redis_reactions.keys_of(LIKE.name, _target(i))
+    script, actor = redis_reactions.GATE, next(_users)
+    of_script = (keys.meta, keys.pending, keys.recent, keys.older, keys.filling, keys.dirty)
+    args = (actor, 1, "", 0, 1000, 1_000_000, keys.member, 1, 864_000_000)
+    redis.client().execute_command("EVALSHA", script.sha, 7, *of_script, keys.there, *args)
+
+
+def _target(i: int) -> Target:
+    return Target("post", POSTS[i % len(POSTS)])
+
+
+def _log(i: int) -> None:
+    route = "PUT /posts/{post_id}/likes/me"
+    record("request_served", route=route, status=200, took_ms=1.23, request_id="JKJaXmPLvHcESHA=")
+
+
+@contextlib.contextmanager
+def _no_queue() -> Iterator[None]:
+    """Nothing is sent to SQS."""
+    send = queues.send
+    queues.send = lambda queue, body, delay_s=0: None
+    try:
+        yield
+    finally:
+        queues.send = send

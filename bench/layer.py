@@ -1,0 +1,50 @@
+"""What the layer weighs, unzipped: what pip installs for it, and Plaza itself."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.figures import Figure, Goal
+from bench.stage import Stage
+from local.paths import LAYER, LocalError
+
+SHOWN = 4
+
+
+def measure(stage: Stage) -> list[Figure]:
+    """Megabytes, and which packages they are."""
+    layer = build_layer(stage)
+    weights = sorted(((_megabytes(part), part.name) for part in layer.iterdir()), reverse=True)
+    return [
+        Figure("layer, unzipped", _megabytes(layer), "MB", goal=Goal("at most", 25)),
+        *(Figure(f"  {name}", weight, "MB") for weight, name in weights[:SHOWN]),
+    ]
+
+
+def build_layer(stage: Stage) -> Path:
+    """The layer as SAM builds it, once per run: no .pyc files in it. Raises LocalError."""
+    layer = stage.directory / "layer"
+    if layer.exists():
+        return layer
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    requirements = ["--requirement", str(LAYER / "requirements.txt")]
+    done = subprocess.run(
+        [*pip, "--no-compile", "--no-deps", "--target", str(layer), *requirements],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        shutil.rmtree(layer, ignore_errors=True)
+        raise LocalError(f"the layer's requirements could not be installed:\n{done.stderr}")
+    leave_out = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(LAYER / "plaza", layer / "plaza", ignore=leave_out)
+    return layer
+
+
+def _megabytes(path: Path) -> float:
+    files = [path] if path.is_file() else path.rglob("*")
+    return sum(f.stat().st_size for f in files if f.is_file() and f.suffix != ".pyc") / 1e6

@@ -1,0 +1,64 @@
+"""Round trips to Redis, counted where redis-py sends: a pipeline is one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, cast
+
+from redis.connection import Connection
+
+from bench.api import like_event, load_handler, query_event
+from bench.figures import Figure, Goal
+from bench.stage import Stage
+from local.paths import LocalError
+
+POSTS = range(1001, 1101)
+USER = 7
+
+
+class Counter:
+    """How often something was sent."""
+
+    sent = 0
+
+
+def measure(stage: Stage) -> list[Figure]:
+    """One like of a warm post; a page of 100 posts with totals and mine, cold and warm."""
+    stage.clear()
+    stage.add_posts(POSTS)
+    handler = load_handler()
+
+    def ask(event: dict[str, Any]) -> int:
+        with counting() as counter:
+            answer = handler(event, None)
+        if answer["statusCode"] != 200:
+            raise LocalError(f"the answer was {answer}")
+        return counter.sent
+
+    cold_page = ask(query_event(POSTS, USER))
+    page = ask(query_event(POSTS, USER))
+    ask(like_event(POSTS[0], USER))
+    like = ask(like_event(POSTS[0], USER + 1))
+    return [
+        Figure("Redis round trips, like", like, "", goal=Goal("at most", 1)),
+        Figure("Redis round trips, page of 100", page, "", goal=Goal("at most", 2)),
+        Figure("  the first time, nothing in Redis", cold_page, ""),
+    ]
+
+
+@contextlib.contextmanager
+def counting() -> Iterator[Counter]:
+    """Counts what is sent to Redis meanwhile."""
+    counter, of_redis = Counter(), cast(Any, Connection)
+    send = of_redis.send_packed_command
+
+    def send_counted(connection: Connection, *args: Any, **options: Any) -> None:
+        counter.sent += 1
+        send(connection, *args, **options)
+
+    of_redis.send_packed_command = send_counted
+    try:
+        yield counter
+    finally:
+        of_redis.send_packed_command = send
