@@ -50,7 +50,7 @@ from local.tokens import open_sessions
 from local.truth import Truth
 
 CONCURRENCY = 8
-KILL_EVERY_S = (1.0, 4.0)
+KILL_EVERY_S = (2.0, 5.0)
 SHOWN = 10
 _BATCH = 1000
 _QUERY = 100  # the most targets one question takes
