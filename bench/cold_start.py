@@ -13,20 +13,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench.api import APP
-from bench.figures import Figure, Goal
+from bench.figures import Figure, Goal, Peer
 from bench.layer import build_layer
 from bench.stage import Stage
 from local.paths import LAMBDA_PYTHON
 
 RUNS = 5
 SHOWN = 8
+NAIVE = "boto3, redis, pymysql, aws_lambda_powertools.event_handler"
 _IMPORT = """
 import time
 began_s = time.process_time()
-import app
+import {}
 print(time.process_time() - began_s)
 """
-_LINE = re.compile(r"^import time: +(\d+) \| +\d+ \| +(\w+)", re.MULTILINE)
+_LINE = re.compile(r"^import time: +(\d+) \| +\d+ \| +([\w.]+)", re.MULTILINE)
 
 
 def measure(stage: Stage) -> list[Figure]:
@@ -40,35 +41,43 @@ def measure(stage: Stage) -> list[Figure]:
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     env["PYTHONPATH"] = os.pathsep.join([str(build_layer(stage)), str(function)])
 
-    uncompiled = _median_ms(env | {"PYTHONDONTWRITEBYTECODE": "1"})
-    _run(env)  # writes the .pyc files
-    compiled = _median_ms(env)
+    uncompiled = _median_ms("app", env | {"PYTHONDONTWRITEBYTECODE": "1"})
+    _run("app", env)  # writes the .pyc files
+    naive, compiled = _median_ms(NAIVE, env), _median_ms("app", env)
+    peer = Peer("what it stands on, imported naively", naive)
     return [
-        Figure(
-            "cold start, import of the reactions function",
-            compiled,
-            "ms",
-            goal=Goal("at most", 300),
-        ),
-        Figure("  without .pyc files in the layer", uncompiled, "ms"),
+        Figure("cold start, CPU of the import", compiled, "ms", peer, Goal("at most", 300)),
+        Figure("  without .pyc files in the layer", uncompiled, "ms", peer),
         *(Figure(f"  {package}, by -X importtime", ms, "ms") for package, ms in _split(env)),
     ]
 
 
-def _median_ms(env: Mapping[str, str]) -> float:
-    return statistics.median(float(_run(env).stdout) * 1000 for _ in range(RUNS))
+def _median_ms(modules: str, env: Mapping[str, str]) -> float:
+    return statistics.median(float(_run(modules, env).stdout) * 1000 for _ in range(RUNS))
 
 
 def _split(env: Mapping[str, str]) -> list[tuple[str, float]]:
-    """The packages that took longest by themselves, in ms; what Python brings is one of them."""
+    """The packages that took longest by themselves, in ms; what Python brings is one of them.
+
+    Of each module the quickest of five: the clock runs on while somebody else has the processor.
+    """
+    best_us: dict[str, int] = {}
+    for _ in range(RUNS):
+        for self_us, module in _LINE.findall(_run("app", env, "-X", "importtime").stderr):
+            best_us[module] = min(int(self_us), best_us.get(module, int(self_us)))
     took_us: Counter[str] = Counter()
-    for self_us, package in _LINE.findall(_run(env, "-X", "importtime").stderr):
-        took_us["Python itself" if package in sys.stdlib_module_names else package] += int(self_us)
+    for module, us in best_us.items():
+        package = module.partition(".")[0]
+        took_us["Python itself" if package in sys.stdlib_module_names else package] += us
     return [(package, us / 1000) for package, us in took_us.most_common(SHOWN)]
 
 
-def _run(env: Mapping[str, str], *options: str) -> subprocess.CompletedProcess[str]:
+def _run(modules: str, env: Mapping[str, str], *options: str) -> subprocess.CompletedProcess[str]:
     python = LAMBDA_PYTHON if LAMBDA_PYTHON.exists() else Path(sys.executable)
     return subprocess.run(
-        [str(python), *options, "-c", _IMPORT], env=env, capture_output=True, text=True, check=True
+        [str(python), *options, "-c", _IMPORT.format(modules)],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
     )
