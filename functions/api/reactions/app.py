@@ -42,9 +42,7 @@ app = api()
 _OWN: dict[str, Any] = {"security": [BEARER], "tags": ["reactions"]}
 _WISH = "taken as a wish while Redis is away"
 _LIKE = _OWN | {
-    "responses": answers(200, Liked, "done")
-    | answers(202, Liked, _WISH)
-    | problems(401, 404, 410)
+    "responses": answers(200, Liked, "done") | answers(202, Liked, _WISH) | problems(401, 404, 410)
 }
 _COLLECT = _OWN | {
     "responses": answers(200, Collected, "done")

@@ -35,7 +35,7 @@ def open_sessions(user_ids: Sequence[int], role: str = "user") -> list[str]:
 
 
 def find_session(token: str) -> Session | None:
-    """The session of a token, with its end moved if that was over a minute ago; None if there is none.
+    """The session of a token, its end moved if that was over a minute ago; None if there is none.
 
     Works while Redis is away. While MySQL is, it works for what Redis holds. Raises MysqlDown.
     """

@@ -14,7 +14,7 @@ _BEARER = re.compile(r"[Bb]earer +(\S+)")
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Somebody is signed in until ``expires_at_s`` (seconds since 1970), and longer with each use."""
+    """Somebody is signed in until ``expires_at_s`` (seconds since 1970), longer with each use."""
 
     user_id: int
     role: str

@@ -7,6 +7,8 @@ the check costs no round trip of its own.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from cachetools import TTLCache
 
 from plaza.content import mysql_content, redis_content
@@ -64,8 +66,6 @@ def look_up(content_type: str, content_id: int) -> There:
     there = mysql_content.look_up(content_type, content_id)
     if there is There.LIVE:
         remember_seen(content_type, content_id)
-    try:
+    with suppress(RedisDown):  # the marker only saves the next one a look
         redis_content.mark(content_type, content_id, there)
-    except RedisDown:
-        pass  # it only saves the next one a look
     return there

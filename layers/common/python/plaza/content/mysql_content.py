@@ -29,7 +29,7 @@ def read_authors(cursor: Cursor, content: Iterable[tuple[str, int]]) -> dict[tup
     if not ids:
         return {}
     arms = [
-        f"SELECT content_type, content_id, author_id FROM content"  # noqa: S608 - numbers only
+        f"SELECT content_type, content_id, author_id FROM content"
         f" WHERE content_type = %s AND content_id IN ({','.join(numbers)})"
         for numbers in ids.values()
     ]

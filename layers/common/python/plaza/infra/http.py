@@ -31,7 +31,7 @@ MOST_BODY_BYTES = 64 * 1024
 MOST_ID = 2**63 - 1
 PROBLEM = "application/problem+json"
 PROBLEM_TYPES = "https://plaza.example/problems/"
-BEARER = {"bearer": []}
+BEARER: dict[str, list[str]] = {"bearer": []}
 
 Id = Annotated[str, Path(pattern=r"^[1-9][0-9]{0,18}$", description="a 63-bit id, as a string")]
 Limit = Annotated[int, Query(ge=1, le=100, description="the most items of a page")]
@@ -90,9 +90,7 @@ def problems(*statuses: int) -> dict[int, Any]:
 
 def answers(status: int, model: Any, description: str) -> dict[int, Any]:
     """An answer of a route other than an error, for its contract."""
-    return {
-        status: {"description": description, "content": {"application/json": {"model": model}}}
-    }
+    return {status: {"description": description, "content": {"application/json": {"model": model}}}}
 
 
 def serve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -120,17 +118,19 @@ def api() -> APIGatewayHttpResolver:
     app = APIGatewayHttpResolver(enable_validation=True)
     app.configure_openapi(security_schemes={"bearer": HTTPBearer()})
 
-    @app.exception_handler(PlazaError)
+    @app.exception_handler(PlazaError)  # type: ignore[untyped-decorator]
     def refused(error: PlazaError) -> Response[str]:
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             say(app, **cause(error))
         return _problem_of(error)
 
-    @app.exception_handler([RequestValidationError, RequestUnsupportedContentType])
+    @app.exception_handler(  # type: ignore[untyped-decorator]
+        [RequestValidationError, RequestUnsupportedContentType]
+    )
     def invalid(error: RequestValidationError) -> Response[str]:
         return _invalid(error)
 
-    @app.exception_handler(Exception)
+    @app.exception_handler(Exception)  # type: ignore[untyped-decorator]
     def failed(error: Exception) -> Response[str]:
         say(app, **cause(error))
         return _problem_of(PlazaError("This is our fault, and it is logged"))
@@ -161,7 +161,7 @@ def problem(
 
 
 def caller(app: APIGatewayHttpResolver) -> int:
-    """The id of the user who calls. Raises Unauthenticated, and Unavailable when nobody could check."""
+    """The id of the user who calls. Raises Unauthenticated; Unavailable when nobody can check."""
     user_id = caller_if_any(app)
     if user_id is None:
         raise Unauthenticated("Send `Authorization: Bearer <token>`")
@@ -169,7 +169,7 @@ def caller(app: APIGatewayHttpResolver) -> int:
 
 
 def caller_if_any(app: APIGatewayHttpResolver) -> int | None:
-    """The id of the user who calls, None for nobody. A token that isn't good is an error all the same."""
+    """The id of the user who calls, None for nobody. A token that isn't good is an error still."""
     said = app.current_event.raw_event.get("requestContext", {}).get("authorizer", {})
     session = said.get("lambda") or {}
     if session.get("user_id"):
@@ -220,7 +220,9 @@ def unpack_cursor(cursor: str, shape: tuple[type, ...]) -> list[Any]:
 
 def say(app: APIGatewayHttpResolver, **fields: Any) -> None:
     """Add ``fields`` to the line that will be logged about this request."""
-    app.append_context(said={**app.context.get("said", {}), **fields})
+    app.append_context(  # type: ignore[no-untyped-call]
+        said={**app.context.get("said", {}), **fields}
+    )
 
 
 def _problem_of(error: PlazaError) -> Response[str]:
@@ -243,4 +245,3 @@ def _invalid(error: RequestValidationError) -> Response[str]:
     refusal = BadInput(errors[0]["field"], errors[0]["detail"])
     answer = problem(refusal, errors=errors)
     return Response(status_code=400, content_type=PROBLEM, body=answer["body"])
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 _INCLUDE = re.compile(r"^--!include (\w+)$", re.MULTILINE)
@@ -21,12 +21,14 @@ class Script:
     sha: str
 
 
-@lru_cache(maxsize=None)
+@cache
 def load_script(path: Path) -> Script:
-    """The script in the file ``path``; ``--!include bloom`` is replaced by bloom.inc.lua beside it."""
+    """The script in the file ``path``; ``--!include bloom`` becomes bloom.inc.lua beside it."""
 
     def included(match: re.Match[str]) -> str:
         return path.with_name(f"{match[1]}.inc.lua").read_text()
 
     source = _INCLUDE.sub(included, _HEADER.sub("", path.read_text()))
-    return Script(path.stem, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
+    return Script(
+        path.stem, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
+    )

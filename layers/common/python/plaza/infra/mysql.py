@@ -66,7 +66,7 @@ _credentials: tuple[str, str] | None = None
 def atomically(work: Callable[[Cursor], T]) -> T:
     """The result of ``work`` in one transaction; a deadlock or lock timeout repeats all of it.
 
-    ``work`` gets a cursor and may run up to three times. Raises MysqlDown, and what ``work`` raises.
+    ``work`` gets a cursor and may run up to three times. Raises MysqlDown and what ``work`` raises.
     """
 
     def once() -> T:
@@ -102,7 +102,7 @@ def fetch_all(sql: str, args: Sequence[Any] = ()) -> list[Row]:
 
 
 def write(sql: str, args: Sequence[Any] = ()) -> int:
-    """One statement that is safe to repeat, on its own; how many rows it affected. Raises MysqlDown."""
+    """One statement that is safe to repeat; how many rows it affected. Raises MysqlDown."""
 
     def execute() -> int:
         with _connect().cursor() as cursor:
@@ -174,7 +174,7 @@ def _read_credentials() -> tuple[str, str]:
     if _credentials is None:
         import botocore.session  # slow to import, and only needed here
 
-        secrets = botocore.session.get_session().create_client("secretsmanager")
+        secrets: Any = botocore.session.get_session().create_client("secretsmanager")
         answer = secrets.get_secret_value(SecretId=settings().mysql_secret_id)
         secret = json.loads(answer["SecretString"])
         _credentials = secret["username"], secret["password"]

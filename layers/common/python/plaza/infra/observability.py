@@ -1,6 +1,6 @@
 """One JSON line per event, which is its metric too (CloudWatch Embedded Metric Format).
 
-A line per invocation is what a Lambda pays for logging; a metric in the same line costs nothing more.
+A line per invocation is what a Lambda pays for logging; a metric in it costs nothing more.
 Never logged: phone numbers, tokens, codes, bodies of requests.
 """
 
@@ -11,6 +11,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from typing import Any
 
 from plaza.infra.errors import PlazaError
@@ -20,8 +21,8 @@ NAMESPACE = "Plaza"
 _function = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "local")
 
 
-def record(event: str, metrics: dict[str, float] | None = None, **fields: Any) -> None:
-    """Write that ``event`` (past tense) happened, with ``fields``; ``metrics`` are counted by CloudWatch."""
+def record(event: str, metrics: Mapping[str, float] | None = None, /, **fields: Any) -> None:
+    """Write that ``event`` (past tense) happened, with ``fields``; ``metrics`` are counted."""
     now_s = time.time()
     line: dict[str, Any] = {"event": event, "function": _function, "time_s": round(now_s, 3)}
     line.update(fields)
@@ -42,7 +43,7 @@ def record(event: str, metrics: dict[str, float] | None = None, **fields: Any) -
 
 
 def cause(error: BaseException) -> dict[str, str]:
-    """What to log of ``error``: its type and text, and for what we did not foresee, where it was raised."""
+    """What to log of ``error``: type and text, and for what we did not foresee, its trace."""
     said = {"error": type(error).__name__, "detail": str(error)[:500]}
     if error.__cause__ is not None:
         said["caused_by"] = f"{type(error.__cause__).__name__}: {error.__cause__}"[:500]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar
+from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
 
 import botocore.session
 from botocore.config import Config
@@ -19,9 +19,6 @@ from pybreaker import CircuitBreaker, CircuitBreakerError
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import cause, record
 from plaza.infra.settings import settings
-
-if TYPE_CHECKING:
-    from mypy_boto3_sqs import SQSClient
 
 T = TypeVar("T")
 
@@ -60,10 +57,10 @@ class Message(NamedTuple, Generic[T]):
 
 breaker = CircuitBreaker(fail_max=5, reset_timeout=2, name="sqs", throw_new_error_on_trip=False)
 
-_client: SQSClient | None = None
+_client: Any = None
 
 
-def client() -> SQSClient:
+def client() -> Any:
     """The SQS client of this process; two tries, seconds and not minutes."""
     global _client
     if _client is None:
@@ -113,7 +110,7 @@ def consume(
     read: Callable[[str], T],
     work: Callable[[list[T]], None],
 ) -> PartialBatchResponse:
-    """Read each message of ``event`` and let ``work`` do them all at once; say which to deliver again.
+    """Read each message of ``event``, let ``work`` do all at once; say which to deliver again.
 
     ``read`` raises BadRecord for a message that goes to the DLQ. ``work`` raises Unavailable when
     the whole batch should come again. Any other error may be the fault of one message: the batch is
@@ -172,7 +169,7 @@ def _back_off(queue: str, messages: Sequence[dict[str, Any]], error: Exception) 
             {
                 "Id": str(i),
                 "ReceiptHandle": message["receiptHandle"],
-                # After the last try SQS moves it to the DLQ when it is next received: let that be now.
+                # After the last try it goes to the DLQ when it is next received: let that be now.
                 "VisibilityTimeout": ([*BACK_OFF_S, 0])[min(_receives(message), MOST_RECEIVES) - 1],
             }
             for i, message in enumerate(chunk)
@@ -196,7 +193,10 @@ def _bury(queue: str, message: dict[str, Any], error: BadRecord) -> bool:
                 QueueUrl=settings().queues[f"{queue}_dlq"],
                 MessageBody=message["body"],
                 MessageAttributes={
-                    "cause": {"DataType": "String", "StringValue": str(error)[:256] or "unreadable"},
+                    "cause": {
+                        "DataType": "String",
+                        "StringValue": str(error)[:256] or "unreadable",
+                    },
                     "message_id": {"DataType": "String", "StringValue": message["messageId"]},
                 },
             )

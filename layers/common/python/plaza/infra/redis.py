@@ -14,15 +14,15 @@ from redis.backoff import NoBackoff
 from redis.exceptions import (
     BusyLoadingError,
     ClusterDownError,
-    ConnectionError,
     MasterDownError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisClusterException,
-    TimeoutError,
     TryAgainError,
 )
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
 from plaza.infra.errors import Unavailable
@@ -49,12 +49,12 @@ class Call(NamedTuple):
 _DOWN = (
     BusyLoadingError,
     ClusterDownError,
-    ConnectionError,
+    RedisConnectionError,
     MasterDownError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisClusterException,
-    TimeoutError,
+    RedisTimeoutError,
     TryAgainError,
 )
 
@@ -90,7 +90,7 @@ def connect(url: str, *, cluster: bool) -> Any:
     }
     if cluster:
         return redis.RedisCluster.from_url(url, **options)
-    retry = Retry(NoBackoff(), 1, supported_errors=(ConnectionError,))
+    retry = Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
     return redis.Redis.from_url(url, retry=retry, single_connection_client=True, **options)
 
 
@@ -121,7 +121,7 @@ def run(script: Script, keys: Sequence[str], args: Sequence[Argument] = ()) -> A
 
 
 def run_all(calls: Sequence[Call], commands: Sequence[tuple[Argument, ...]] = ()) -> list[Any]:
-    """Many runs, then ``commands``, in one round trip (one per node of a cluster); answers in order.
+    """Many runs, then ``commands``, in one round trip (of a cluster: one a node); answers in order.
 
     All or nothing as far as the caller can tell: raises RedisDown when any of them failed by it.
     Every script is safe to repeat, so the caller may repeat all of it.
@@ -132,7 +132,10 @@ def run_all(calls: Sequence[Call], commands: Sequence[tuple[Argument, ...]] = ()
 
 
 def pipeline(commands: Sequence[tuple[Argument, ...]]) -> list[Any]:
-    """Many commands in one round trip (one per node of a cluster); answers in order. Raises RedisDown."""
+    """Many commands in one round trip (of a cluster: one a node); answers in order.
+
+    Raises RedisDown.
+    """
     return run_all((), commands)
 
 

@@ -11,7 +11,9 @@ from plaza.infra.http import Answer, Question
 from plaza.reactions.mysql_reactions import Reacted, Reactor
 from plaza.reactions.reacting import Outcome
 
-IdText = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,18}$", description="a 63-bit id, as a string")]
+IdText = Annotated[
+    str, Field(pattern=r"^[1-9][0-9]{0,18}$", description="a 63-bit id, as a string")
+]
 TargetType = Literal["post", "comment", "review"]
 
 

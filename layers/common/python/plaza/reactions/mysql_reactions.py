@@ -100,9 +100,7 @@ def upsert_rows(cursor: Cursor, facts: Iterable[ReactionChanged]) -> None:
     )
 
 
-def read_snapshots(
-    wanted: Sequence[tuple[Kind, Target]], depth: int
-) -> list[Snapshot]:
+def read_snapshots(wanted: Sequence[tuple[Kind, Target]], depth: int) -> list[Snapshot]:
     """A snapshot of each of ``wanted``, with its ``depth`` newest actors. One statement.
 
     Raises MysqlDown.
@@ -112,7 +110,8 @@ def read_snapshots(
         of_target = f"target_type = '{target.type}' AND target_id = {target.id:d}"
         of_kind = f"{of_target} AND kind = '{kind.name}'"
         arms += [
-            f"(SELECT {index}, 'counter', {kind.total}, ver FROM content_counter WHERE {of_target})",
+            f"(SELECT {index}, 'counter', {kind.total}, ver FROM content_counter"
+            f" WHERE {of_target})",
             f"(SELECT {index}, 'off', 0, MAX(ver) FROM reaction FORCE INDEX (by_target)"
             f" WHERE {of_kind} AND state = 0)",
             f"(SELECT {index}, 'on', actor_id, ver FROM reaction FORCE INDEX (by_target)"
@@ -157,7 +156,7 @@ def read_counters(wanted: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]
 
 
 def read_hint(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
-    """Whether the actor's row is on, and the counter's version, at one instant. Raises MysqlDown."""
+    """(Is the actor's row on, the counter's version), at one instant. Raises MysqlDown."""
     rows = mysql.fetch_all(
         "SELECT COALESCE((SELECT state FROM reaction WHERE target_type = %s AND target_id = %s"
         " AND kind = %s AND actor_id = %s), 0),"

@@ -52,7 +52,7 @@ class Outcome:
 def react(kind: Kind, target: Target, actor_id: int, on: bool) -> Outcome:
     """Turn the actor's reaction on or off.
 
-    Raises TargetMissing, TargetGone; OutboxFull, Undecided, MysqlDown and QueueDown mean: try again.
+    Raises TargetMissing, TargetGone; OutboxFull, Undecided, MysqlDown, QueueDown mean: try again.
     """
     try:
         decision = _decide(kind, target, actor_id, on)
@@ -144,9 +144,7 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> Decision:
     raise Undecided(f"{target} changed each time it was read")
 
 
-def _take_intent(
-    kind: Kind, target: Target, actor_id: int, on: bool, error: RedisDown
-) -> Outcome:
+def _take_intent(kind: Kind, target: Target, actor_id: int, on: bool, error: RedisDown) -> Outcome:
     """Redis is away: put the wish on the queue with a version from the clock; MySQL decides."""
     if not content.seen_lately(*target):
         _insist(target, content.look_up(*target))

@@ -163,7 +163,7 @@ def applicable(
 def transitions(
     before: Mapping[Key, Row], applied: Mapping[Key, ReactionChanged]
 ) -> dict[tuple[Target, str], int]:
-    """How much each (target, kind) total moves when ``applied`` replace the rows ``before`` them."""
+    """How much each (target, kind) total moves when ``applied`` replace the rows ``before``."""
     moves: dict[tuple[Target, str], int] = {}
     for key, fact in applied.items():
         was_on = key in before and before[key].on

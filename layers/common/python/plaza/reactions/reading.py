@@ -24,12 +24,10 @@ class Count(NamedTuple):
     mine: bool
 
 
-def count(
-    wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
-) -> tuple[list[Count], bool]:
+def count(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> tuple[list[Count], bool]:
     """The count of each of ``wanted``, and whether they are exact (MySQL's lag by a second or so).
 
-    Round trips: one to Redis when all is warm, three more when something is cold; to MySQL none when
+    Round trips: one to Redis when all is warm, two more when some is cold; to MySQL none when
     all is warm and known. Raises MysqlDown, RedisDown.
     """
     try:
@@ -44,9 +42,7 @@ def count(
     return [Count(*pair) for pair in zip(totals, mine, strict=True)], False
 
 
-def _count_in_redis(
-    wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
-) -> list[Count]:
+def _count_in_redis(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> list[Count]:
     seen = redis_reactions.read_all(wanted, actor_id)
     cold = [w for w, s in zip(wanted, seen, strict=True) if s is None]
     snapshots = dict(zip(cold, hydrate(cold), strict=True)) if cold else {}
@@ -137,7 +133,9 @@ def reacted(
     included. Raises MysqlDown.
     """
     floor_us, newest = _newest_reacted(kind, actor_id)
-    page = [r for r in newest if r.ver_us > floor_us and (after is None or _order(r) < _order(after))]
+    page = [
+        r for r in newest if r.ver_us > floor_us and (after is None or _order(r) < _order(after))
+    ]
     page.sort(key=_order, reverse=True)
     if len(page) <= limit and floor_us > 0:
         begin = page[-1] if page else after

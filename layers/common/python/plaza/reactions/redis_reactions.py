@@ -1,24 +1,23 @@
 """Where reactions are in Redis, and the scripts that touch them.
 
 Everything about one target lives in one of 1,024 logical shards, and every key of a shard carries
-the hash tag ``{<shard>}``. Per target and kind:
+the hash tag ``{<shard>}``. Per target and kind, under ``{<shard>}:<kind>:<target>:``
 
-    {<shard>}:<kind>:<target>:meta     hash    total, ver (last given), dbver and dbtotal (newest the
-                                               database told), complete (recent has everybody), bloom
-                                               (bits of the filter in use, 0 none), filling, filling_by
-                                               and filling_at (the filter being built), rebuild_at (when
-                                               one was last asked for), stale, sweeps, sweep_cursor
-    {<shard>}:<kind>:<target>:pending  hash    actor -> state:ver:total; accepted, not yet confirmed
-    {<shard>}:<kind>:<target>:recent   zset    actor -> ver; the newest actors, at most cap
-    {<shard>}:<kind>:<target>:older    bitmap  Bloom filter of the actors that fell out of recent
-    {<shard>}:<kind>:<target>:filling  bitmap  the Bloom filter that is being built
-    {<shard>}:<kind>:<target>:fence    string  newest dbver heard while the target was not in Redis
-    {<shard>}:dirty                    zset    <kind>:<target> -> oldest pending ver, or when to sweep next
+    meta     hash    total; ver, the last given; dbver and dbtotal, the newest the database told;
+                     complete, recent has everybody; bloom, the bits of the filter in use, 0 none;
+                     filling, filling_by, filling_at: of the filter being built; rebuild_at, when
+                     one was last asked for; stale; sweeps, sweep_cursor
+    pending  hash    actor -> state:ver:total; accepted, not yet confirmed: the outbox
+    recent   zset    actor -> ver; the newest actors, at most cap
+    older    bitmap  Bloom filter of the actors that fell out of recent
+    filling  bitmap  the Bloom filter that is being built
+    fence    string  newest dbver heard while the target was not in Redis
 
-and per user and kind, in the shard of the user:
+per shard ``{<shard>}:dirty``, a zset: <kind>:<target> -> oldest pending ver, or when it was last
+swept; and per user and kind, in the shard of the user, ``{<shard>}:<kind>:user:<id>:``
 
-    {<shard>}:<kind>:user:<id>:newest  zset    target -> ver; floor -> the version down to which it is whole
-    {<shard>}:<kind>:user:<id>:lease   string  which reader may fill it
+    newest   zset    target -> ver; floor -> the version above which the list is whole
+    lease    string  which reader may fill it
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ class Decision(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What Redis knows of a target: its total, and whether the asking actor is on (None: ask MySQL)."""
+    """What Redis knows of a target: its total, and if the asking actor is on (None: ask MySQL)."""
 
     total: int
     mine: bool | None
@@ -135,13 +134,16 @@ def _list_keys(kind: str, actor_id: int) -> tuple[str, str]:
 
 def _idle_ttl_ms() -> int:
     """Ten days, more or less: what was hydrated together need not expire together."""
-    return int(settings().idle_ttl_s * 1000 * random.uniform(0.9, 1.1))  # noqa: S311 - jitter
+    return int(settings().idle_ttl_s * 1000 * random.uniform(0.9, 1.1))
 
 
 def gate(
     kind: Kind, target: Target, actor_id: int, on: bool, hint: tuple[bool, int] | None, seen: bool
 ) -> Decision:
-    """Decide one reaction. ``hint`` is (state, dbver) from MySQL. One round trip. Raises RedisDown."""
+    """Decide one reaction; ``hint`` is (state, dbver) from MySQL. One round trip.
+
+    Raises RedisDown.
+    """
     keys = keys_of(kind.name, target)
     answer = redis.run(
         GATE,
@@ -162,9 +164,7 @@ def gate(
     return Decision(code, total, ver_us, rebuild == 1)
 
 
-def read_all(
-    wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
-) -> list[Seen | None]:
+def read_all(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> list[Seen | None]:
     """What Redis knows of each of ``wanted``; None for what isn't there. One round trip.
 
     Raises RedisDown.
@@ -186,7 +186,10 @@ def read_all(
 
 
 def hydrate_all(found: Sequence[tuple[Kind, Target, Snapshot]]) -> list[str]:
-    """Bring targets back; HYDRATED, PRESENT or FENCED for each. One round trip. Raises RedisDown."""
+    """Bring targets back; HYDRATED, PRESENT or FENCED for each. One round trip.
+
+    Raises RedisDown.
+    """
     calls = []
     for kind, target, snapshot in found:
         keys = keys_of(kind.name, target)
@@ -245,6 +248,7 @@ def settle_all(settlements: Sequence[Settlement]) -> list[Settled]:
                     keys.member,
                     ttl_ms,
                     FENCE_TTL_S,
+                    settings().recent_cap,
                     *(int(part) for row in settlement.rows for part in row),
                 ),
             )
@@ -264,16 +268,18 @@ def read_page(
     """
     keys = keys_of(kind.name, target)
     begin = after.ver_us if after else ("+inf" if latest else "-inf")
-    answer = redis.run(
-        PAGE, (keys.meta, keys.recent), (begin, "desc" if latest else "asc", count)
-    )
+    answer = redis.run(PAGE, (keys.meta, keys.recent), (begin, "desc" if latest else "asc", count))
     if not answer:
         return None
     pairs = iter(answer[1:])
-    return answer[0] == 1, [Reactor(int(actor), int(float(ver))) for actor, ver in zip(pairs, pairs, strict=True)]
+    return answer[0] == 1, [
+        Reactor(int(actor), int(float(ver))) for actor, ver in zip(pairs, pairs, strict=True)
+    ]
 
 
-def read_pending(kind: Kind, target: Target, actor_ids: Sequence[int]) -> dict[int, tuple[bool, int]]:
+def read_pending(
+    kind: Kind, target: Target, actor_ids: Sequence[int]
+) -> dict[int, tuple[bool, int]]:
     """(on, ver_us) of those of ``actor_ids`` who are in the outbox. Raises RedisDown."""
     if not actor_ids:
         return {}
@@ -312,7 +318,9 @@ def take_lease(kind: Kind, actor_id: int) -> str:
     return lease
 
 
-def fill_list(kind: Kind, actor_id: int, lease: str, newest: Sequence[Reacted], floor_us: int) -> None:
+def fill_list(
+    kind: Kind, actor_id: int, lease: str, newest: Sequence[Reacted], floor_us: int
+) -> None:
     """Keep ``newest`` as the user's list unless it changed since the lease. Raises RedisDown."""
     members: list[int | str] = [floor_us, _FLOOR]
     for reacted in newest:
@@ -321,7 +329,7 @@ def fill_list(kind: Kind, actor_id: int, lease: str, newest: Sequence[Reacted], 
 
 
 def find_dirty(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
-    """Targets that are due for a sweep: dirty since before ``before_us``, at most ``limit`` a shard.
+    """Targets that are due for a sweep: dirty since ``before_us``, at most ``limit`` a shard.
 
     One round trip. Raises RedisDown.
     """

@@ -37,7 +37,9 @@ def save(facts: Sequence[ReactionChanged]) -> None:
     Raises MysqlDown; QueueDown when Redis is away too, and then the batch does come again.
     """
     settlements, changed = mysql.atomically(lambda cursor: _write(cursor, facts))
-    record("reactions_saved", {"accepted": len(facts), "changed": changed}, targets=len(settlements))
+    record(
+        "reactions_saved", {"accepted": len(facts), "changed": changed}, targets=len(settlements)
+    )
     try:
         settle(settlements)
     except RedisDown as error:

@@ -27,6 +27,7 @@
 
   Safe to repeat: the second time the actor is where they want to be, and the answer is UNCHANGED. ]]
 --!include bloom
+--!include recent
 --!include state
 --!include idle
 local meta_key, pending, recent, older, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -69,17 +70,7 @@ if want == '0' then
 end
 
 redis.call('ZADD', recent, ver, actor)
-local over = redis.call('ZCARD', recent) - tonumber(ARGV[5])
-if over <= 0 then return {'CHANGED', total, ver, 0} end
-
--- Over by more than one only after the cap was lowered: then two leave for each that comes.
-local out = redis.call('ZPOPMIN', recent, math.min(over, 2))
-if meta.complete then
-  meta.complete, meta.bloom = false, BLOOM_FIRST_BITS
-  redis.call('HSET', meta_key, 'complete', 0, 'bloom', meta.bloom)
-end
-for i = 1, #out, 2 do
-  if meta.bloom > 0 then bloom_add(older, meta.bloom, out[i]) end
-  if meta.filling > 0 then bloom_add(filling, meta.filling, out[i]) end
+if not keep_newest(tonumber(ARGV[5]), meta, meta_key, recent, older, filling) then
+  return {'CHANGED', total, ver, 0}
 end
 return {'CHANGED', total, ver, ask_rebuild(meta_key, meta)}

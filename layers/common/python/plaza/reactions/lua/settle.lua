@@ -12,7 +12,8 @@
   ARGV[3]  member: the target's name in dirty
   ARGV[4]  ttl of an idle target, milliseconds
   ARGV[5]  ttl of the fence, seconds
-  ARGV[6...]  actor, ver, state, ...: the rows as they are now, at most a batch of them
+  ARGV[6]  cap: how many actors recent keeps
+  ARGV[7...]  actor, ver, state, ...: the rows as they are now, at most a batch of them
 
   Returns {code, drift}
     code   AWAY (not in Redis), PENDING (some are left), QUIET, FORGOTTEN (in doubt: read again)
@@ -20,10 +21,11 @@
 
   Safe to repeat: rows are states with versions, and the newest dbver stays. ]]
 --!include bloom
+--!include recent
 --!include state
 --!include idle
 local meta_key, pending, recent, older, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local dbtotal, dbver = tonumber(ARGV[1]), tonumber(ARGV[2])
+local dbtotal, dbver, cap = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[6])
 
 local meta = read_meta(meta_key)
 if not meta then
@@ -34,7 +36,7 @@ if not meta then
 end
 
 local newest, stale = meta.ver, false
-for i = 6, #ARGV, 3 do
+for i = 7, #ARGV, 3 do
   local actor, ver, on = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2] == '1'
   newest = math.max(newest, ver)
   local entry = redis.call('HGET', pending, actor)
@@ -44,11 +46,18 @@ for i = 6, #ARGV, 3 do
     local present = redis.call('ZSCORE', recent, actor)
     -- A score above ver: they came back, and that is settled already.
     if present and not on and tonumber(present) <= ver then stale = true end
+    -- They left and came back while Redis was away: they are newer than it thinks.
+    if present and on and tonumber(present) < ver then redis.call('ZADD', recent, ver, actor) end
     if on and not present then
-      if meta.complete then stale = true end
-      -- Redis may never have seen this actor come, or a scan for the new filter may have passed before they did.
-      if meta.bloom > 0 then bloom_add(older, meta.bloom, actor) end
-      if meta.filling > 0 then bloom_add(filling, meta.filling, actor) end
+      -- They came while Redis was away, or before a scan for the new filter could see them.
+      remember_older(meta, older, filling, actor)
+      local lowest = redis.call('ZRANGE', recent, 0, 0, 'WITHSCORES')[2]
+      if meta.complete then
+        stale = true
+      elseif lowest and ver > tonumber(lowest) then -- recent has everybody from its lowest on
+        redis.call('ZADD', recent, ver, actor)
+        keep_newest(cap, meta, meta_key, recent, older, filling)
+      end
     end
   end
 end

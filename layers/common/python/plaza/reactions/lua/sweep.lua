@@ -11,6 +11,7 @@
   Returns {actor, state:ver:total, actor, state:ver:total, ...}: what to publish again
 
   Safe to repeat: a fact that is published twice is saved once. ]]
+local LEAST_WAIT_US = 1000000
 local meta_key, pending, dirty, member = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local now = redis.call('TIME')
 local now_us, grace_us = now[1] * 1000000 + now[2], tonumber(ARGV[2])
@@ -34,9 +35,9 @@ end
 -- Not through yet: the rest of it is due at once. Else wait, longer after each time that found something.
 local wait_us = 0
 if page[1] == '0' then
-  wait_us = grace_us
+  wait_us = math.max(grace_us, LEAST_WAIT_US)
   if #old > 0 then
-    wait_us = math.min(grace_us * 2 ^ math.min(sweeps + 1, 20), tonumber(ARGV[4]))
+    wait_us = math.min(wait_us * 2 ^ math.min(sweeps + 1, 20), tonumber(ARGV[4]))
     sweeps = sweeps + 1
   end
 end

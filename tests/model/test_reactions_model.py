@@ -1,0 +1,330 @@
+"""Reactions under every kind of trouble at once: the end is always total = counter = rows.
+
+Each run is one seed. PLAZA_MODEL_RUNS says how many (default 120), PLAZA_MODEL_SEED where to begin;
+a failure names its seed, and that seed fails again.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import pytest
+
+from plaza import reactions
+from plaza.infra import mysql, redis, settings
+from plaza.infra.errors import Unavailable
+from plaza.reactions import (
+    COLLECT,
+    LIKE,
+    Kind,
+    ReactionChanged,
+    Target,
+    mysql_reactions,
+    reacting,
+    redis_reactions,
+)
+from tests.model.scheduler import Scheduler
+from tests.plaza import FakeQueues, World, forget
+
+RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "120"))
+FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
+STEPS = 250
+ACTORS = range(1, 9)
+AUTHOR = 99
+MOST_ALIVE = 6
+
+
+@dataclass
+class Trouble:
+    """Which troubles a run may meet, and how often, per step."""
+
+    kill: float = 0.03
+    lost_publish: float = 0.1
+    duplicate: float = 0.3
+    flush: float = 0.0
+    forget: float = 0.03
+    redis_away: float = 0.0
+
+
+TROUBLES = {
+    "crowd": Trouble(kill=0, lost_publish=0, duplicate=0, forget=0),
+    "queue": Trouble(kill=0),
+    "kills": Trouble(),
+    "away": Trouble(redis_away=0.02),
+    "flush": Trouble(flush=0.01),
+    "all": Trouble(flush=0.008, redis_away=0.02),
+}
+
+
+@dataclass
+class Run:
+    """One run: a crowd on a few targets, and what the gate accepted from it."""
+
+    seed: int
+    trouble: Trouble
+    world: World
+    scheduler: Scheduler
+    targets: list[tuple[Kind, Target]]
+    accepted: dict[tuple[Kind, Target, int], tuple[int, bool]] = field(default_factory=dict)
+    log: list[str] = field(default_factory=list)
+
+    @property
+    def queues(self) -> FakeQueues:
+        return self.world.queues
+
+    @property
+    def rng(self) -> random.Random:
+        return self.scheduler.rng
+
+    def note(self, what: str) -> None:
+        self.log.append(what)
+
+    # -- what the crowd does
+
+    def react(self) -> None:
+        (kind, target), actor, on = (
+            self.rng.choice(self.targets),
+            self.rng.choice(ACTORS),
+            self.rng.random() < 0.6,
+        )
+
+        def request() -> None:
+            with suppress(Unavailable):
+                outcome = reactions.react(kind, target, actor, on)
+                self.note(f"{actor} {'+' if on else '-'} {kind.name} {target}: {outcome}")
+
+        self.scheduler.spawn(request)
+
+    def consume(self) -> None:
+        """A batch in any order, deleted from the queue only when it is done, and not even then."""
+        waiting = self.queues.messages[reactions.REACTIONS]
+        batch = self.rng.sample(waiting, self.rng.randint(1, min(len(waiting), 12)))
+        if self.rng.random() < self.trouble.duplicate:
+            batch += self.rng.sample(batch, 1)
+
+        def work() -> None:
+            with suppress(Unavailable):
+                reactions.save([ReactionChanged.from_json(body) for body in batch])
+                self.note(f"saved {len(batch)}")
+                if self.rng.random() >= self.trouble.duplicate:
+                    for body in set(batch):
+                        with suppress(ValueError):
+                            waiting.remove(body)
+
+        self.scheduler.spawn(work)
+
+    def settle_again(self) -> None:
+        waiting = self.queues.messages[reactions.SETTLEMENTS]
+        body = self.rng.choice(waiting)
+
+        def work() -> None:
+            with suppress(Unavailable):
+                reactions.settle_again([reactions.read_keys(body)])
+                with suppress(ValueError):
+                    waiting.remove(body)
+
+        self.scheduler.spawn(work)
+
+    def rebuild(self) -> None:
+        kind, target = self.rng.choice(self.targets)
+        waiting = self.queues.messages[reactions.REBUILDS]
+        body = waiting[-1] if waiting else None
+
+        def work() -> None:
+            step = reactions.read_step(body) if body else None
+            if step is None:
+                reacting.ask_rebuild(kind, target)
+                return
+            with suppress(Unavailable):
+                reactions.rebuild([step])
+                with suppress(ValueError):
+                    waiting.remove(body)
+
+        self.scheduler.spawn(work)
+
+    def sweep(self) -> None:
+        self.world.let_sweeps_be_due()
+
+        def work() -> None:
+            with suppress(Unavailable):
+                reactions.sweep_outbox(grace_us=0)
+
+        self.scheduler.spawn(work)
+
+    def read(self) -> None:
+        wanted, actor = self.rng.choice(self.targets), self.rng.choice(ACTORS)
+
+        def work() -> None:
+            with suppress(Unavailable):
+                reactions.count([wanted], actor)
+                reactions.reactors(*wanted, None, False, 5)
+                reactions.reacted(LIKE, actor, None, 5)
+
+        self.scheduler.spawn(work)
+
+    # -- what happens to it
+
+    def flush(self) -> None:
+        self.note("FLUSHALL")
+        redis.execute("FLUSHALL")
+        self.accepted.clear()  # an outbox that is lost with Redis is lost; the queue has the rest
+
+    def expire(self) -> None:
+        redis_reactions.forget_all([self.rng.choice(self.targets)])
+
+    def turn(self) -> None:
+        """One step of anybody."""
+        rng, trouble, alive = self.rng, self.trouble, self.scheduler.alive
+        if rng.random() < trouble.flush:
+            self.flush()
+        if rng.random() < trouble.forget:
+            self.expire()
+        if rng.random() < trouble.redis_away:
+            self.scheduler.redis_away = not self.scheduler.redis_away
+        self.queues.away = rng.random() < trouble.lost_publish
+        if alive and rng.random() < trouble.kill:
+            self.note("KILL")
+            self.scheduler.kill()
+        elif len(alive) < MOST_ALIVE and rng.random() < 0.35:
+            doings = [self.react] * 6 + [self.read, self.sweep, self.rebuild]
+            if self.queues.messages[reactions.REACTIONS]:
+                doings += [self.consume] * 4
+            if self.queues.messages[reactions.SETTLEMENTS]:
+                doings += [self.settle_again] * 2
+            rng.choice(doings)()
+        elif alive:
+            self.scheduler.step()
+
+    def calm_down(self) -> None:
+        """Nothing goes wrong any more: everybody ends, and all that waits is done."""
+        self.queues.away = self.scheduler.redis_away = False
+        self.scheduler.finish()
+        for _ in range(20):
+            self.queues.drain()
+            self.world.let_sweeps_be_due()
+            if reactions.sweep_outbox(grace_us=0) == 0 and not any(self.queues.messages.values()):
+                return
+        raise AssertionError("it never went quiet")
+
+
+def play(seed: int, trouble: Trouble, world: World, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A run up to the quiet after it."""
+    posts = [Target("post", seed * 10 + n) for n in (1, 2)]
+    world.add(*posts, author_id=AUTHOR)
+    run = Run(
+        seed,
+        trouble,
+        world,
+        Scheduler(random.Random(seed)),
+        [(LIKE, posts[0]), (LIKE, posts[1]), (COLLECT, posts[0])],
+    )
+    run.scheduler.hook(monkeypatch)
+    # Killed right after the script ran, a request can't tell that it was accepted; the outbox can.
+    run_script = redis.client().__class__.execute_command
+
+    def watched(client, *args, **options):  # type: ignore[no-untyped-def]
+        answer = run_script(client, *args, **options)
+        if (
+            args[0] in ("EVALSHA", "EVAL")
+            and isinstance(answer, list)
+            and answer[:1] == ["CHANGED"]
+        ):
+            member, actor, on = args[16], int(args[10]), int(args[11]) == 1
+            for kind, target in run.targets:
+                if member == redis_reactions.keys_of(kind.name, target).member:
+                    run.accepted[kind, target, actor] = (answer[2], on)
+        return answer
+
+    monkeypatch.setattr(redis.client().__class__, "execute_command", watched)
+    for _ in range(STEPS):
+        run.turn()
+    run.calm_down()
+    return run
+
+
+def check(run: Run) -> None:
+    """Everything that must hold when it is quiet."""
+    for kind, target in run.targets:
+        keys = redis_reactions.keys_of(kind.name, target)
+        assert redis.execute("HLEN", keys.pending) == 0
+        rows = {
+            actor: (state == 1, ver)
+            for actor, state, ver in mysql.fetch_all(
+                "SELECT actor_id, state, ver FROM reaction"
+                " WHERE target_type = %s AND target_id = %s AND kind = %s",
+                (*target, kind.name),
+            )
+        }
+        on = {actor for actor, (state, _) in rows.items() if state}
+        [(counter, _)] = mysql_reactions.read_counters([(kind, target)])
+        assert counter == len(on), "counter = COUNT(*)"
+
+        total = redis.execute("HGET", keys.meta, "total")
+        assert total is None or int(total) == len(on), "Redis total = COUNT(*)"
+        for actor in ACTORS:
+            [seen] = redis_reactions.read_all([(kind, target)], actor)
+            if seen is not None and seen.mine is not None:
+                assert seen.mine == (actor in on), f"membership of {actor} in Redis"
+            [(count, mine)], exact = reactions.count([(kind, target)], actor)
+            assert (count, mine, exact) == (len(on), actor in on, True)
+
+        in_order = sorted(on, key=lambda actor: (rows[actor][1], actor))
+        for latest in (False, True):
+            listed, after = [], None
+            while True:
+                page, after = reactions.reactors(kind, target, after, latest, 3)
+                listed += [reactor.actor_id for reactor in page]
+                if after is None:
+                    break
+            assert listed == (in_order[::-1] if latest else in_order), "the list of likers"
+
+        for (of_kind, of_target, actor), (ver, state) in run.accepted.items():
+            if (of_kind, of_target) == (kind, target):
+                assert actor in rows, f"what {actor} did was lost"
+                assert rows[actor][1] >= ver, f"what {actor} did was lost"
+                assert rows[actor][1] > ver or rows[actor][0] == state
+
+    for column, kind in (("likes_received_total", LIKE), ("collects_received_total", COLLECT)):
+        targets = [target for of_kind, target in run.targets if of_kind == kind]
+        received = sum(
+            total for total, _ in mysql_reactions.read_counters([(kind, t) for t in targets])
+        )
+        [(counted,)] = mysql.fetch_all(
+            f"SELECT COALESCE(SUM({column}), 0) FROM user_counter WHERE user_id = %s", (AUTHOR,)
+        )
+        assert counted == received, column
+
+    for actor in ACTORS:
+        listed, after = [], None
+        while True:
+            page, after = reactions.reacted(LIKE, actor, after, 2)
+            listed += page
+            if after is None:
+                break
+        assert listed == mysql_reactions.read_reacted(LIKE, actor, None, 100), "my likes"
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_when_it_is_quiet_total_and_counter_and_rows_are_one(
+    trouble: str, plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAZA_RECENT_CAP", "3")
+    forget()
+    assert settings.settings().recent_cap == 3
+    for n in range(RUNS // len(TROUBLES)):
+        seed = FIRST + n + 1
+        for table in ("reaction", "reaction_log", "content", "content_counter", "user_counter"):
+            mysql.write(f"DELETE FROM {table}")
+        redis.execute("FLUSHALL")
+        plaza.queues.messages.clear()
+        with monkeypatch.context() as patch:
+            run = play(seed, TROUBLES[trouble], plaza, patch)
+        try:
+            check(run)
+        except AssertionError as error:
+            raise AssertionError(
+                f"PLAZA_MODEL_SEED={seed - 1} -k {trouble}: {error}\n" + "\n".join(run.log[-60:])
+            ) from error

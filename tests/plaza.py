@@ -1,0 +1,138 @@
+"""Plaza in this process, on the real Redis and MariaDB of tests/servers.py, and a queue in memory.
+
+A plugin: ``plaza`` is a fresh world for one test; ``FakeQueues`` stands where SQS would.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from plaza import content, reactions
+from plaza.infra import migrations, mysql, queues, redis, settings
+from plaza.infra.queues import QueueDown
+from plaza.reactions import ReactionChanged
+
+
+@dataclass
+class FakeQueues:
+    """Queues that keep what they are sent, as SQS does, and can be away."""
+
+    messages: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    away: bool = False
+
+    def send(self, queue: str, body: str, delay_s: int = 0) -> None:
+        """Take one message, or raise as the real one does."""
+        if self.away:
+            raise QueueDown("SQS is away (a test says so)")
+        self.messages[queue].append(body)
+
+    def send_all(self, queue: str, bodies: Sequence[str]) -> int:
+        """Take many messages."""
+        for body in bodies:
+            self.send(queue, body)
+        return len(bodies)
+
+    def backlog(self, queue: str) -> int:
+        """How many messages wait."""
+        if self.away:
+            raise QueueDown("SQS is away (a test says so)")
+        return len(self.messages[queue])
+
+    def take(self, queue: str) -> list[str]:
+        """All messages of a queue, which is empty after."""
+        taken, self.messages[queue] = self.messages[queue], []
+        return taken
+
+    def drain(self) -> None:
+        """Let the consumers work until there is nothing to do."""
+        work: dict[str, Callable[[list[str]], None]] = {
+            reactions.REACTIONS: lambda bodies: reactions.save(
+                [ReactionChanged.from_json(body) for body in bodies]
+            ),
+            reactions.SETTLEMENTS: lambda bodies: reactions.settle_again(
+                [reactions.read_keys(body) for body in bodies]
+            ),
+            reactions.REBUILDS: lambda bodies: reactions.rebuild(
+                [reactions.read_step(body) for body in bodies]
+            ),
+        }
+        while any(self.messages.values()):
+            for queue in [queue for queue, waiting in self.messages.items() if waiting]:
+                work[queue](self.take(queue))
+
+
+@dataclass(frozen=True)
+class World:
+    """What a test of Plaza in this process works with."""
+
+    queues: FakeQueues
+
+    def add(self, *targets: reactions.Target, author_id: int = 99) -> None:
+        """Make content that can be reacted to."""
+        for target in targets:
+            mysql.write(
+                "INSERT IGNORE INTO content (content_type, content_id, author_id)"
+                " VALUES (%s, %s, %s)",
+                (*target, author_id),
+            )
+
+    def let_sweeps_be_due(self) -> None:
+        """As if the time had passed that the sweeper waits before it looks at a target again."""
+        for key in redis.client().scan_iter("*:dirty"):
+            for member in redis.execute("ZRANGE", key, 0, -1):
+                redis.execute("ZADD", key, 0, member)
+
+
+TABLES = (
+    "user", "content", "session", "reaction", "reaction_log", "content_counter", "user_counter",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def migrated(redis_url: str, mysql_url: str) -> Iterator[None]:
+    """The settings of this run, and the tables."""
+    before = dict(os.environ)
+    os.environ.update(
+        PLAZA_ENVIRONMENT="local",
+        PLAZA_REDIS_URL=redis_url,
+        PLAZA_MYSQL_URL=mysql_url,
+        PLAZA_REDIS_TIMEOUT_S="2",
+        AWS_DEFAULT_REGION="us-east-1",
+        AWS_ACCESS_KEY_ID="test",
+        AWS_SECRET_ACCESS_KEY="test",
+    )
+    forget()
+    migrations.apply_migrations()
+    yield
+    forget()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture
+def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """An empty world."""
+    forget()
+    fake = FakeQueues()
+    for name in ("send", "send_all", "backlog"):
+        monkeypatch.setattr(queues, name, getattr(fake, name))
+    redis.execute("FLUSHALL")
+    for table in TABLES:
+        mysql.write(f"DELETE FROM {table}")
+    yield World(fake)
+    forget()
+
+
+def forget() -> None:
+    """Let this process forget its connections, its breakers and what it saw."""
+    settings.settings.cache_clear()
+    content.forget_seen()
+    redis.forget_client()
+    mysql.forget_connection()
+    for breaker in (redis.breaker, mysql.breaker, queues.breaker):
+        breaker.close()
