@@ -101,7 +101,7 @@ def parse(lines: Iterable[str], name: str) -> Iterator[Interaction]:
         raise LocalError(
             f"{name}, line 1: the header is {','.join(header)[:80]!r}, not {','.join(COLUMNS)!r}"
         )
-    for row in rows:
+    for row in filter(None, rows):  # an empty line is nothing
         try:
             if len(row) != len(COLUMNS):
                 raise ValueError(f"{len(row)} columns, not {len(COLUMNS)}")

@@ -1,0 +1,167 @@
+"""What players send, which answers they believe, and how they find one that can't be true."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+from local import players
+from local.interactions import Copies, Forecast, Request, Verb
+from local.players import Player, Tally, find_wrong, write_request
+
+LIKE = Request(1, 7, Verb.LIKE)
+LIKED = Forecast(changes=True, liked=True, collected=False)
+DONE = {"liked": True, "likes": 1, "changed": True, "exact": True}
+AGAIN = {**DONE, "changed": False}
+
+
+class FakeResponse:
+    def __init__(self, status: int, body: Any, headers: Mapping[str, str]) -> None:
+        self.status, self.headers, self._body = status, headers, body
+
+    async def __aenter__(self) -> Self:
+        await asyncio.sleep(0)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    async def read(self) -> bytes:
+        return self._body if isinstance(self._body, bytes) else json.dumps(self._body).encode()
+
+
+class FakeSession:
+    """Answers with what it was given, one after the other, and remembers what was asked."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, str]] = []
+
+    def request(self, method: str, url: str, **_: Any) -> FakeResponse:
+        self.asked.append((method, url))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        status, body, *headers = answer
+        return FakeResponse(status, body, headers[0] if headers else {})
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that were slept; nobody sleeps."""
+    slept: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(seconds: float) -> None:
+        if seconds:
+            slept.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(asyncio, "sleep", note)
+    return slept
+
+
+def play(session: FakeSession, *requests: Request, forecasts: list[Forecast]) -> Tally:
+    tokens = {request.user_id: "token" for request in requests}
+    player = Player(session, "http://api", tokens, lambda _: None)  # type: ignore[arg-type]
+    asyncio.run(player.play(requests, forecasts, concurrency=4, rate=None))
+    return player.tally
+
+
+@pytest.mark.parametrize(
+    ("verb", "method", "path"),
+    [
+        (Verb.LIKE, "PUT", "/posts/7/likes/me"),
+        (Verb.UNLIKE, "DELETE", "/posts/7/likes/me"),
+        (Verb.COLLECT, "PUT", "/posts/7/collects/me"),
+        (Verb.VIEW, "POST", "/reactions/query"),
+    ],
+)
+def test_a_verb_is_a_route(verb: Verb, method: str, path: str) -> None:
+    assert write_request(Request(1, 7, verb))[:2] == (method, path)
+
+
+def test_a_good_answer_is_counted_once(waits: list[float]) -> None:
+    tally = play(FakeSession((200, DONE)), LIKE, forecasts=[LIKED])
+    assert (tally.sent, tally.accepted, tally.changed, tally.wrong) == (1, 1, 1, [])
+    assert waits == []
+
+
+@pytest.mark.parametrize("copies", [Copies.AT_ONCE, Copies.IN_A_ROW])
+def test_a_duplicate_changes_nothing_more(copies: Copies, waits: list[float]) -> None:
+    request = Request(1, 7, Verb.LIKE, copies)
+    tally = play(FakeSession((200, DONE), (200, AGAIN)), request, forecasts=[LIKED])
+    assert (tally.sent, tally.accepted, tally.changed, tally.duplicates) == (2, 2, 1, 1)
+    assert tally.wrong == []
+
+
+def test_a_like_that_counted_twice_is_found(waits: list[float]) -> None:
+    request = Request(1, 7, Verb.LIKE, Copies.AT_ONCE)
+    tally = play(FakeSession((200, DONE), (200, DONE)), request, forecasts=[LIKED])
+    assert tally.wrong == ["like of post 7 by user 1: changed 2 times, not 1"]
+
+
+def test_a_refusal_for_now_is_tried_again_when_it_asked_for_it(waits: list[float]) -> None:
+    session = FakeSession((503, {}, {"Retry-After": "2"}), (429, {}), (200, DONE))
+    tally = play(session, LIKE, forecasts=[LIKED])
+    assert (tally.sent, tally.accepted) == (3, 1)
+    assert tally.retries == {"503": 1, "429": 1}
+    assert waits[0] >= 2
+    assert waits[1] < 1
+
+
+def test_an_answer_that_was_lost_leaves_open_how_often_it_changed(waits: list[float]) -> None:
+    tally = play(FakeSession(TimeoutError(), (200, AGAIN)), LIKE, forecasts=[LIKED])
+    assert (tally.accepted, tally.unsure, tally.changed, tally.wrong) == (1, 1, 0, [])
+    assert tally.retries == {"timeout": 1}
+
+
+def test_a_request_is_given_up_with_its_reason(waits: list[float]) -> None:
+    session = FakeSession(*[(503, {"title": "Try again", "detail": "MySQL is away"})] * 8)
+    tally = play(session, LIKE, forecasts=[LIKED])
+    assert (tally.sent, tally.accepted) == (8, 0)
+    assert tally.failures == ["like of post 7 by user 1: 503: MySQL is away"]
+    assert sum(waits) < 8 * players.LONGEST_WAIT_S
+
+
+def test_a_bad_request_is_not_tried_again(waits: list[float]) -> None:
+    tally = play(FakeSession((404, {"detail": "There is no post 7"})), LIKE, forecasts=[LIKED])
+    assert tally.sent == 1
+    assert tally.failures == ["like of post 7 by user 1: 404: There is no post 7"]
+
+
+def test_an_answer_that_is_no_json_is_shown(waits: list[float]) -> None:
+    tally = play(FakeSession((500, b"<html>oops")), LIKE, forecasts=[LIKED])
+    assert tally.failures == ["like of post 7 by user 1: 500: <html>oops"]
+
+
+def test_after_a_request_was_given_up_nothing_is_expected_of_that_user(waits: list[float]) -> None:
+    view = Request(1, 7, Verb.VIEW)
+    mine = {"items": [{"mine": {"liked": False, "collected": False}}], "exact": True}
+    tally = play(FakeSession((500, {}), (200, mine)), LIKE, view, forecasts=[LIKED, LIKED])
+    assert len(tally.failures) == 1
+    assert tally.wrong == []
+
+
+def test_a_view_must_show_what_its_user_did() -> None:
+    view = Request(1, 7, Verb.VIEW)
+    answer = {"items": [{"mine": {"liked": False, "collected": False}}], "exact": True}
+    assert find_wrong(view, Forecast(False, False, False), [answer], True) == []
+    assert len(find_wrong(view, Forecast(False, True, False), [answer], True)) == 1
+
+
+def test_a_view_that_says_it_is_not_exact_may_be_old() -> None:
+    view = Request(1, 7, Verb.VIEW)
+    answer = {"items": [{"mine": {"liked": False, "collected": False}}], "exact": False}
+    assert find_wrong(view, Forecast(False, True, False), [answer], True) == []
+
+
+def test_an_answer_must_say_what_was_wished() -> None:
+    assert find_wrong(LIKE, LIKED, [{**DONE, "liked": False}], True) == [
+        "like of post 7 by user 1: liked is False"
+    ]

@@ -1,0 +1,110 @@
+"""From interactions to requests: what is sent, how often, in whose turn, what comes of it."""
+
+from collections import Counter
+
+import pytest
+
+from local.interactions import (
+    Copies,
+    Forecast,
+    Interaction,
+    Reaction,
+    Request,
+    Verb,
+    author_of,
+    foresee,
+    plan,
+    verbs_of,
+)
+from local.players import Turns
+
+
+def rated(rating: float, user_id: int = 1, item_id: int = 7) -> Interaction:
+    return Interaction(user_id, item_id, rating, 0)
+
+
+@pytest.mark.parametrize(
+    ("rating", "verbs"),
+    [
+        (5, [Verb.LIKE, Verb.COLLECT]),
+        (4.5, [Verb.LIKE]),
+        (4, [Verb.LIKE]),
+        (3.5, [Verb.VIEW]),
+        (2.5, [Verb.VIEW]),
+        (2, [Verb.UNLIKE]),
+        (0, [Verb.UNLIKE]),
+    ],
+)
+def test_a_rating_says_what_is_done(rating: float, verbs: list[Verb]) -> None:
+    assert [*verbs_of(rating)] == verbs
+
+
+def test_a_fifth_of_what_changes_something_is_sent_twice_and_no_view_is() -> None:
+    requests = plan([rated(rating) for rating in (5, 3, 1)] * 2000, duplicates=0.2, seed=3)
+    copies = Counter((request.verb is Verb.VIEW, request.copies) for request in requests)
+    twice = copies[False, Copies.AT_ONCE] + copies[False, Copies.IN_A_ROW]
+    assert twice / 6000 == pytest.approx(0.2, abs=0.02)
+    assert copies[False, Copies.AT_ONCE] == pytest.approx(copies[False, Copies.IN_A_ROW], rel=0.2)
+    assert copies[True, Copies.ONE] == 2000
+
+
+def test_the_same_seed_makes_the_same_plan() -> None:
+    interactions = [rated(5)] * 100
+    assert plan(interactions, 0.5, seed=1) == plan(interactions, 0.5, seed=1)
+    assert plan(interactions, 0.5, seed=1) != plan(interactions, 0.5, seed=2)
+
+
+@pytest.mark.parametrize(("share", "copies"), [(0, {Copies.ONE}), (1, set(Copies) - {Copies.ONE})])
+def test_none_or_all_may_be_sent_twice(share: float, copies: set[Copies]) -> None:
+    assert {request.copies for request in plan([rated(5)] * 50, share)} == copies
+
+
+def test_a_user_does_one_thing_at_a_time_and_in_order() -> None:
+    requests = plan([rated(4, user) for user in (1, 1, 2, 1, 2)])
+    turns = Turns(requests)
+    assert turns.users == 2
+    assert (turns.take(), turns.take(), turns.take()) == (0, 2, None)
+    turns.give_back(0)
+    assert (turns.take(), turns.take()) == (1, None)
+    turns.give_back(2)
+    turns.give_back(1)
+    assert (turns.take(), turns.take(), turns.take()) == (3, 4, None)
+    turns.give_back(3)
+    turns.give_back(4)
+    assert turns.take() is None
+
+
+def test_what_comes_first_in_the_file_goes_first() -> None:
+    turns = Turns(plan([rated(4, user) for user in (3, 1, 2)]))
+    assert [turns.take() for _ in range(3)] == [0, 1, 2]
+
+
+def test_the_end_follows_from_what_was_and_what_is_done() -> None:
+    before = {Reaction("like", 7, 1), Reaction("like", 8, 2)}
+    requests = plan([rated(5), rated(3), rated(1), rated(1), rated(4, user_id=2)])
+    forecasts, after = foresee(requests, before)
+    assert forecasts == [
+        Forecast(changes=False, liked=True, collected=False),  # liked before
+        Forecast(changes=True, liked=True, collected=True),
+        Forecast(changes=False, liked=True, collected=True),  # a view
+        Forecast(changes=True, liked=False, collected=True),
+        Forecast(changes=False, liked=False, collected=True),
+        Forecast(changes=True, liked=True, collected=False),
+    ]
+    assert after == {
+        Reaction("collect", 7, 1),
+        Reaction("like", 7, 2),
+        Reaction("like", 8, 2),
+    }
+
+
+def test_a_like_takes_no_collect_with_it() -> None:
+    _, after = foresee([Request(1, 7, Verb.UNLIKE)], {Reaction("collect", 7, 1)})
+    assert after == {Reaction("collect", 7, 1)}
+
+
+def test_the_author_of_a_post_is_one_of_the_users_and_always_the_same() -> None:
+    users = [3, 5, 8]
+    authors = [author_of(item_id, users) for item_id in range(1, 3000)]
+    assert authors == [author_of(item_id, users) for item_id in range(1, 3000)]
+    assert min(Counter(authors)[user] for user in users) > 800
