@@ -18,8 +18,6 @@ Command = Callable[[argparse.Namespace], int]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit status: 0 good, 1 a clear error, 130 interrupted."""
     reach_the_layer()
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
     args = build_parser().parse_args(argv)
     command: Command = args.command
     try:
@@ -111,4 +109,6 @@ def _interrupt(signum: int, frame: Any) -> NoReturn:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
     sys.exit(main())

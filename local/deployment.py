@@ -1,9 +1,10 @@
 """The real template, built and deployed to the emulator by SAM, as it would be to AWS."""
 
+import base64
 import fcntl
 import json
 import os
-import subprocess
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,11 +39,11 @@ class Deployed:
 
 
 def build_template(template: Path, directory: Path) -> Path:
-    """``sam build``; the built template. What did not change since comes from a shared cache."""
-    cache = ROOT / ".aws-sam" / "cache"
-    cache.mkdir(parents=True, exist_ok=True)
+    """``sam build``; the built template, in ``directory``. What did not change is not built."""
+    shared = ROOT / ".aws-sam" / "local"
+    shared.mkdir(parents=True, exist_ok=True)
     build = directory / "build"
-    with (cache.parent / "lock").open("w") as lock:
+    with (shared / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two stacks may start at once, SAM's cache is for one
         run_to_end(
             "sam build",
@@ -52,15 +53,17 @@ def build_template(template: Path, directory: Path) -> Path:
                 "--template-file",
                 template,
                 "--build-dir",
-                build,
+                shared / "build",
                 "--cache-dir",
-                cache,
+                shared / "cache",
                 "--cached",
+                "--parallel",
             ],
             log=directory / "logs" / "sam-build.log",
             env=_sam_environment(directory, endpoint_url=None),
             cwd=template.parent,
         )
+        shutil.copytree(shared / "build", build, dirs_exist_ok=True)
     compile_layers(build)
     return build / "template.yaml"
 
@@ -72,18 +75,17 @@ def compile_layers(build: Path) -> None:
     its first call. Lambda keeps no such cache, and gets none: this is after ``sam build``.
     """
     layers = [entry for entry in build.iterdir() if (entry / "python").is_dir()]
-    subprocess.run(
+    run_to_end(
+        "compiling the layer",
         [
             LAMBDA_PYTHON,
             "-m",
             "compileall",
             "-q",
-            "-j2",
             "--invalidation-mode=unchecked-hash",  # unpacking changes the times of files
             *layers,
         ],
-        check=False,  # what does not compile says so when it is imported
-        stdout=subprocess.DEVNULL,
+        log=build.parent / "logs" / "compile.log",
     )
 
 
@@ -132,11 +134,7 @@ def read_deployed(endpoint_url: str) -> Deployed:
     resources = _read_resources(endpoint_url)
     functions = resources.get("AWS::Lambda::Function", {})
     lambdas = connect("lambda", endpoint_url)
-    found = [
-        lambdas.get_function_configuration(FunctionName=name).get("Environment", {})
-        for name in functions.values()
-    ]
-    environment = read_environment([dict(one.get("Variables", {})) for one in found])
+    environment = read_environment([_mend_variables(lambdas, n) for n in functions.values()])
     apis = resources.get("AWS::ApiGatewayV2::Api", {})
     if len(apis) != 1:
         raise LocalError(f"the stack has {len(apis)} HTTP APIs, not one")
@@ -194,11 +192,14 @@ def migrate(deployed: Deployed, endpoint_url: str) -> Any:
 def invoke(deployed: Deployed, endpoint_url: str, logical_id: str, event: Mapping[str, Any]) -> Any:
     """Run a function once and wait for it; its answer. Raises LocalError with its error."""
     answer = connect("lambda", endpoint_url).invoke(
-        FunctionName=deployed.functions[logical_id], Payload=json.dumps(event).encode()
+        FunctionName=deployed.functions[logical_id],
+        Payload=json.dumps(event).encode(),
+        LogType="Tail",
     )
     payload = json.loads(answer["Payload"].read() or b"null")
     if answer.get("FunctionError"):
-        raise LocalError(f"{logical_id} failed: {json.dumps(payload, indent=2)}")
+        log = base64.b64decode(answer.get("LogResult", "")).decode(errors="replace")
+        raise LocalError(f"{logical_id} failed: {payload.get('errorMessage', payload)}\n{log}")
     return payload
 
 
@@ -206,6 +207,19 @@ def name_queue(logical_id: str) -> str:
     """``SaveReactionsDlq`` as ``save_reactions_dlq``; a ``Queue`` at the end is left out."""
     words = "".join(f"_{char.lower()}" if char.isupper() else char for char in logical_id)
     return words.lstrip("_").removesuffix("_queue")
+
+
+def _mend_variables(lambdas: Any, name: str) -> dict[str, str]:
+    """The environment of a function, its numbers made strings as CloudFormation would.
+
+    MiniStack leaves them numbers, and then cannot start the function.
+    """
+    found = lambdas.get_function_configuration(FunctionName=name)
+    variables = found.get("Environment", {}).get("Variables", {})
+    mended = {key: str(value) for key, value in variables.items()}
+    if mended != variables:
+        lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": mended})
+    return mended
 
 
 def _read_resources(endpoint_url: str) -> dict[str, dict[str, str]]:

@@ -18,7 +18,7 @@ FRAME = re.compile(r"^(START|END|REPORT) RequestId: ")
 
 def main(args: argparse.Namespace) -> int:
     """Print the log lines of one part, or of all functions; ``-f`` waits for more."""
-    stack = Stack.load(args.dir)
+    stack = Stack.load(args.dir, whole=False)
     if args.part in SERVERS:
         follow_file(stack.directory / "logs" / f"{args.part}.log", follow=args.follow)
         return 0

@@ -84,6 +84,8 @@ def stop_process(process: Process, *, grace_s: float = 8.0) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
             found.kill()
     end_all(session, grace_s=1.0)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)  # who was born in between
     wait_until(lambda: not process.is_running(), 2.0)
     _reap(process.pid)
 

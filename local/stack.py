@@ -57,8 +57,11 @@ class Stack:
         self.mysql: Server | None = None
 
     @classmethod
-    def load(cls, directory: Path = DIRECTORY) -> Self:
-        """The stack that runs in ``directory``. Raises StackNotRunning, saying what is wrong."""
+    def load(cls, directory: Path = DIRECTORY, *, whole: bool = True) -> Self:
+        """The stack that runs in ``directory``. Raises StackNotRunning, saying what is wrong.
+
+        Unless it has to be ``whole``, its Redis and MySQL may be down.
+        """
         stack = cls(directory)
         try:
             state = json.loads((stack.directory / "stack.json").read_text())
@@ -67,7 +70,7 @@ class Stack:
             raise StackNotRunning("no stack is running; start one with `make run`") from None
         except ValueError:
             raise StackNotRunning(
-                f"{stack.directory} is half-written; `make down` clears it away"
+                f"{stack.directory} is half-written; {stack.how_to_end()} clears it away"
             ) from None
         stack.base_url = state["base_url"]
         stack.redis_url = state["redis_url"]
@@ -78,9 +81,10 @@ class Stack:
         stack.deployed = Deployed(**deployed)
         stack._find_servers()
         gone = [process.name for process in stack.processes() if not process.is_running()]
-        if gone:
+        if stack._ministack_process() is None or "ministack" in gone or (gone and whole):
             raise StackNotRunning(
-                f"the stack is dead: {', '.join(gone)} ended; `make down` clears it away"
+                f"the stack is dead: {', '.join(gone) or 'all of it'} ended; "
+                f"{stack.how_to_end()} clears it away"
             )
         return stack
 
@@ -101,7 +105,7 @@ class Stack:
         with self._alone():
             self._refuse_a_running_one()
             port = claim_port(port)
-            self._clear()
+            self._clear(keep=("lock",))
             try:
                 self._start_servers(step, attached=attached, for_tests=for_tests)
                 self._start_aws(step, port=port, attached=attached)
@@ -124,10 +128,15 @@ class Stack:
                 server.stop()
         left = find_processes_in(self.directory / "tmp")
         end_all(left, grace_s=2)
-        shutil.rmtree(self.directory / "tmp", ignore_errors=True)
-        for record in self.directory.glob("**/process.json"):
-            record.unlink()
+        if (self.directory / "lock").exists():
+            self._clear(keep=("lock", "logs"))
         return bool(running or left)
+
+    def how_to_end(self) -> str:
+        """What a person types to end it."""
+        if self.directory == DIRECTORY:
+            return "`make down`"
+        return f"`python -m local --dir {self.directory} down`"
 
     def processes(self) -> list[Process]:
         """Every process that was started for this stack, running or not."""
@@ -265,18 +274,18 @@ class Stack:
         except StackNotRunning:
             names = ", ".join(f"{process.name} ({process.pid})" for process in running)
             raise LocalError(
-                f"half a stack is still running here: {names}; `make down` ends it"
+                f"half a stack is still running here: {names}; {self.how_to_end()} ends it"
             ) from None
-        raise LocalError(f"a stack is already running: {base_url}; `make down` ends it")
+        raise LocalError(f"a stack is already running: {base_url}; {self.how_to_end()} ends it")
 
-    def _clear(self) -> None:
-        """Start from nothing: every stack is new and empty. The lock we hold stays."""
+    def _clear(self, *, keep: tuple[str, ...]) -> None:
+        """Every stack is new and empty: nothing of the last one stays but what is to ``keep``."""
         self.redis = self.mysql = None
         for entry in self.directory.iterdir():
-            if entry.name == "lock":
+            if entry.name in keep:
                 continue
             if entry.is_dir():
-                shutil.rmtree(entry)
+                shutil.rmtree(entry, ignore_errors=True)
             else:
                 entry.unlink()
 

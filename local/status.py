@@ -13,7 +13,7 @@ from local.stack import Stack
 
 def main(args: argparse.Namespace) -> int:
     """Print each part and each queue; 1 when a part does not answer."""
-    stack = Stack.load(args.dir)
+    stack = Stack.load(args.dir, whole=False)
     pids = {process.name: str(process.pid) for process in stack.processes()}
     port = int(stack.aws_endpoint_url.rsplit(":", 1)[1])
     parts = [
