@@ -37,7 +37,7 @@ class Stage:
 
     def clear(self) -> None:
         """Empty Redis, and what this process remembers of it."""
-        redis.execute("FLUSHALL")
+        redis.execute("FLUSHALL", "ASYNC")
         content.forget_seen()
 
     def add_posts(self, ids: Iterable[int], authors: int = 500) -> None:
@@ -70,6 +70,7 @@ def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": sqs_url,
         "PLAZA_ENVIRONMENT": "local",
+        "PLAZA_REDIS_TIMEOUT_S": "10",  # on a busy machine half a second is no outage
         "PLAZA_REDIS_URL": redis_url,
         "PLAZA_MYSQL_URL": mysql_url,
         "PLAZA_QUEUE_REACTIONS_URL": f"{sqs_url}/000000000000/reactions",
