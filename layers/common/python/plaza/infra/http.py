@@ -130,6 +130,10 @@ def api() -> APIGatewayHttpResolver:
     def invalid(error: RequestValidationError) -> Response[str]:
         return _invalid(error)
 
+    @app.exception_handler(UnicodeDecodeError)  # type: ignore[untyped-decorator]
+    def undecodable(_: UnicodeDecodeError) -> Response[str]:
+        return _problem_of(BadInput("body", "is not UTF-8"))
+
     @app.exception_handler(Exception)  # type: ignore[untyped-decorator]
     def failed(error: Exception) -> Response[str]:
         say(app, **cause(error))

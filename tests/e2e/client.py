@@ -1,0 +1,60 @@
+"""A client of the deployed API, as curl would be, and waiting for what comes later."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import urllib3
+
+_POOL = urllib3.PoolManager(maxsize=32, retries=False)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer: ``json`` is its body."""
+
+    status: int
+    headers: dict[str, str]
+    json: Any
+
+
+@dataclass(frozen=True)
+class Client:
+    """Calls ``base_url``, as the user of ``token`` if there is one.
+
+    The API has a host name under localhost, which not every resolver knows: it is asked at
+    127.0.0.1 by that name.
+    """
+
+    base_url: str
+    token: str | None = None
+
+    def __call__(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> Reply:
+        """One request. ``body`` is sent as JSON, bytes as they are."""
+        url = urlsplit(self.base_url)
+        sent = {"host": url.netloc, **(headers or {})}
+        if self.token:
+            sent.setdefault("authorization", f"Bearer {self.token}")
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+            sent.setdefault("content-type", "application/json")
+        address = f"http://127.0.0.1:{url.port}{path}"
+        answer = _POOL.request(method, address, body=body, headers=sent, timeout=30)
+        said = json.loads(answer.data) if answer.data else None
+        return Reply(answer.status, {k.lower(): v for k, v in answer.headers.items()}, said)
+
+
+def wait_until(what: str, condition: Callable[[], Any], timeout_s: float = 30) -> Any:
+    """The first true value of ``condition``; fails with ``what`` when the time is over."""
+    deadline_s = time.monotonic() + timeout_s
+    while not (value := condition()):
+        assert time.monotonic() < deadline_s, f"waited {timeout_s} s: {what}"
+        time.sleep(0.05)
+    return value

@@ -1,0 +1,308 @@
+"""Likes through the deployed template: HTTP, Redis, queue, MySQL, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import Any
+
+import pymysql
+import pytest
+
+from local.servers import connect_mysql
+from local.stack import Stack
+from tests.e2e.client import Client, Reply, wait_until
+
+AUTHOR = 8_000_000
+_ids = count(8_000_001)
+
+
+@pytest.fixture
+def database(stack: Stack) -> Iterator[pymysql.connections.Connection[Any]]:
+    """A connection to the stack's MySQL, committing by itself."""
+    with connect_mysql(stack.mysql_url) as connection:
+        connection.autocommit(True)
+        yield connection
+
+
+@pytest.fixture
+def rows(database: pymysql.connections.Connection[Any]) -> Callable[..., tuple[Any, ...]]:
+    """Ask MySQL."""
+
+    def ask(sql: str, *args: object) -> tuple[Any, ...]:
+        with database.cursor() as cursor:
+            cursor.execute(sql, args)
+            return tuple(cursor.fetchall())
+
+    return ask
+
+
+@pytest.fixture
+def add(rows: Callable[..., Any]) -> Callable[..., int]:
+    """Make content nobody reacted to yet; its id."""
+
+    def make(content_type: str = "post", deleted: bool = False) -> int:
+        content_id = next(_ids)
+        rows(
+            "INSERT INTO content (content_type, content_id, author_id, deleted_at)"
+            " VALUES (%s, %s, %s, IF(%s, NOW(6), NULL))",
+            content_type,
+            content_id,
+            AUTHOR,
+            deleted,
+        )
+        return content_id
+
+    return make
+
+
+@pytest.fixture
+def anyone(base_url: str) -> Client:
+    """Somebody without a token."""
+    return Client(base_url)
+
+
+@pytest.fixture
+def user(base_url: str, sign_in: Callable[..., str]) -> Callable[[int], Client]:
+    """A user by their id."""
+    return lambda user_id: Client(base_url, sign_in(user_id))
+
+
+def problem(reply: Reply) -> str:
+    """The last part of a problem's type, after a look at the rest of it."""
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert reply.json["status"] == reply.status
+    assert reply.json["title"]
+    assert reply.json["detail"]
+    return str(reply.json["type"]).rpartition("/")[2]
+
+
+def counted(rows: Callable[..., Any], post: int) -> tuple[int, int]:
+    """(counter, COUNT(*)) of a post's likes in MySQL."""
+    counter = rows("SELECT like_total FROM content_counter WHERE target_id = %s", post)
+    number = rows(
+        "SELECT COUNT(*) FROM reaction WHERE target_id = %s AND kind = 'like' AND state = 1", post
+    )
+    return (counter[0][0] if counter else 0), number[0][0]
+
+
+def test_a_like_goes_from_http_into_mysql_and_back(anyone, user, add, rows) -> None:
+    post = add()
+    first = user(1)("PUT", f"/posts/{post}/likes/me")
+    assert (first.status, first.json) == (
+        200,
+        {"liked": True, "likes": 1, "changed": True, "exact": True},
+    )
+    again = user(1)("PUT", f"/posts/{post}/likes/me")
+    assert again.json == {"liked": True, "likes": 1, "changed": False, "exact": True}
+    assert user(2)("PUT", f"/posts/{post}/likes/me").json["likes"] == 2
+    assert user(1)("DELETE", f"/posts/{post}/likes/me").json == {
+        "liked": False,
+        "likes": 1,
+        "changed": True,
+        "exact": True,
+    }
+    wait_until("MySQL has one like", lambda: counted(rows, post) == (1, 1))
+    likers = anyone("GET", f"/posts/{post}/likers").json
+    assert [item["user_id"] for item in likers["items"]] == ["2"]
+    assert likers["next"] is None
+
+
+def test_twenty_clicks_at_once_are_one_like(user, add, rows) -> None:
+    post, client = add(), user(3)
+    with ThreadPoolExecutor(20) as tabs:
+        replies = list(tabs.map(lambda _: client("PUT", f"/posts/{post}/likes/me"), range(20)))
+    assert {reply.status for reply in replies} == {200}
+    assert sum(reply.json["changed"] for reply in replies) == 1
+    assert {reply.json["likes"] for reply in replies} == {1}
+    wait_until("MySQL has one like", lambda: counted(rows, post) == (1, 1))
+
+
+def test_posts_comments_and_reviews_can_be_liked_and_posts_collected(user, add) -> None:
+    for kind, path in (("post", "posts"), ("comment", "comments"), ("review", "reviews")):
+        target = add(kind)
+        reply = user(4)("PUT", f"/{path}/{target}/likes/me")
+        assert (reply.status, reply.json["likes"]) == (200, 1)
+    post = add()
+    reply = user(4)("PUT", f"/posts/{post}/collects/me")
+    assert reply.json == {"collected": True, "collects": 1, "changed": True, "exact": True}
+    assert user(4)("DELETE", f"/posts/{post}/collects/me").json["collects"] == 0
+
+
+def test_my_likes_are_mine_alone_newest_first_page_by_page(anyone, user, add, rows) -> None:
+    client, posts = user(next(_ids)), [add() for _ in range(5)]
+    for post in posts:
+        client("PUT", f"/posts/{post}/likes/me")
+    marks = ",".join(map(str, posts))
+    wait_until(
+        "all five are saved",
+        lambda: rows(f"SELECT COUNT(*) FROM reaction WHERE target_id IN ({marks})")[0][0] == 5,
+    )
+
+    def listed() -> list[str]:
+        found, path = [], "/users/me/likes?limit=2"
+        while True:
+            page = client("GET", path).json
+            found += [item["id"] for item in page["items"]]
+            if page["next"] is None:
+                return found
+            path = f"/users/me/likes?limit=2&cursor={page['next']}"
+
+    newest_first = [str(post) for post in reversed(posts)]
+    wait_until("the list shows them", lambda: listed() == newest_first)
+    refused = anyone("GET", "/users/me/likes")
+    assert (refused.status, problem(refused)) == (401, "unauthenticated")
+
+
+def test_a_hundred_targets_are_counted_in_one_call(anyone, user, add) -> None:
+    posts = [add() for _ in range(99)]
+    comment = add("comment")
+    user(5)("PUT", f"/posts/{posts[0]}/likes/me")
+    question = {"targets": [{"type": "post", "id": str(p)} for p in posts]}
+    question["targets"].append({"type": "comment", "id": str(comment)})
+    reply = user(5)("POST", "/reactions/query", question)
+    assert reply.status == 200
+    assert reply.json["exact"] is True
+    assert reply.json["items"][0] == {
+        "type": "post",
+        "id": str(posts[0]),
+        "likes": 1,
+        "collects": 0,
+        "mine": {"liked": True, "collected": False},
+    }
+    assert reply.json["items"][99] == {
+        "type": "comment",
+        "id": str(comment),
+        "likes": 0,
+        "collects": None,
+        "mine": {"liked": False, "collected": None},
+    }
+    assert anyone("POST", "/reactions/query", question).json["items"][0]["mine"] is None
+
+
+def test_what_is_not_there_is_404_and_what_was_deleted_410(anyone, user, add) -> None:
+    gone = add(deleted=True)
+    for _ in range(2):  # from MySQL, then from the marker
+        for reply, status, slug in (
+            (user(6)("PUT", "/posts/7999999/likes/me"), 404, "not-found"),
+            (anyone("GET", "/posts/7999999/likers"), 404, "not-found"),
+            (user(6)("PUT", f"/posts/{gone}/likes/me"), 410, "gone"),
+            (anyone("GET", f"/posts/{gone}/likers"), 410, "gone"),
+        ):
+            assert (reply.status, problem(reply)) == (status, slug)
+
+
+@pytest.mark.parametrize(
+    "post", ["abc", "0", "-1", "01", "1.5", "9223372036854775808", "1%00", "%F0%9F%98%80", "1e3"]
+)
+def test_a_path_id_that_is_none_is_404(user, post: str) -> None:
+    reply = user(6)("PUT", f"/posts/{post}/likes/me")
+    assert (reply.status, problem(reply)) == (404, "not-found")
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Bearer", "Bearer x", "Basic dTpw", "Bearer " + "A" * 43, "Bearer " + "é" * 43, "x" * 5000],
+)
+def test_a_token_that_is_broken_unknown_or_missing_is_401(anyone, add, header: str) -> None:
+    post = add()
+    for method, path in (("PUT", f"/posts/{post}/likes/me"), ("GET", f"/posts/{post}/likers")):
+        reply = anyone(method, path, headers={"authorization": header.encode().decode("latin-1")})
+        assert (reply.status, problem(reply)) == (401, "unauthenticated")
+    assert anyone("PUT", f"/posts/{post}/likes/me").status == 401
+
+
+def test_an_expired_token_is_401(base_url, add, rows, sign_in) -> None:
+    token = sign_in(next(_ids))
+    rows("UPDATE session SET expires_at = NOW(6) - INTERVAL 1 SECOND ORDER BY created_at DESC LIMIT 1")
+    reply = Client(base_url, token)("PUT", f"/posts/{add()}/likes/me")
+    assert (reply.status, problem(reply)) == (401, "unauthenticated")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b"{", "body"),
+        (b"\xff\xfe", "body"),
+        (b"[]", "body"),
+        (b"null", "body"),
+        ({}, "targets"),
+        ({"targets": []}, "targets"),
+        ({"targets": [{"type": "post", "id": "1"}], "extra": 1}, "extra"),
+        ({"targets": [{"type": "shop", "id": "1"}]}, "type"),
+        ({"targets": [{"type": "post", "id": 1}]}, "id"),
+        ({"targets": [{"type": "post", "id": "1"}] * 101}, "targets"),
+        ({"targets": [{"type": "post", "id": "1", "x": "y" * 70_000}]}, "body"),
+    ],
+)
+def test_a_bad_body_is_400_and_names_the_field(anyone, body, field: str) -> None:
+    reply = anyone("POST", "/reactions/query", body)
+    assert (reply.status, problem(reply)) == (400, "bad-input")
+    assert field in json.dumps(reply.json.get("errors") or reply.json["detail"])
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=101", "limit=x", "cursor=!", "cursor=WzFd", "cursor=", "order=best"]
+)
+def test_a_bad_query_is_400(anyone, add, query: str) -> None:
+    reply = anyone("GET", f"/posts/{add()}/likers?{query}")
+    assert (reply.status, problem(reply)) == (400, "bad-input")
+
+
+def test_a_wrong_method_is_405_and_an_unknown_path_404(anyone) -> None:
+    wrong = anyone("POST", "/posts/1/likes/me")
+    assert (wrong.status, problem(wrong)) == (405, "method-not-allowed")
+    assert wrong.headers["allow"] == "DELETE, PUT"
+    unknown = anyone("GET", "/nothing/here")
+    assert (unknown.status, problem(unknown)) == (404, "not-found")
+
+
+def test_a_poison_record_goes_to_the_dlq_alone_and_its_neighbours_are_saved(
+    stack, user, add, rows
+) -> None:
+    sqs = stack.connect("sqs")
+    dead = stack.queues["reactions_dlq"]
+    posts = [add() for _ in range(3)]
+    facts = [
+        {
+            "target_type": "post",
+            "target_id": post,
+            "kind": "like",
+            "actor_id": 7,
+            "state": 1,
+            "ver": 1_700_000_000_000_000 + post,
+            "total": 1,
+        }
+        for post in posts
+    ]
+    bodies = ["{", *map(json.dumps, facts), json.dumps(facts[0] | {"actor_id": "x'; DROP TABLE"})]
+    sqs.send_message_batch(
+        QueueUrl=stack.queues["reactions"],
+        Entries=[{"Id": str(i), "MessageBody": body} for i, body in enumerate(bodies)],
+    )
+    for post in posts:
+        wait_until("the neighbours are saved", lambda post=post: counted(rows, post) == (1, 1))
+    buried: dict[str, str] = {}
+
+    def both_are_there() -> bool:
+        answer = sqs.receive_message(
+            QueueUrl=dead, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+        )
+        for message in answer.get("Messages", []):
+            buried[message["Body"]] = message["MessageAttributes"]["cause"]["StringValue"]
+            sqs.delete_message(QueueUrl=dead, ReceiptHandle=message["ReceiptHandle"])
+        return len(buried) >= 2
+
+    wait_until("both poison records are in the DLQ", both_are_there)
+    assert set(buried) == {bodies[0], bodies[-1]}
+    assert "actor_id" in buried[bodies[-1]]
+
+
+def test_health_says_what_is_up(anyone) -> None:
+    reply = anyone("GET", "/health")
+    assert (reply.status, reply.json) == (
+        200,
+        {"status": "up", "redis": "up", "mysql": "up", "queue": "up"},
+    )
