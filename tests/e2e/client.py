@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import urllib3
 
@@ -25,11 +24,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Client:
-    """Calls ``base_url``, as the user of ``token`` if there is one.
-
-    The API has a host name under localhost, which not every resolver knows: it is asked at
-    127.0.0.1 by that name.
-    """
+    """Calls ``base_url``, as the user of ``token`` if there is one."""
 
     base_url: str
     token: str | None = None
@@ -38,15 +33,14 @@ class Client:
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> Reply:
         """One request. ``body`` is sent as JSON, bytes as they are."""
-        url = urlsplit(self.base_url)
-        sent = {"host": url.netloc, **(headers or {})}
+        sent = dict(headers or {})
         if self.token:
             sent.setdefault("authorization", f"Bearer {self.token}")
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
             sent.setdefault("content-type", "application/json")
-        address = f"http://127.0.0.1:{url.port}{path}"
-        answer = _POOL.request(method, address, body=body, headers=sent, timeout=30)
+        url = self.base_url + path
+        answer = _POOL.request(method, url, body=body, headers=sent, timeout=60)
         said = json.loads(answer.data) if answer.data else None
         return Reply(answer.status, {k.lower(): v for k, v in answer.headers.items()}, said)
 

@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 MOST_BODY_BYTES = 64 * 1024
 MOST_ID = 2**63 - 1
+JSON = "application/json"
 PROBLEM = "application/problem+json"
 PROBLEM_TYPES = "https://plaza.example/problems/"
 BEARER: dict[str, list[str]] = {"bearer": []}
@@ -90,14 +91,14 @@ def problems(*statuses: int) -> dict[int, Any]:
 
 def answers(status: int, model: Any, description: str) -> dict[int, Any]:
     """An answer of a route other than an error, for its contract."""
-    return {status: {"description": description, "content": {"application/json": {"model": model}}}}
+    return {status: {"description": description, "content": {JSON: {"model": model}}}}
 
 
 def serve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one request with ``app``, and log one line about it."""
     began_s = time.perf_counter()
     try:
-        limit_body(event)
+        check_body(event)
         answer = app.resolve(event, context)
     except BadInput as error:
         answer = problem(error)
@@ -195,12 +196,17 @@ def read_id(text: str, what: str) -> int:
     return int(text)
 
 
-def limit_body(event: dict[str, Any]) -> None:
-    """Raises BadInput for a body above 64 KiB."""
-    body = event.get("body") or ""
+def check_body(event: dict[str, Any]) -> None:
+    """Raises BadInput for a body above 64 KiB, and for one that says it is no JSON."""
+    body = event.get("body")
+    if not body:
+        return
     size = len(body) * 3 // 4 if event.get("isBase64Encoded") else len(body.encode())
     if size > MOST_BODY_BYTES:
         raise BadInput("body", f"is larger than {MOST_BODY_BYTES} bytes")
+    content_type = event.get("headers", {}).get("content-type", JSON)
+    if content_type.partition(";")[0].strip().lower() != JSON:
+        raise BadInput("content-type", f"is not {JSON}")
 
 
 def pack_cursor(*parts: int | str) -> str:

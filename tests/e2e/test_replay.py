@@ -1,0 +1,134 @@
+"""A crowd through the deployed stack, at its worst, and then the table of truth.
+
+Commands run as people run them, in processes of their own.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.crowd import make_crowd
+from local.interactions import Interaction, foresee, plan, write_file
+from local.paths import ROOT
+from local.servers import connect_mysql
+from local.stack import Stack
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def empty_dlqs(stack: Stack) -> None:
+    """What other tests made sure of ends in a DLQ is no loss here."""
+    for name, url in stack.queues.items():
+        if name.endswith("_dlq"):
+            stack.connect("sqs").purge_queue(QueueUrl=url)
+
+
+def run(stack: Stack, *command: str) -> tuple[int, str]:
+    """(exit status, what it printed) of ``python -m local``."""
+    done = subprocess.run(
+        [sys.executable, "-m", "local", "--dir", str(stack.directory), *command],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout or done.stderr
+
+
+def replay(stack: Stack, path: Path, *options: str) -> dict[str, Any]:
+    """The report of a replay that must be clean."""
+    status, said = run(stack, "replay", str(path), "--json", *options)
+    report: dict[str, Any] = json.loads(said)
+    assert (status, report["clean"]) == (0, True), report
+    return report
+
+
+def test_a_skewed_file_with_duplicates_and_killed_consumers_ends_as_the_file_says(
+    stack: Stack, tmp_path: Path
+) -> None:
+    path = tmp_path / "skewed.csv"
+    interactions = make_crowd(40, 25, 500, first_id=8_000_001, seed=11)
+    write_file(path, interactions)
+    _, after = foresee(plan(interactions), set())
+    likes = sum(reaction.kind == "like" for reaction in after)
+
+    # 60 a second: slow enough for some consumers to die
+    report = replay(stack, path, "--duplicates", "0.2", "--kill-consumers", "--rate", "60")
+
+    assert report["killed"] >= 1
+    assert report["duplicates"] > 50
+    assert report["totals"]["like"] == {"file": likes, "rows": likes, "api": likes}
+    assert report["changed"] == report["expected"] == report["persisted"]
+    assert (report["wrong"], report["failures"], report["differences"]) == ([], [], [])
+
+    again = replay(stack, path, "--limit", "100")
+    assert again["totals"]["like"]["rows"] > 0
+
+    status, said = run(stack, "audit", "--json")
+    audit = json.loads(said)
+    assert (status, audit["clean"], audit["drift"], audit["differences"]) == (0, True, 0, [])
+    assert audit["accepted"] == audit["persisted"] >= report["persisted"]
+
+
+def test_the_demo_crowd_ends_with_a_clean_audit(stack: Stack) -> None:
+    play = (
+        "import sys; from pathlib import Path; from local.paths import reach_the_layer;"
+        " reach_the_layer(); from local import crowd; from local.stack import Stack;"
+        " crowd.play(Stack.load(Path(sys.argv[1])))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", play, str(stack.directory)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "clean" in done.stdout
+    assert "✗" not in done.stdout
+
+
+@pytest.mark.parametrize("command", [("audit",), ("audit", "--wait")])
+def test_the_audit_is_a_table_to_read(stack: Stack, command: tuple[str, ...]) -> None:
+    status, said = run(stack, *command)
+    assert (status, "likes" in said, "drift" in said) == (0, True, True)
+
+
+def test_an_audit_finds_a_counter_that_somebody_moved(stack: Stack, tmp_path: Path) -> None:
+    path = tmp_path / "one.csv"
+    post = 7_000_001
+    write_file(path, [Interaction(post, post, 4.0, 0)])
+    replay(stack, path)
+    move = "UPDATE content_counter SET like_total = like_total + {} WHERE target_id = %s"
+    _execute(stack, move.format("1"), post)
+    try:
+        status, said = run(stack, "audit", "--json")
+    finally:
+        _execute(stack, move.format("-1"), post)
+    audit = json.loads(said)
+    assert (status, audit["clean"], audit["drift"]) == (1, False, 1)
+    assert f"like post:{post}: Redis 1, counter 2, rows 1" in audit["differences"]
+
+
+def test_a_file_with_a_bad_line_is_refused_by_its_number(stack: Stack, tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text("user_id,item_id,rating,timestamp\n1,2,4,5\n1,x,4,5\n")
+    assert run(stack, "replay", str(path)) == (
+        1,
+        "plaza: bad.csv, line 3: item_id is 'x', not a whole number from 1 to 2^63-1\n",
+    )
+
+
+def _execute(stack: Stack, statement: str, *args: int) -> None:
+    connection = connect_mysql(stack.mysql_url)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(statement, args)
+    finally:
+        connection.close()
