@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -36,6 +37,7 @@ def main(argv: Sequence[str]) -> int:
     if unknown := set(options.names) - set(BENCHES):
         parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
 
+    load = os.getloadavg()[0]
     progress, figures = Console(stderr=True), []
     try:
         with (
@@ -51,13 +53,17 @@ def main(argv: Sequence[str]) -> int:
     if options.json:
         print(json.dumps([figure.to_dict() for figure in figures], indent=2))
     else:
-        Console(width=None if sys.stdout.isatty() else 132).print(table_of(figures))
+        Console(width=None if sys.stdout.isatty() else 132).print(table_of(figures, load))
     return 0
 
 
-def table_of(figures: Sequence[Figure]) -> Table:
-    """The figures as people read them."""
-    table = Table(title="Plaza, measured on this machine", title_justify="left")
+def table_of(figures: Sequence[Figure], load: float) -> Table:
+    """The figures as people read them; ``load`` is how busy the machine was with other things."""
+    processors = os.cpu_count() or 1
+    busy = f"{load:.1f} processes ran on {processors} processors before it began"
+    if load > processors / 2:
+        busy += ": too busy to say much, trust ratios more than values"
+    table = Table(title="Plaza, measured on this machine", title_justify="left", caption=busy)
     table.add_column("what", no_wrap=True)
     for heading in ("measured", "beside it, in the same run", "ratio", "goal"):
         table.add_column(heading, justify="right")
