@@ -1,0 +1,88 @@
+"""The Python of the product as these tests read it: files, imports, names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[3]
+LAYER = ROOT / "layers" / "common" / "python"
+PLAZA = LAYER / "plaza"
+FUNCTIONS = ROOT / "functions"
+CONTEXTS = sorted(
+    folder.name
+    for folder in PLAZA.iterdir()
+    if (folder / "__init__.py").exists() and folder.name != "infra"
+)
+
+
+class Import(NamedTuple):
+    """``from module import name``; ``name`` is '' for ``import module``."""
+
+    module: str
+    name: str
+
+
+def product_files() -> list[Path]:
+    """Every Python file of the layer and of the functions."""
+    return sorted([*PLAZA.rglob("*.py"), *FUNCTIONS.rglob("*.py")])
+
+
+@cache
+def tree_of(file: Path) -> ast.Module:
+    """The syntax tree of a file; the same object each time."""
+    return ast.parse(file.read_text())
+
+
+@cache
+def imports_of(file: Path) -> list[Import]:
+    """Everything that a file imports, wherever in it."""
+    return list(_imports_of(file))
+
+
+def _imports_of(file: Path) -> Iterator[Import]:
+    for node in ast.walk(tree_of(file)):
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file} imports by dots"
+            yield from (Import(node.module or "", alias.name) for alias in node.names)
+
+
+def module_file(module: str) -> Path:
+    """The file of ``plaza.x.y``."""
+    path = LAYER.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def names_used(file: Path, within: ast.AST) -> list[tuple[Path, ast.AST]]:
+    """(file, definition) of each function or class of ours that ``within`` names."""
+    tree = tree_of(file)
+    imported = {i.name: i.module for i in imports_of(file) if i.module.startswith("plaza")}
+    found = []
+    for node in ast.walk(within):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = imported.get(node.value.id)
+            if module and module_file(f"{module}.{node.value.id}").exists():
+                found += _definition(module_file(f"{module}.{node.value.id}"), node.attr)
+        elif isinstance(node, ast.Name) and node.id in imported:
+            found += _definition(module_file(imported[node.id]), node.id)
+        elif isinstance(node, ast.Name):
+            found += [(file, d) for d in tree.body if getattr(d, "name", None) == node.id]
+    return found
+
+
+def _definition(file: Path, name: str) -> list[tuple[Path, ast.AST]]:
+    """Where ``name`` is defined, through the packages that pass it on."""
+    for node in tree_of(file).body:
+        if getattr(node, "name", None) == name:
+            return [(file, node)]
+        if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
+            source = module_file(node.module or "")
+            if module_file(f"{node.module}.{name}").exists():
+                return []  # a module, not a definition
+            return _definition(source, name) if source.exists() else []
+    return []

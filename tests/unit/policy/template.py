@@ -1,0 +1,109 @@
+"""template.yaml as these tests read it: plain data, with CloudFormation's short tags as dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+ROOT = Path(__file__).parents[3]
+FUNCTIONS = ROOT / "functions"
+FUNCTION = "AWS::Serverless::Function"
+QUEUE = "AWS::SQS::Queue"
+ALARM = "AWS::CloudWatch::Alarm"
+
+
+class _Loader(yaml.SafeLoader):
+    """Takes ``!Ref x`` as ``{"Ref": "x"}`` and ``!GetAtt a.b`` as ``{"Fn::GetAtt": "a.b"}``."""
+
+
+def _tag(loader: yaml.Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
+    value: Any
+    if isinstance(node, yaml.ScalarNode):
+        value = loader.construct_scalar(node)
+    elif isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    else:
+        value = loader.construct_mapping(node, deep=True)
+    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
+
+
+_Loader.add_multi_constructor("!", _tag)
+
+
+class EventSource(NamedTuple):
+    """A queue that a function consumes."""
+
+    function: str
+    queue: str
+    properties: dict[str, Any]
+
+
+TEMPLATE: dict[str, Any] = yaml.load((ROOT / "template.yaml").read_text(), _Loader)
+GLOBALS: dict[str, Any] = TEMPLATE["Globals"]["Function"]
+
+
+def resources(kind: str) -> dict[str, dict[str, Any]]:
+    """Name -> properties of the resources of a type."""
+    return {
+        name: resource.get("Properties", {})
+        for name, resource in TEMPLATE["Resources"].items()
+        if resource["Type"] == kind
+    }
+
+
+def name_in(value: Any) -> str:
+    """``Queue`` of ``!Ref Queue``, ``!GetAtt Queue.Arn`` and ``!GetAtt Queue.QueueName``."""
+    match value:
+        case {"Ref": name}:
+            return str(name)
+        case {"Fn::GetAtt": path}:
+            return str(path).partition(".")[0]
+    raise AssertionError(f"{value!r} names no resource")
+
+
+def dead_letter_queues() -> set[str]:
+    """The queues that others give up into."""
+    return {
+        name_in(queue["RedrivePolicy"]["deadLetterTargetArn"])
+        for queue in resources(QUEUE).values()
+        if "RedrivePolicy" in queue
+    }
+
+
+def working_queues() -> dict[str, dict[str, Any]]:
+    """The queues that are no DLQ."""
+    return {n: q for n, q in resources(QUEUE).items() if n not in dead_letter_queues()}
+
+
+def event_sources() -> Iterator[EventSource]:
+    """Each SQS event of each function."""
+    for name, function in resources(FUNCTION).items():
+        for event in function.get("Events", {}).values():
+            if event["Type"] == "SQS":
+                yield EventSource(name, name_in(event["Properties"]["Queue"]), event["Properties"])
+
+
+def routes() -> dict[tuple[str, str], str]:
+    """(method, path) -> function, of every route but $default."""
+    found = {}
+    for name, function in resources(FUNCTION).items():
+        for event in function.get("Events", {}).values():
+            if event["Type"] == "HttpApi" and "Path" in event["Properties"]:
+                key = event["Properties"]["Method"].upper(), event["Properties"]["Path"]
+                assert key not in found, f"{key} is there twice"
+                found[key] = name
+    return found
+
+
+def folder_of(function: str) -> Path:
+    """Where the code of a function is."""
+    return ROOT / str(resources(FUNCTION)[function]["CodeUri"])
+
+
+def variables_of(function: str) -> set[str]:
+    """The environment variables that a function gets, its own and everybody's."""
+    own = resources(FUNCTION)[function].get("Environment", {}).get("Variables", {})
+    return {*own, *GLOBALS["Environment"]["Variables"]}

@@ -1,0 +1,100 @@
+"""Each function has a sample of what invokes it, and the samples are what AWS would send."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plaza.auth import read_bearer
+from plaza.infra.queues import BadRecord
+from plaza.reactions import ReactionChanged, read_keys, read_step
+from tests.unit.policy import template
+from tests.unit.policy.template import FUNCTION, ROOT, resources
+
+EVENTS = ROOT / "events"
+FILES = sorted(EVENTS.glob("*.json"))
+FOLDERS = {template.folder_of(name).name: name for name in resources(FUNCTION)}
+READERS = {
+    "save_reactions": ReactionChanged.from_json,
+    "settle_reactions": read_keys,
+    "rebuild_target": read_step,
+}
+
+
+def load(file: Path) -> dict[str, Any]:
+    event: dict[str, Any] = json.loads(file.read_text())
+    return event
+
+
+def of_kind(kind: str) -> list[Path]:
+    folders = {f for f, name in FOLDERS.items() if template.folder_of(name).parent.name == kind}
+    return [file for file in FILES if file.name.partition(".")[0] in folders]
+
+
+def test_every_function_has_a_sample_and_every_sample_a_function() -> None:
+    assert {file.name.partition(".")[0] for file in FILES} == set(FOLDERS)
+    assert all(len(file.name.split(".")) == 3 for file in FILES), "<function>.<case>.json"
+    assert set(EVENTS.iterdir()) == set(FILES)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
+def test_a_sample_is_written_in_one_way(file: Path) -> None:
+    assert file.read_text() == json.dumps(load(file), indent=2) + "\n"
+
+
+@pytest.mark.parametrize("file", of_kind("api"), ids=lambda f: f.stem)
+def test_a_request_is_one_that_the_gateway_would_send(file: Path) -> None:
+    event, function = load(file), FOLDERS[file.name.partition(".")[0]]
+    http = event["requestContext"]["http"]
+    assert event["version"] == "2.0"
+    assert event["routeKey"] == event["requestContext"]["routeKey"]
+    assert event["rawPath"] == http["path"]
+    assert all(name == name.lower() for name in event["headers"])
+    method, _, path = event["routeKey"].partition(" ")
+    if event["routeKey"] == "$default":
+        assert function == "SystemApi"
+        assert (http["method"], http["path"]) not in template.routes()
+        return
+    assert method == http["method"]
+    if function == "Authorizer":
+        assert event["type"] == "REQUEST"
+        assert (method, path) in template.routes()
+    else:
+        assert template.routes()[method, path] == function
+        assert event["isBase64Encoded"] is False
+    for name, value in event.get("pathParameters", {}).items():
+        path = path.replace(f"{{{name}}}", value)
+    assert path == http["path"]
+    query = event.get("queryStringParameters", {})
+    assert event["rawQueryString"] == "&".join(f"{name}={value}" for name, value in query.items())
+
+
+@pytest.mark.parametrize("file", of_kind("queue"), ids=lambda f: f.stem)
+def test_a_batch_is_one_that_sqs_would_send(file: Path) -> None:
+    function = file.name.partition(".")[0]
+    [source] = [s for s in template.event_sources() if s.function == FOLDERS[function]]
+    records = load(file)["Records"]
+    assert 0 < len(records) <= source.properties["BatchSize"]
+    assert len({record["messageId"] for record in records}) == len(records)
+    unreadable = 0
+    for record in records:
+        digest = hashlib.md5(record["body"].encode(), usedforsecurity=False).hexdigest()
+        assert record["md5OfBody"] == digest
+        assert record["receiptHandle"]
+        assert int(record["attributes"]["ApproximateReceiveCount"]) >= 1
+        queue = record["eventSourceARN"].rpartition("-")[2]
+        assert queue == source.queue.removesuffix("Queue").lower()
+        try:
+            READERS[function](record["body"])
+        except BadRecord:
+            unreadable += 1
+    assert unreadable == (".poison." in file.name)
+
+
+def test_the_token_of_the_sample_has_the_form_of_one_of_ours() -> None:
+    header = load(EVENTS / "authorizer.token.json")["headers"]["authorization"]
+    assert read_bearer(header)

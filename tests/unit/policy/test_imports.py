@@ -1,0 +1,162 @@
+"""Imports point down, contexts meet at their front doors, handlers are sentences."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.unit.policy.modules import (
+    CONTEXTS,
+    FUNCTIONS,
+    PLAZA,
+    ROOT,
+    imports_of,
+    module_file,
+    product_files,
+    tree_of,
+)
+
+MOST_LINES = 30
+FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
+FORBIDDEN_IN_HANDLERS = {"json", "redis", "pymysql", "boto3", "botocore"}
+FORBIDDEN_IN_RULES = {"redis", "pymysql", "botocore", "boto3", "socket", "os", "time"}
+
+IN_CONTEXTS = [file for context in CONTEXTS for file in sorted((PLAZA / context).rglob("*.py"))]
+HANDLERS = sorted(
+    f for kind in ("queue", "schedule", "ops") for f in (FUNCTIONS / kind).rglob("*.py")
+)
+
+
+def shown(file: Path) -> str:
+    return str(file.relative_to(ROOT))
+
+
+def exported(context: str) -> set[str]:
+    for node in tree_of(PLAZA / context / "__init__.py").body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert {"reactions", "content", "counters", "auth"} <= set(CONTEXTS)
+    assert HANDLERS
+
+
+@pytest.mark.parametrize("file", product_files(), ids=shown)
+def test_nothing_imports_what_does_not_ship(file: Path) -> None:
+    for found in imports_of(file):
+        assert found.module.partition(".")[0] not in {"local", "tests", "bench", "functions"}
+
+
+@pytest.mark.parametrize("file", sorted((PLAZA / "infra").rglob("*.py")), ids=shown)
+def test_infra_knows_no_context(file: Path) -> None:
+    for found in imports_of(file):
+        parts = [*found.module.split("."), found.name]
+        assert parts[0] != "plaza" or parts[1] == "infra"
+
+
+@pytest.mark.parametrize("file", IN_CONTEXTS, ids=shown)
+def test_a_context_meets_another_through_the_names_that_it_offers(file: Path) -> None:
+    own = file.relative_to(PLAZA).parts[0]
+    for found in imports_of(file):
+        parts = found.module.split(".")
+        if parts[0] != "plaza":
+            continue
+        context = parts[1] if len(parts) > 1 else found.name
+        if context in (own, "infra"):
+            continue
+        assert len(parts) <= 2, f"{found.module} is inside of {context}"
+        if len(parts) == 2:
+            assert found.name in exported(context), f"{context} does not offer {found.name}"
+
+
+@pytest.mark.parametrize("file", IN_CONTEXTS, ids=shown)
+def test_what_a_context_uses_of_another_by_its_name_is_offered_too(file: Path) -> None:
+    own = file.relative_to(PLAZA).parts[0]
+    others = {i.name for i in imports_of(file) if i.module == "plaza"} - {own, "infra"}
+    for node in ast.walk(tree_of(file)):
+        match node:
+            case ast.Attribute(value=ast.Name(id=context), attr=name) if context in others:
+                assert name in exported(context), f"{context} does not offer {name}"
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_context_offers_only_what_it_has(context: str) -> None:
+    tree = tree_of(PLAZA / context / "__init__.py")
+    defined = {getattr(node, "name", None) for node in tree.body}
+    passed_on = {a.name for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    assert exported(context) <= defined | passed_on
+    assert exported(context)
+
+
+def test_contexts_do_not_import_each_other_in_a_circle() -> None:
+    arrows = {
+        own: {
+            [*found.module.split("."), found.name][1]
+            for file in (PLAZA / own).rglob("*.py")
+            for found in imports_of(file)
+            if found.module.partition(".")[0] == "plaza"
+        }
+        - {own, "infra"}
+        for own in CONTEXTS
+    }
+    while leaves := [context for context, uses in arrows.items() if not uses & set(arrows)]:
+        for leaf in leaves:
+            del arrows[leaf]
+    assert not arrows
+
+
+@pytest.mark.parametrize("file", product_files(), ids=shown)
+def test_a_file_is_named_for_what_it_holds(file: Path) -> None:
+    base = PLAZA if PLAZA in file.parents else FUNCTIONS
+    assert not {file.stem, *file.relative_to(base).parent.parts} & FORBIDDEN_NAMES
+
+
+@pytest.mark.parametrize(
+    "file", [f for c in CONTEXTS if (f := PLAZA / c / f"{c}.py").exists()], ids=shown
+)
+def test_rules_and_facts_do_no_io(file: Path) -> None:
+    for found in imports_of(file):
+        assert found.module.partition(".")[0] not in FORBIDDEN_IN_RULES
+        assert not found.name.startswith(("redis_", "mysql_"))
+        assert found.name not in {"redis", "mysql"}
+
+
+@pytest.mark.parametrize("file", IN_CONTEXTS, ids=shown)
+def test_sql_is_in_the_files_named_for_it(file: Path) -> None:
+    if file.stem.startswith("mysql_"):
+        return
+    for node in ast.walk(tree_of(file)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            assert not node.value.startswith(("SELECT ", "INSERT ", "UPDATE ", "DELETE "))
+
+
+@pytest.mark.parametrize("file", HANDLERS, ids=shown)
+def test_a_handler_is_a_sentence(file: Path) -> None:
+    assert len(file.read_text().splitlines()) <= MOST_LINES
+    for found in imports_of(file):
+        parts = {*found.module.split("."), found.name}
+        assert not parts & FORBIDDEN_IN_HANDLERS
+        assert not any(part.startswith(("redis_", "mysql_")) for part in parts)
+
+
+@pytest.mark.parametrize("file", sorted(FUNCTIONS.rglob("*.py")), ids=shown)
+def test_a_function_holds_no_sql_and_no_redis(file: Path) -> None:
+    for found in imports_of(file):
+        assert found.module.partition(".")[0] not in FORBIDDEN_IN_HANDLERS - {"json"}
+        assert not found.name.startswith(("redis_", "mysql_"))
+        assert found.module not in {"plaza.infra.redis", "plaza.infra.mysql"}
+        assert (found.module, found.name) not in {
+            ("plaza.infra", "redis"),
+            ("plaza.infra", "mysql"),
+        }
+
+
+@pytest.mark.parametrize("file", product_files(), ids=shown)
+def test_every_import_of_ours_is_a_file(file: Path) -> None:
+    for found in imports_of(file):
+        if found.module.startswith("plaza."):
+            assert module_file(found.module).exists()

@@ -1,0 +1,162 @@
+"""Each script's header is its contract: it says what the body uses, no more and no less."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from plaza.infra.lua import load_script
+from tests.unit.policy.modules import PLAZA, product_files, tree_of
+
+SCRIPTS = sorted(file for file in PLAZA.rglob("*.lua") if not file.name.endswith(".inc.lua"))
+INCLUDES = sorted(PLAZA.rglob("*.inc.lua"))
+
+TYPES = "hash|zset|string|bitmap|set|list"
+FIRST = re.compile(r"--\[\[ (\w+): [^\n]+[.?]\n")
+KEY = re.compile(rf"^  KEYS\[(\d+)\]  (\{{<shard>\}}:\S+) +({TYPES})(?:: \S.*)?$", re.MULTILINE)
+ARG = re.compile(r"^  ARGV\[(\d+)(\.\.\.)?\]  \S.*$", re.MULTILINE)
+USED_KEY = re.compile(r"\bKEYS\[(\d+)\]")
+USED_ARG = re.compile(r"\bARGV\[(\d+)\]")
+# From here to the end: for i = 3, #ARGV   unpack(ARGV, 3)
+USED_REST = re.compile(r"\bfor \w+ = (\d+), #ARGV|\bunpack\(ARGV, (\d+)\)")
+CALL = re.compile(r"redis\.p?call\(\s*'(\w+)'\s*,\s*([^,)]+)")
+
+every_script = pytest.mark.parametrize("file", SCRIPTS, ids=lambda file: file.name)
+every_file = pytest.mark.parametrize("file", [*SCRIPTS, *INCLUDES], ids=lambda file: file.name)
+
+
+def header_of(file: Path) -> str:
+    text = file.read_text()
+    assert text.startswith("--[["), "a script starts with its contract"
+    return text.partition("]]")[0] + "]]"
+
+
+def code_of(file: Path) -> str:
+    """What Redis gets, without comments."""
+    return re.sub(r"--[^\n]*", "", load_script(file).source)
+
+
+def test_there_are_scripts_to_look_at() -> None:
+    assert {"gate.lua", "settle.lua", "hydrate.lua", "sweep.lua"} <= {f.name for f in SCRIPTS}
+    assert INCLUDES
+
+
+@every_script
+def test_a_script_says_in_one_line_what_it_does(file: Path) -> None:
+    first = FIRST.match(header_of(file))
+    assert first is not None
+    assert first[1] == file.stem
+
+
+@every_script
+def test_a_script_says_what_it_returns_and_why_it_may_be_repeated(file: Path) -> None:
+    header = header_of(file)
+    assert re.search(r"^  Returns \S", header, re.MULTILINE)
+    assert re.search(r"^  Safe to repeat: \S[^\n]*\. ?\]\]$", header, re.MULTILINE)
+
+
+@every_script
+def test_the_parts_of_a_header_stand_in_their_order(file: Path) -> None:
+    header = header_of(file)
+    marks = ["KEYS[", "ARGV[", "  Returns ", "  Safe to repeat: "]
+    places = [header.find(mark) for mark in marks if mark in header]
+    assert places == sorted(places)
+
+
+@every_script
+def test_every_key_is_named_in_order_with_its_type_and_one_tag(file: Path) -> None:
+    header = header_of(file)
+    named = [int(number) for number, _, _ in KEY.findall(header)]
+    assert named == list(range(1, len(named) + 1))
+    assert len(named) == len(re.findall(r"^  KEYS", header, re.MULTILINE)), "a key without a type"
+
+
+@every_script
+def test_the_keys_of_a_header_are_those_of_the_body(file: Path) -> None:
+    named = {int(number) for number, _, _ in KEY.findall(header_of(file))}
+    assert named == {int(number) for number in USED_KEY.findall(code_of(file))}
+
+
+@every_script
+def test_the_arguments_of_a_header_are_those_of_the_body(file: Path) -> None:
+    named = ARG.findall(header_of(file))
+    numbers = [int(number) for number, _ in named]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert [rest for _, rest in named[:-1]] == [""] * len(named[:-1]), "only the last may go on"
+
+    code = code_of(file)
+    rest = {int(a or b) for a, b in USED_REST.findall(code)}
+    one_by_one = {int(number) for number in USED_ARG.findall(code)}
+    assert one_by_one | rest == set(numbers)
+    assert rest == ({numbers[-1]} if named and named[-1][1] else set())
+
+
+@every_script
+def test_the_codes_that_a_script_answers_are_in_its_header(file: Path) -> None:
+    answered = set(re.findall(r"return \{?'([A-Z]+)'", load_script(file).source))
+    promised = header_of(file).partition("\n  Returns ")[2].partition("Safe to repeat")[0]
+    assert answered == set(re.findall(r"\b[A-Z]{4,}\b", promised))  # not SQL, not KEYS
+
+
+@every_file
+def test_no_script_builds_the_name_of_a_key(file: Path) -> None:
+    code = re.sub(r"--\[\[.*?\]\]|--[^\n]*", "", file.read_text(), flags=re.DOTALL)
+    calls = CALL.findall(code)
+    assert len(re.findall(r"redis\.p?call\(", code)) == len(calls) + code.count("call('TIME')")
+    for command, key in calls:
+        assert re.fullmatch(r"KEYS\[\d+\]|[a-z_]+", key.strip()), f"{command} {key}"
+
+
+@every_file
+def test_a_key_that_a_script_names_comes_from_its_keys(file: Path) -> None:
+    """The names that calls use as keys are taken from KEYS, or are parameters of a function."""
+    code = re.sub(r"--\[\[.*?\]\]|--[^\n]*", "", file.read_text(), flags=re.DOTALL)
+    known = {"key"} if file in INCLUDES else set()
+    for names, values in re.findall(r"local ([\w, ]+) = (KEYS\[[^\n]*)", code):
+        pairs = zip(names.split(", "), values.split(", "), strict=True)
+        known |= {name for name, value in pairs if value.startswith("KEYS[")}
+    for parameters in re.findall(r"local function \w+\(([^)]*)\)", code):
+        known |= set(parameters.split(", "))
+    for command, key in CALL.findall(code):
+        if not key.strip().startswith("KEYS["):
+            assert key.strip() in known, f"{command} {key}"
+
+
+@every_script
+def test_a_script_is_loaded_by_a_module_beside_it(file: Path) -> None:
+    loaded = {
+        node.value
+        for module in product_files()
+        if module.parent == file.parent.parent
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert file.name in loaded
+
+
+@pytest.mark.parametrize("file", INCLUDES, ids=lambda file: file.name)
+def test_an_include_is_used_and_says_what_it_is(file: Path) -> None:
+    name = file.name.removesuffix(".inc.lua")
+    used_by = [f for f in SCRIPTS if f"--!include {name}\n" in f.read_text()]
+    assert used_by
+    assert re.match(rf"-- {name}: [^\n]+\.[^\n]*\n", file.read_text())
+
+
+@every_script
+def test_what_a_script_includes_is_there_and_it_uses_some_of_it(file: Path) -> None:
+    own = re.sub(r"--[^\n]*", "", file.read_text().partition("]]")[2])
+    included = re.findall(r"^--!include (\w+)$", file.read_text(), re.MULTILINE)
+    assert "--!include" not in load_script(file).source
+    texts = {name: file.with_name(f"{name}.inc.lua").read_text() for name in included}
+    for name, text in texts.items():
+        others = own + "".join(other for n, other in texts.items() if n != name)
+        offered = re.findall(r"^local (?:function )?(\w+)", text, re.MULTILINE)
+        assert any(re.search(rf"\b{word}\b", others) for word in offered), name
+
+
+@every_script
+def test_a_script_draws_no_lots(file: Path) -> None:
+    assert "math.random" not in load_script(file).source

@@ -1,0 +1,310 @@
+"""What every deploy must have, read from the template itself."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.contract import CONTRACT, make_contract
+from tests.unit.policy import template
+from tests.unit.policy.modules import LAYER, module_file, names_used, tree_of
+from tests.unit.policy.template import ALARM, FUNCTION, QUEUE, EventSource, resources
+
+FUNCTIONS = sorted(resources(FUNCTION))
+SOURCES = list(template.event_sources())
+WORKING = sorted(template.working_queues())
+
+every_function = pytest.mark.parametrize("function", FUNCTIONS)
+every_queue = pytest.mark.parametrize("queue", WORKING)
+every_source = pytest.mark.parametrize("source", SOURCES, ids=lambda s: s.function)
+
+
+def alarms_on(metric: str, queue: str) -> list[dict[str, Any]]:
+    return [
+        alarm
+        for alarm in resources(ALARM).values()
+        if alarm["Namespace"] == "AWS/SQS"
+        and alarm["MetricName"] == metric
+        and [template.name_in(d["Value"]) for d in alarm["Dimensions"]] == [queue]
+        and [d["Name"] for d in alarm["Dimensions"]] == ["QueueName"]
+    ]
+
+
+def statements() -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in FUNCTIONS:
+        for policy in resources(FUNCTION)[name].get("Policies", []):
+            if isinstance(policy, str):
+                yield name, {"Action": policy, "Resource": ""}
+            for statement in policy.get("Statement", []) if isinstance(policy, dict) else []:
+                yield name, statement
+
+
+# ---------------------------------------------------------------- queues
+
+
+def test_there_are_queues_and_consumers_to_look_at() -> None:
+    assert WORKING
+    assert {source.queue for source in SOURCES} == set(WORKING)
+
+
+@every_queue
+def test_a_message_is_given_up_into_a_dlq_after_five_receives(queue: str) -> None:
+    policy = resources(QUEUE)[queue]["RedrivePolicy"]
+    assert policy["maxReceiveCount"] == 5
+    assert template.name_in(policy["deadLetterTargetArn"]) in resources(QUEUE)
+
+
+def test_no_two_queues_share_a_dlq() -> None:
+    assert len(template.dead_letter_queues()) == len(WORKING)
+
+
+@every_queue
+def test_a_dlq_keeps_messages_as_long_as_sqs_can_and_no_shorter_than_its_queue(queue: str) -> None:
+    properties = resources(QUEUE)[queue]
+    dlq = resources(QUEUE)[template.name_in(properties["RedrivePolicy"]["deadLetterTargetArn"])]
+    assert dlq["MessageRetentionPeriod"] == 14 * 86_400
+    assert properties["MessageRetentionPeriod"] <= dlq["MessageRetentionPeriod"]
+
+
+@every_queue
+def test_the_first_message_in_a_dlq_raises_an_alarm(queue: str) -> None:
+    dlq = template.name_in(resources(QUEUE)[queue]["RedrivePolicy"]["deadLetterTargetArn"])
+    [alarm] = alarms_on("ApproximateNumberOfMessagesVisible", dlq)
+    assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+    assert alarm["Threshold"] == 0
+
+
+@every_queue
+def test_a_queue_that_is_behind_raises_an_alarm(queue: str) -> None:
+    [alarm] = alarms_on("ApproximateAgeOfOldestMessage", queue)
+    assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+
+
+@pytest.mark.parametrize("name", sorted(resources(ALARM)))
+def test_an_alarm_tells_the_topic_of_the_deploy(name: str) -> None:
+    condition, then, otherwise = resources(ALARM)[name]["AlarmActions"]["Fn::If"]
+    assert (condition, then, otherwise) == ("HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], [])
+
+
+@every_source
+def test_a_message_stays_hidden_for_six_tries_of_its_consumer(source: EventSource) -> None:
+    timeout_s = resources(FUNCTION)[source.function].get("Timeout", template.GLOBALS["Timeout"])
+    window_s = source.properties.get("MaximumBatchingWindowInSeconds", 0)
+    assert resources(QUEUE)[source.queue]["VisibilityTimeout"] >= 6 * timeout_s + window_s
+
+
+@every_source
+def test_a_batch_over_ten_waits_for_a_window(source: EventSource) -> None:
+    if source.properties["BatchSize"] > 10:
+        assert source.properties["MaximumBatchingWindowInSeconds"] >= 1
+
+
+@every_source
+def test_a_consumer_says_which_messages_failed(source: EventSource) -> None:
+    assert source.properties["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+@every_source
+def test_a_consumer_can_not_take_all_connections(source: EventSource) -> None:
+    assert 2 <= source.properties["ScalingConfig"]["MaximumConcurrency"] <= 50
+
+
+# ---------------------------------------------------------------- functions
+
+
+def test_all_functions_run_the_same_python_in_the_vpc() -> None:
+    assert template.GLOBALS["Runtime"] == "python3.11"
+    condition, within, without = template.GLOBALS["VpcConfig"]["Fn::If"]
+    assert condition == "InVpc"
+    assert set(within) == {"SubnetIds", "SecurityGroupIds"}
+    assert without == {"Ref": "AWS::NoValue"}
+
+
+@every_function
+def test_a_function_does_not_leave_what_all_have(function: str) -> None:
+    own = set(resources(FUNCTION)[function])
+    assert not own & {"Runtime", "VpcConfig", "Layers", "Handler", "Architectures"}
+
+
+def test_every_folder_of_functions_is_deployed_once() -> None:
+    folders = sorted(file.parent for file in template.FUNCTIONS.glob("*/*/app.py"))
+    assert sorted(template.folder_of(function) for function in FUNCTIONS) == folders
+
+
+def test_the_layer_is_built_for_the_python_of_the_functions() -> None:
+    layer = template.TEMPLATE["Resources"]["CommonLayer"]
+    assert layer["Metadata"]["BuildMethod"] == template.GLOBALS["Runtime"]
+    assert layer["Properties"]["ContentUri"] == "layers/common/python"
+
+
+@every_function
+def test_no_policy_has_a_wildcard(function: str) -> None:
+    for name, statement in statements():
+        if name != function:
+            continue
+        actions, where = statement["Action"], statement["Resource"]
+        for action in [actions] if isinstance(actions, str) else actions:
+            assert "*" not in action
+        for resource in where if isinstance(where, list) else [where]:
+            assert "*" not in json.dumps(resource)
+
+
+def test_no_function_has_a_ready_made_role_that_may_do_more() -> None:
+    for name in FUNCTIONS:
+        for policy in resources(FUNCTION)[name].get("Policies", []):
+            assert isinstance(policy, dict), f"{name}: {policy}"
+            assert set(policy) <= {
+                "AWSSecretsManagerGetSecretValuePolicy",
+                "SQSPollerPolicy",
+                "SQSSendMessagePolicy",
+                "Statement",
+            }
+
+
+@every_source
+def test_a_consumer_may_read_its_queue_and_bury_in_its_dlq(source: EventSource) -> None:
+    policies = resources(FUNCTION)[source.function]["Policies"]
+    polled = [p["SQSPollerPolicy"]["QueueName"] for p in policies if "SQSPollerPolicy" in p]
+    assert [template.name_in(name) for name in polled] == [source.queue]
+    dlq = resources(QUEUE)[source.queue]["RedrivePolicy"]["deadLetterTargetArn"]
+    assert template.name_in(dlq) in sent_to(source.function)
+
+
+def sent_to(function: str) -> set[str]:
+    return {
+        template.name_in(policy["SQSSendMessagePolicy"]["QueueName"])
+        for policy in resources(FUNCTION)[function]["Policies"]
+        if "SQSSendMessagePolicy" in policy
+    }
+
+
+# ---------------------------------------------------------------- the queues that code names
+
+
+def queues_needed(function: str) -> set[str]:
+    """The names of the queues that a function's code can reach, by what it calls."""
+    needed: set[str] = set()
+    for file, within in reached(function):
+        for node in ast.walk(within):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(
+                        value=ast.Name(id="queues"), attr="send" | "send_all" | "backlog"
+                    ),
+                    args=[queue, *_],
+                ):
+                    needed.add(value_of(queue, file))
+                case ast.Call(func=ast.Name(id="consume"), args=[_, queue, *_]):
+                    needed |= {value_of(queue, file), value_of(queue, file) + "_dlq"}
+    return needed
+
+
+def value_of(node: ast.expr, file: Path) -> str:
+    """A queue's name: a literal, or a constant of this module or of where it came from."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    assert isinstance(node, ast.Name), ast.dump(node)
+    for statement in tree_of(file).body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=node.id)], value=ast.Constant(value=value)):
+                return str(value)
+            case ast.ImportFrom(module=str(module), names=names) if node.id in [
+                name.name for name in names
+            ]:
+                return value_of(node, module_file(module))
+    raise AssertionError(f"{node.id} of {file} is no queue")
+
+
+def reached(function: str) -> list[tuple[Path, ast.AST]]:
+    """(file, definition) of everything that the code of a function may call, by name."""
+    app = template.folder_of(function) / "app.py"
+    todo: list[tuple[Path, ast.AST]] = [(app, tree_of(app))]
+    seen: dict[int, tuple[Path, ast.AST]] = {}
+    while todo:
+        file, within = todo.pop()
+        if id(within) in seen:
+            continue
+        seen[id(within)] = file, within
+        todo += [
+            found
+            for found in names_used(file, within)
+            if LAYER in found[0].parents or found[0] == app
+        ]
+    return list(seen.values())
+
+
+@every_function
+def test_a_function_is_told_the_queues_that_its_code_uses_and_may_use_them(function: str) -> None:
+    needed = queues_needed(function)
+    given = {
+        name.removeprefix("PLAZA_QUEUE_").removesuffix("_URL").lower()
+        for name in template.variables_of(function)
+        if name.startswith("PLAZA_QUEUE_")
+    }
+    own = [source.queue for source in SOURCES if source.function == function]
+    polled = {name.removesuffix("Queue").lower() for name in own}
+    assert needed <= given
+    assert given - needed <= polled, "a queue that nothing here uses"
+
+
+def test_the_search_for_queues_finds_those_we_know() -> None:
+    assert queues_needed("ReactionsApi") == {"reactions", "rebuilds"}
+    assert queues_needed("SaveReactions") == {"reactions", "reactions_dlq", "settlements"}
+    assert queues_needed("SweepOutbox") == {"reactions"}
+    assert queues_needed("RebuildTarget") == {"rebuilds", "rebuilds_dlq"}
+    assert queues_needed("Migrate") == set()
+
+
+@every_function
+def test_a_variable_of_a_queue_holds_that_queue(function: str) -> None:
+    own = resources(FUNCTION)[function].get("Environment", {}).get("Variables", {})
+    for variable, value in own.items():
+        if variable.startswith("PLAZA_QUEUE_"):
+            name = variable.removeprefix("PLAZA_QUEUE_").removesuffix("_URL")
+            is_dlq = name.endswith("_DLQ")
+            context = name.removesuffix("_DLQ").capitalize()
+            assert value == {"Ref": context + ("Dlq" if is_dlq else "Queue")}
+
+
+# ---------------------------------------------------------------- the contract
+
+
+def test_every_route_is_in_the_contract_and_the_other_way_round() -> None:
+    paths = json.loads(CONTRACT.read_text())["paths"]
+    promised = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    assert set(template.routes()) == promised
+
+
+def test_the_contract_is_up_to_date() -> None:
+    assert make_contract() == CONTRACT.read_text(), "`make contract` writes it"
+
+
+def test_a_route_leads_to_the_function_that_has_it() -> None:
+    for (method, path), function in template.routes().items():
+        code = (template.folder_of(function) / "app.py").read_text()
+        rule = path.replace("{", "<").replace("}", ">")
+        assert f'@app.{method.lower()}("{rule}"' in code or (
+            f'@app.{method.lower()}(\n    "{rule}"' in code
+        ), f"{method} {path}"
+
+
+def test_what_the_contract_lets_pass_without_a_session_the_gateway_does_not_refuse() -> None:
+    auth = resources("AWS::Serverless::HttpApi")["Api"]["Auth"]
+    sessions = auth["Authorizers"]["Sessions"]
+    assert auth["DefaultAuthorizer"] == "Sessions"
+    # With an identity source, API Gateway itself refuses who sends none.
+    assert set(sessions["Identity"]) == {"ReauthorizeEvery"}
+    assert sessions["Identity"]["ReauthorizeEvery"] == 0
+
+
+def test_the_contract_lets_nobody_read_or_write_in_another_name() -> None:
+    for path, methods in json.loads(CONTRACT.read_text())["paths"].items():
+        for method, operation in methods.items():
+            if "/me" in path:
+                assert operation["security"] == [{"bearer": []}], f"{method} {path}"
+                assert {"401", "503"} <= set(operation["responses"]), f"{method} {path}"
