@@ -66,8 +66,8 @@ bench: setup ## what is fast, each figure beside its limit or peer
 	@.venv/bin/python -m bench $(ARGS)
 
 .PHONY: contract
-contract: .venv/.ready ## write the API's contract to openapi.json
-	@.venv/bin/python -m local contract
+contract: .venv/.ready ## write the contract, functions/api/system/openapi.json, from the routes
+	@.venv/bin/python -m local.contract
 
 .PHONY: validate
 validate: .venv-tools/.ready ## sam validate --lint

@@ -60,6 +60,7 @@ def build_parser() -> argparse.ArgumentParser:
         "part", nargs="?", help="a function, redis, mysql or ministack (default: all functions)"
     )
     sub.add_argument("-f", "--follow", action="store_true", help="wait for more")
+    sub.add_argument("--minutes", type=float, default=10, help="how far back (default: 10)")
 
     sub = add("replay", _delegate("local.replay"), "play a file of interactions")
     sub.add_argument(

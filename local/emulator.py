@@ -51,7 +51,7 @@ async def door(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 
 CALL = "result = handler_fn(event, context)"
-END_OF_LOG = "~ end of this invocation's log ~"
+END_OF_LOG = "~ end of the log of "
 
 
 def end_logs_with_a_line() -> None:
@@ -64,21 +64,32 @@ def end_logs_with_a_line() -> None:
     script = lambda_runtime._PYTHON_WORKER_SCRIPT
     if script.count(CALL) != 1:
         return
-    said = f"print({END_OF_LOG!r}, file=sys.stderr, flush=True)"
+    said = f"print({END_OF_LOG!r} + context.aws_request_id, file=sys.stderr, flush=True)"
     lambda_runtime._PYTHON_WORKER_SCRIPT = script.replace(
         CALL, f"try: {CALL}\n            finally: {said}"
     )
+    invoke = lambda_runtime.Worker.invoke
+
+    def remember(worker: Any, event: Any, request_id: str, **more: Any) -> Any:
+        worker.request_id = request_id
+        return invoke(worker, event, request_id, **more)
+
+    lambda_runtime.Worker.invoke = remember
     lambda_runtime.Worker._drain_stderr_bounded = read_log
 
 
-def read_log(worker: Any, *_: Any, **__: Any) -> str:
-    """The lines one invocation wrote. Waits 50 ms at most for one that never says its end."""
+def read_log(worker: Any) -> str:
+    """The lines one invocation wrote, waiting for the last of them at most a second."""
     lines: list[str] = []
+    patience_s = 1.0 if worker._proc is not None else 0.05  # the dead say no last line
     try:
-        while (line := worker._stderr_queue.get(timeout=0.05)) != END_OF_LOG:
-            lines.append(line)
+        while (line := worker._stderr_queue.get(timeout=patience_s)) != (
+            END_OF_LOG + worker.request_id
+        ):
+            if not line.startswith(END_OF_LOG):
+                lines.append(line)
     except queue.Empty:
-        pass  # it died, or wrote more than the pipe holds
+        pass
     return "\n".join(lines)
 
 

@@ -1,7 +1,6 @@
 """``logs``: what the functions wrote (from the emulator's CloudWatch Logs), and the servers."""
 
 import argparse
-import contextlib
 import re
 import sys
 import time
@@ -13,6 +12,7 @@ from local.paths import LocalError
 from local.stack import Stack
 
 SERVERS = ("redis", "mysql", "ministack")
+PAGE = 10_000
 FRAME = re.compile(r"^(START|END|REPORT) RequestId: ")
 
 
@@ -26,7 +26,7 @@ def main(args: argparse.Namespace) -> int:
     if args.part is not None:
         chosen = {name: chosen[name] for name in [find_function(chosen, args.part)]}
     width = max((len(name) for name in chosen), default=0)
-    since_ms = 0
+    since_ms = int((time.time() - args.minutes * 60) * 1000)
     while True:
         lines = sorted(read_lines(stack.connect("logs"), chosen, since_ms))
         for at_ms, name, text in lines:
@@ -34,7 +34,6 @@ def main(args: argparse.Namespace) -> int:
             since_ms = max(since_ms, at_ms + 1)
         if not args.follow:
             return 0
-        since_ms = since_ms or int(time.time() * 1000)
         time.sleep(1)
 
 
@@ -55,14 +54,32 @@ def read_lines(
 ) -> Iterator[tuple[int, str, str]]:
     """(milliseconds since 1970, logical id, line) of what functions wrote, frames left out."""
     for logical_id, name in functions.items():
-        with contextlib.suppress(client.exceptions.ResourceNotFoundException):
-            pages = client.get_paginator("filter_log_events").paginate(
-                logGroupName=f"/aws/lambda/{name}", startTime=since_ms
-            )
-            for page in pages:
-                for event in page["events"]:
-                    if not FRAME.match(event["message"]):
-                        yield event["timestamp"], logical_id, event["message"]
+        for event in read_events(client, f"/aws/lambda/{name}", since_ms):
+            if not FRAME.match(event["message"]):
+                yield event["timestamp"], logical_id, event["message"]
+
+
+def read_events(client: Any, group: str, since_ms: int) -> Iterator[dict[str, Any]]:
+    """The events of a log group, oldest first; none when nothing was written yet.
+
+    MiniStack gives the first 10,000 and no token for the next: they are asked for by time.
+    """
+    seen: set[tuple[str, str]] = set()
+    while True:
+        try:
+            answer = client.filter_log_events(logGroupName=group, startTime=since_ms)
+        except client.exceptions.ResourceNotFoundException:
+            return
+        events = [e for e in answer["events"] if (e["logStreamName"], e["message"]) not in seen]
+        yield from events
+        if len(answer["events"]) < PAGE or not events:
+            return
+        since_ms = events[-1]["timestamp"]
+        seen = {
+            (e["logStreamName"], e["message"])
+            for e in answer["events"]
+            if e["timestamp"] == since_ms
+        }
 
 
 def follow_file(path: Path, *, follow: bool) -> None:
