@@ -44,7 +44,7 @@ def measure(stage: Stage) -> list[Figure]:
     uncompiled = _median_ms("app", env | {"PYTHONDONTWRITEBYTECODE": "1"})
     _run("app", env)  # writes the .pyc files
     naive, compiled = _median_ms(NAIVE, env), _median_ms("app", env)
-    peer = Peer("what it stands on, imported naively", naive)
+    peer = Peer("its libraries, naively", naive)
     return [
         Figure("cold start, CPU of the import", compiled, "ms", peer, Goal("at most", 300)),
         Figure("  without .pyc files in the layer", uncompiled, "ms", peer),
