@@ -32,6 +32,9 @@ MOST_ID = 2**63 - 1
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 PROBLEM_TYPES = "https://plaza.example/problems/"
+# What the line about the present request will say besides; a Lambda serves one at a time.
+_said: dict[str, Any] = {}
+
 BEARER: dict[str, list[str]] = {"bearer": []}
 
 Id = Annotated[str, Path(pattern=r"^[1-9][0-9]{0,18}$", description="a 63-bit id, as a string")]
@@ -97,19 +100,19 @@ def answers(status: int, model: Any, description: str) -> dict[int, Any]:
 def serve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one request with ``app``, and log one line about it."""
     began_s = time.perf_counter()
+    _said.clear()
     try:
         check_body(event)
         answer = app.resolve(event, context)
     except BadInput as error:
         answer = problem(error)
-    request = event.get("requestContext", {})
     record(
         "request_served",
         route=event.get("routeKey"),
         status=answer["statusCode"],
         took_ms=round((time.perf_counter() - began_s) * 1000, 2),
-        request_id=request.get("requestId"),
-        **app.context.get("said", {}),
+        request_id=event.get("requestContext", {}).get("requestId"),
+        **_said,
     )
     return answer
 
@@ -122,7 +125,7 @@ def api() -> APIGatewayHttpResolver:
     @app.exception_handler(PlazaError)  # type: ignore[untyped-decorator]
     def refused(error: PlazaError) -> Response[str]:
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            say(app, **cause(error))
+            _said.update(cause(error))
         return _problem_of(error)
 
     @app.exception_handler(  # type: ignore[untyped-decorator]
@@ -137,7 +140,7 @@ def api() -> APIGatewayHttpResolver:
 
     @app.exception_handler(Exception)  # type: ignore[untyped-decorator]
     def failed(error: Exception) -> Response[str]:
-        say(app, **cause(error))
+        _said.update(cause(error))
         return _problem_of(PlazaError("This is our fault, and it is logged"))
 
     @app.not_found
@@ -226,13 +229,6 @@ def unpack_cursor(cursor: str, shape: tuple[type, ...]) -> list[Any]:
     if not fits or any(isinstance(part, int) and abs(part) > MOST_ID for part in parts):
         raise BadInput("cursor", "is not one that we gave")
     return list(parts)
-
-
-def say(app: APIGatewayHttpResolver, **fields: Any) -> None:
-    """Add ``fields`` to the line that will be logged about this request."""
-    app.append_context(  # type: ignore[no-untyped-call]
-        said={**app.context.get("said", {}), **fields}
-    )
 
 
 def _problem_of(error: PlazaError) -> Response[str]:

@@ -194,7 +194,7 @@ def _twice_if_lost(call: Callable[[], T]) -> T:
     except BaseException as error:
         if isinstance(error, OSError) or _code(error) in _LOST:
             forget_connection()
-            if reused and not isinstance(error, TimeoutError):
+            if reused and "timed out" not in str(error):
                 return call()
         raise
 

@@ -18,6 +18,8 @@ from plaza.infra.errors import PlazaError
 
 NAMESPACE = "Plaza"
 
+# json.dumps would make a new encoder each time.
+_encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 _function = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "local")
 
 
@@ -38,7 +40,7 @@ def record(event: str, metrics: Mapping[str, float] | None = None, /, **fields: 
                 }
             ],
         }
-    sys.stdout.write(json.dumps(line, separators=(",", ":"), default=str) + "\n")
+    sys.stdout.write(_encode(line) + "\n")
     sys.stdout.flush()
 
 

@@ -12,6 +12,7 @@ from plaza.infra.queues import BadRecord
 
 MOST_ID = 2**63 - 1
 MOST_VER_US = 2**53 - 1
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make one each time
 TARGET_TYPES = frozenset({"post", "comment", "review"})
 
 
@@ -96,7 +97,7 @@ class ReactionChanged:
 
     def to_json(self) -> str:
         """The fact as it stands on the queue."""
-        return json.dumps(
+        return _encode(
             {
                 "target_type": self.key.target_type,
                 "target_id": self.key.target_id,
@@ -105,8 +106,7 @@ class ReactionChanged:
                 "state": int(self.on),
                 "ver": self.ver_us,
                 "total": self.total,
-            },
-            separators=(",", ":"),
+            }
         )
 
     @classmethod
