@@ -1,0 +1,345 @@
+"""Cursors, ids, bodies, problems: the parts of HTTP that all API functions share."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plaza.infra.errors import (
+    BadInput,
+    Gone,
+    MethodNotAllowed,
+    NotFound,
+    PlazaError,
+    Unauthenticated,
+    Unavailable,
+)
+from plaza.infra.http import (
+    MOST_BODY_BYTES,
+    MOST_ID,
+    PROBLEM_TYPES,
+    Id,
+    Question,
+    api,
+    caller,
+    caller_if_any,
+    check_body,
+    pack_cursor,
+    problem,
+    read_id,
+    serve,
+    unpack_cursor,
+)
+
+ids = st.integers(-MOST_ID, MOST_ID)
+
+
+# ---------------------------------------------------------------- cursors
+
+
+@given(ids, st.text(st.characters(codec="utf-8"), max_size=20), ids)
+def test_a_cursor_comes_back_as_it_went(ver: int, name: str, number: int) -> None:
+    cursor = pack_cursor(ver, name, number)
+    assert unpack_cursor(cursor, (int, str, int)) == [ver, name, number]
+    assert cursor.isascii()
+    assert "=" not in cursor
+
+
+def test_a_cursor_of_a_real_page_fits_the_contract() -> None:
+    assert len(pack_cursor(2**53 - 1, "comment", MOST_ID)) <= 200
+
+
+def forge(said: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "?",
+        "a",
+        "é",
+        "\x00",
+        "=",
+        "====",
+        "bm8gSlNPTg",
+        base64.urlsafe_b64encode(b"\xff\xfe").decode(),
+        forge(None),
+        forge(7),
+        forge([]),
+        forge([1]),
+        forge([1, 2, 3]),
+        forge({"0": 1, "1": 2}),
+        forge([1, "2"]),
+        forge([1.0, 2]),
+        forge([True, 2]),
+        forge([1, None]),
+        forge([1, [2]]),
+        forge([1, MOST_ID + 1]),
+        forge([1, -MOST_ID - 1]),
+        forge([1, float("nan")]),
+        base64.urlsafe_b64encode(b"[" * 100_000).decode(),
+        base64.urlsafe_b64encode(b"[1," + b"1" * 5_000 + b"]").decode().rstrip("="),
+    ],
+    ids=lambda cursor: cursor[:16] or "empty",
+)
+def test_a_cursor_that_we_did_not_give_is_bad_input(cursor: str) -> None:
+    with pytest.raises(BadInput) as refusal:
+        unpack_cursor(cursor, (int, int))
+    assert refusal.value.field == "cursor"
+
+
+@given(st.text(max_size=200))
+def test_any_text_as_a_cursor_is_bad_input_or_fits(cursor: str) -> None:
+    try:
+        parts = unpack_cursor(cursor, (int, int))
+    except BadInput:
+        return
+    assert [type(part) for part in parts] == [int, int]
+
+
+# ---------------------------------------------------------------- ids
+
+
+@pytest.mark.parametrize("text", ["1", "9", "42", str(MOST_ID)])
+def test_an_id_is_read(text: str) -> None:
+    assert read_id(text, "post") == int(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "0", "01", "-1", "+1", "1.0", " 1", "1 ", "1\n", "1_000", "0x1", "abc", "٣", "²", "１"],
+)
+def test_what_is_no_id_is_not_found(text: str) -> None:
+    with pytest.raises(NotFound, match="is not the id of a post"):
+        read_id(text, "post")
+
+
+@pytest.mark.parametrize("number", [MOST_ID + 1, 10**30])
+def test_a_number_beyond_63_bits_is_no_id(number: int) -> None:
+    with pytest.raises(NotFound):
+        read_id(str(number), "post")
+
+
+# ---------------------------------------------------------------- bodies
+
+
+@pytest.mark.parametrize("event", [{}, {"body": None}, {"body": ""}, {"body": "{}"}])
+def test_a_small_body_or_none_passes(event: dict[str, Any]) -> None:
+    check_body(event)
+
+
+def test_a_body_is_measured_in_bytes() -> None:
+    check_body({"body": "a" * MOST_BODY_BYTES})
+    with pytest.raises(BadInput) as refusal:
+        check_body({"body": "a" * (MOST_BODY_BYTES + 1)})
+    assert refusal.value.field == "body"
+    with pytest.raises(BadInput):
+        check_body({"body": "é" * (MOST_BODY_BYTES // 2 + 1)})
+
+
+def test_a_body_in_base64_is_measured_as_it_was_sent() -> None:
+    def event(size: int) -> dict[str, Any]:
+        return {"body": base64.b64encode(b"a" * size).decode(), "isBase64Encoded": True}
+
+    check_body(event(MOST_BODY_BYTES - 2))
+    with pytest.raises(BadInput):
+        check_body(event(MOST_BODY_BYTES + 3))
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/json", "Application/JSON", "application/json; charset=utf-8"]
+)
+def test_a_body_that_says_it_is_json_passes(content_type: str) -> None:
+    check_body({"body": "{}", "headers": {"content-type": content_type}})
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "", "application/jsonp", "json"])
+def test_a_body_that_says_it_is_no_json_is_bad_input(content_type: str) -> None:
+    with pytest.raises(BadInput) as refusal:
+        check_body({"body": "{}", "headers": {"content-type": content_type}})
+    assert refusal.value.field == "content-type"
+
+
+def test_what_has_no_body_may_say_what_it_likes() -> None:
+    check_body({"headers": {"content-type": "text/plain"}})
+
+
+# ---------------------------------------------------------------- problems
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "slug"),
+    [
+        (BadInput("limit", "is 0"), 400, "bad-input"),
+        (Unauthenticated("who"), 401, "unauthenticated"),
+        (NotFound("no post 7"), 404, "not-found"),
+        (MethodNotAllowed("PUT"), 405, "method-not-allowed"),
+        (Gone("deleted"), 410, "gone"),
+        (Unavailable("away"), 503, "unavailable"),
+        (PlazaError("oh"), 500, "internal"),
+    ],
+)
+def test_a_problem_has_the_form_of_rfc_9457(error: PlazaError, status: int, slug: str) -> None:
+    answer = problem(error)
+    body = json.loads(answer["body"])
+    assert answer["statusCode"] == body["status"] == status
+    assert answer["headers"]["content-type"] == "application/problem+json"
+    assert body == {
+        "type": PROBLEM_TYPES + slug,
+        "title": error.title,
+        "status": status,
+        "detail": str(error),
+    }
+
+
+def test_what_would_work_later_says_when() -> None:
+    assert problem(Unavailable("away", retry_after_s=7))["headers"]["retry-after"] == "7"
+    assert "retry-after" not in problem(NotFound("no"))["headers"]
+
+
+# ---------------------------------------------------------------- a small API of our own
+
+app = api()
+
+
+class Wish(Question):
+    number: int
+
+
+@app.put("/things/<thing_id>")
+def put_thing(thing_id: Id, wish: Wish) -> dict[str, int]:
+    return {"number": wish.number, "caller": caller(app)}
+
+
+@app.get("/things/<thing_id>")
+def get_thing(thing_id: Id) -> dict[str, int | None]:
+    return {"caller": caller_if_any(app)}
+
+
+@app.get("/broken")
+def get_broken() -> dict[str, int]:
+    raise RuntimeError("a secret of ours")
+
+
+@app.get("/away")
+def get_away() -> dict[str, int]:
+    raise Unavailable("the moon is away", retry_after_s=9)
+
+
+def request(
+    method: str, path: str, body: str | None = None, said: dict[str, str] | None = None
+) -> tuple[int, dict[str, Any], dict[str, str]]:
+    event = {
+        "version": "2.0",
+        "routeKey": f"{method} {path}",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {"content-type": "application/json"},
+        "requestContext": {
+            "http": {"method": method, "path": path},
+            "requestId": "r1",
+            "stage": "$default",
+            "authorizer": {"lambda": said or {}},
+        },
+        "body": body,
+        "isBase64Encoded": False,
+    }
+    answer = serve(app, event, None)
+    headers = {k.lower(): v for k, v in answer.get("headers", {}).items()}
+    headers |= {k.lower(): v[0] for k, v in answer.get("multiValueHeaders", {}).items()}
+    return answer["statusCode"], json.loads(answer["body"]), headers
+
+
+def test_a_good_request_is_answered() -> None:
+    status, body, _ = request("PUT", "/things/7", '{"number": 3}', {"user_id": "9"})
+    assert (status, body) == (200, {"number": 3, "caller": 9})
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (None, "body"),
+        ("", "body"),
+        ("{", "body"),
+        ("[]", "body"),
+        ("{}", "body.number"),
+        ('{"number": "3"}', "body.number"),
+        ('{"number": true}', "body.number"),
+        ('{"number": 3, "more": 1}', "body.more"),
+    ],
+)
+def test_a_bad_body_is_a_400_that_names_what_is_wrong(body: str | None, field: str) -> None:
+    status, said, headers = request("PUT", "/things/7", body, {"user_id": "9"})
+    assert status == 400
+    assert headers["content-type"] == "application/problem+json"
+    assert said["type"] == PROBLEM_TYPES + "bad-input"
+    assert any(error["field"].startswith(field) for error in said["errors"])
+
+
+@pytest.mark.parametrize("path", ["/things/abc", "/things/0", "/things/07", "/nowhere"])
+def test_what_is_not_there_is_a_404(path: str) -> None:
+    status, said, _ = request("GET", path)
+    assert (status, said["type"]) == (404, PROBLEM_TYPES + "not-found")
+
+
+def test_a_fault_of_ours_is_a_500_that_tells_clients_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, said, _ = request("GET", "/broken")
+    assert (status, said["type"]) == (500, PROBLEM_TYPES + "internal")
+    assert "secret" not in json.dumps(said)
+    line = json.loads(capsys.readouterr().out)
+    assert line["event"] == "request_served"
+    assert (line["error"], line["detail"]) == ("RuntimeError", "a secret of ours")
+    assert "get_broken" in line["trace"]
+
+
+def test_what_is_away_is_a_503_with_the_time_to_come_back(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, said, headers = request("GET", "/away")
+    assert (status, said["detail"], headers["retry-after"]) == (503, "the moon is away", "9")
+    assert json.loads(capsys.readouterr().out)["error"] == "Unavailable"
+
+
+def test_one_line_is_logged_for_a_request_and_the_next_starts_afresh(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    request("GET", "/broken")
+    request("GET", "/things/7")
+    _, second = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert second["status"] == 200
+    assert "error" not in second
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ({}, 200),
+        ({"user_id": "7"}, 200),
+        ({"refusal": "unknown"}, 401),
+        ({"refusal": "malformed"}, 401),
+        ({"refusal": "unavailable"}, 503),
+    ],
+)
+def test_no_token_is_nobody_but_a_token_that_is_not_good_is_an_error(
+    said: dict[str, str], status: int
+) -> None:
+    assert request("GET", "/things/7", said=said)[0] == status
+
+
+def test_what_needs_a_caller_is_refused_without_one() -> None:
+    status, said, _ = request("PUT", "/things/7", '{"number": 3}')
+    assert (status, said["type"]) == (401, PROBLEM_TYPES + "unauthenticated")
+
+
+def test_a_body_that_is_too_big_is_refused_before_it_is_read() -> None:
+    status, said, _ = request("PUT", "/things/7", "x" * (MOST_BODY_BYTES + 1))
+    assert (status, said["detail"]) == (400, f"body: is larger than {MOST_BODY_BYTES} bytes")

@@ -1,0 +1,59 @@
+"""The token bucket, on a clock that moves when told."""
+
+from __future__ import annotations
+
+import pytest
+
+from plaza.infra.limits import TokenBucket
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_a_burst_passes_and_then_nothing(clock: Clock) -> None:
+    bucket = TokenBucket(rate_per_s=2, burst=3, clock=clock)
+    assert [bucket.take() for _ in range(5)] == [True, True, True, False, False]
+
+
+def test_tokens_come_back_at_their_rate(clock: Clock) -> None:
+    bucket = TokenBucket(rate_per_s=2, burst=3, clock=clock)
+    while bucket.take():
+        pass
+    clock.now_s += 0.25
+    assert bucket.take() is False
+    clock.now_s += 0.25
+    assert [bucket.take(), bucket.take()] == [True, False]
+
+
+def test_asking_in_vain_costs_nothing(clock: Clock) -> None:
+    bucket = TokenBucket(rate_per_s=1, burst=1, clock=clock)
+    assert bucket.take()
+    for _ in range(8):
+        clock.now_s += 0.125
+        taken = bucket.take()
+    assert taken
+
+
+def test_a_long_rest_saves_up_no_more_than_a_burst(clock: Clock) -> None:
+    bucket = TokenBucket(rate_per_s=100, burst=3, clock=clock)
+    clock.now_s += 3600
+    assert [bucket.take() for _ in range(4)] == [True, True, True, False]
+
+
+def test_on_the_long_run_the_rate_is_kept(clock: Clock) -> None:
+    bucket = TokenBucket(rate_per_s=20, burst=40, clock=clock)
+    taken = 0
+    for _ in range(1_000):
+        clock.now_s += 0.0078125  # exact in binary: 7.8125 s in all
+        taken += bucket.take()
+    assert taken == 40 + 156

@@ -1,0 +1,91 @@
+"""A deploy that forgot something fails at once and says what it forgot."""
+
+from __future__ import annotations
+
+import pytest
+
+from plaza.infra.settings import BadSettings, MysqlAddress, read_settings
+
+GOOD = {
+    "PLAZA_ENVIRONMENT": "prod",
+    "PLAZA_REDIS_URL": "rediss://cache:6380",
+    "PLAZA_MYSQL_URL": "mysql://db.internal:3307/plaza",
+    "PLAZA_MYSQL_SECRET_ID": "arn:secret",
+}
+WHOLE_NUMBERS = (
+    "PLAZA_MYSQL_CONNECT_TIMEOUT_S",
+    "PLAZA_MYSQL_STATEMENT_TIMEOUT_S",
+    "PLAZA_RECENT_CAP",
+    "PLAZA_OUTBOX_LIMIT",
+    "PLAZA_IDLE_TTL_S",
+    "PLAZA_SESSION_TTL_S",
+)
+
+
+@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize("value", [None, ""], ids=["missing", "empty"])
+def test_what_a_deploy_must_say_is_named_when_it_is_not_said(name: str, value: str | None) -> None:
+    env = {k: v for k, v in GOOD.items() if k != name}
+    if value is not None:
+        env[name] = value
+    with pytest.raises(BadSettings, match=f"{name} is not set"):
+        read_settings(env)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PLAZA_ENVIRONMENT", "staging"),
+        ("PLAZA_MYSQL_URL", "postgres://db/plaza"),
+        ("PLAZA_MYSQL_URL", "mysql://db"),
+        ("PLAZA_MYSQL_URL", "mysql:///plaza"),
+        ("PLAZA_MYSQL_URL", "db/plaza"),
+        ("PLAZA_REDIS_TIMEOUT_S", "soon"),
+        ("PLAZA_REDIS_TIMEOUT_S", "0"),
+        ("PLAZA_REDIS_TIMEOUT_S", "-1"),
+        *((name, value) for name in WHOLE_NUMBERS for value in ("many", "0", "-5", "1.5")),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named(name: str, value: str) -> None:
+    with pytest.raises(BadSettings, match=name):
+        read_settings(GOOD | {name: value})
+
+
+def test_what_is_not_said_is_the_same_everywhere() -> None:
+    found = read_settings(GOOD)
+    assert found.redis_timeout_s == 0.5
+    assert found.mysql_connect_timeout_s == 1
+    assert (found.recent_cap, found.outbox_limit) == (1000, 1_000_000)
+    assert found.idle_ttl_s == 864_000
+    assert found.redis_cluster is False
+    assert found.queues == {}
+
+
+def test_mysql_is_found_by_its_url_and_called_with_a_secret() -> None:
+    assert read_settings(GOOD).mysql == MysqlAddress("db.internal", 3307, "plaza", None, None)
+
+
+def test_a_user_and_password_in_the_url_stand_for_the_secret() -> None:
+    env = {k: v for k, v in GOOD.items() if k != "PLAZA_MYSQL_SECRET_ID"}
+    env["PLAZA_MYSQL_URL"] = "mysql://a%40b:p%2Fw@127.0.0.1/plaza"
+    found = read_settings(env)
+    assert found.mysql == MysqlAddress("127.0.0.1", 3306, "plaza", "a@b", "p/w")
+    assert found.mysql_secret_id is None
+
+
+def test_a_queue_is_known_by_the_name_in_its_variable() -> None:
+    found = read_settings(
+        GOOD
+        | {
+            "PLAZA_QUEUE_REACTIONS_URL": "https://sqs/a",
+            "PLAZA_QUEUE_REACTIONS_DLQ_URL": "https://sqs/b",
+            "PLAZA_QUEUE_NO_ADDRESS": "x",
+            "QUEUE_OTHER_URL": "y",
+        }
+    )
+    assert found.queues == {"reactions": "https://sqs/a", "reactions_dlq": "https://sqs/b"}
+
+
+@pytest.mark.parametrize(("said", "meant"), [("1", True), ("0", False)])
+def test_a_cluster_is_one_when_the_deploy_says_so(said: str, meant: bool) -> None:
+    assert read_settings(GOOD | {"PLAZA_REDIS_CLUSTER": said}).redis_cluster is meant

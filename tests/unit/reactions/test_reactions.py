@@ -1,0 +1,307 @@
+"""The rules: how facts become rows and totals, in whatever order and however often they come."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plaza.infra.queues import BadRecord
+from plaza.reactions.reactions import (
+    KINDS,
+    MOST_ID,
+    MOST_VER_US,
+    Key,
+    ReactionChanged,
+    Row,
+    Target,
+    applicable,
+    newest,
+    transitions,
+)
+
+POST, COMMENT = Target("post", 1), Target("comment", 1)
+
+
+def key(actor: int, target: Target = POST, kind: str = "like") -> Key:
+    return Key(*target, kind, actor)
+
+
+def fact(actor: int, on: bool, ver_us: int, target: Target = POST, kind: str = "like"):
+    return ReactionChanged(key(actor, target, kind), on, ver_us, None)
+
+
+def save(
+    before: dict[Key, Row], facts: Iterable[ReactionChanged]
+) -> tuple[dict[Key, Row], dict[tuple[Target, str], int]]:
+    """The rows after a batch, and how much each total moved: what the consumer does, in memory."""
+    applied = applicable(before, newest(facts))
+    after = before | {k: Row(f.on, f.ver_us) for k, f in applied.items()}
+    return after, transitions(before, applied)
+
+
+# ---------------------------------------------------------------- one batch
+
+
+def test_a_like_moves_the_total_by_one() -> None:
+    assert save({}, [fact(7, True, 10)]) == ({key(7): Row(True, 10)}, {(POST, "like"): 1})
+
+
+def test_an_unlike_of_what_was_liked_takes_one_away() -> None:
+    _, moves = save({key(7): Row(True, 10)}, [fact(7, False, 20)])
+    assert moves == {(POST, "like"): -1}
+
+
+def test_like_unlike_like_in_one_batch_is_one_like() -> None:
+    facts = [fact(7, True, 10), fact(7, False, 20), fact(7, True, 30)]
+    assert save({}, facts) == ({key(7): Row(True, 30)}, {(POST, "like"): 1})
+
+
+def test_like_unlike_in_one_batch_leaves_a_row_and_no_count() -> None:
+    rows, moves = save({}, [fact(7, True, 10), fact(7, False, 20)])
+    assert rows == {key(7): Row(False, 20)}
+    assert moves == {}
+
+
+def test_a_duplicate_counts_once_in_a_batch_and_in_the_next() -> None:
+    rows, moves = save({}, [fact(7, True, 10)] * 3)
+    assert moves == {(POST, "like"): 1}
+    assert save(rows, [fact(7, True, 10)]) == (rows, {})
+
+
+def test_a_late_like_does_not_undo_a_newer_unlike() -> None:
+    before = {key(7): Row(False, 20)}
+    assert save(before, [fact(7, True, 10)]) == (before, {})
+
+
+def test_a_fact_of_the_same_version_changes_nothing() -> None:
+    before = {key(7): Row(True, 20)}
+    assert save(before, [fact(7, False, 20)]) == (before, {})
+
+
+def test_a_newer_like_of_what_is_liked_moves_the_version_and_not_the_total() -> None:
+    assert save({key(7): Row(True, 10)}, [fact(7, True, 20)]) == ({key(7): Row(True, 20)}, {})
+
+
+def test_targets_and_kinds_are_counted_apart() -> None:
+    _, moves = save(
+        {key(9): Row(True, 1)},
+        [
+            fact(7, True, 10),
+            fact(8, True, 10),
+            fact(9, False, 10),
+            fact(7, True, 10, COMMENT),
+            fact(7, True, 10, POST, "collect"),
+        ],
+    )
+    assert moves == {(POST, "like"): 1, (COMMENT, "like"): 1, (POST, "collect"): 1}
+
+
+def test_moves_that_cancel_are_still_known_to_have_touched_the_target() -> None:
+    """One comes, one goes: the total stays, and the counter's version need not move."""
+    _, moves = save({key(8): Row(True, 1)}, [fact(7, True, 10), fact(8, False, 10)])
+    assert moves == {(POST, "like"): 0}
+
+
+def test_the_newest_facts_stand_in_the_order_of_the_primary_key() -> None:
+    facts = [fact(a, True, 1, t) for a in (9, 10, 2) for t in (POST, COMMENT, Target("post", 10))]
+    assert list(newest(facts)) == sorted(f.key for f in facts)
+
+
+# ---------------------------------------------------------------- any order, any number of times
+
+facts_of_few = st.lists(
+    st.builds(
+        fact,
+        actor=st.integers(1, 3),
+        on=st.booleans(),
+        ver_us=st.integers(1, 30),
+        target=st.sampled_from([POST, COMMENT]),
+    ),
+    max_size=25,
+    unique_by=lambda f: (f.key, f.ver_us),
+)
+
+
+@given(facts=facts_of_few, data=st.data())
+def test_any_order_with_any_duplicates_in_any_batches_has_one_end(
+    facts: list[ReactionChanged], data: st.DataObject
+) -> None:
+    repeated = facts + (data.draw(st.lists(st.sampled_from(facts), max_size=15)) if facts else [])
+    shuffled = data.draw(st.permutations(repeated))
+    rows: dict[Key, Row] = {}
+    totals: dict[tuple[Target, str], int] = defaultdict(int)
+    for batch in batches(shuffled, data.draw(st.integers(1, 10))):
+        rows, moves = save(rows, batch)
+        for counted, by in moves.items():
+            totals[counted] += by
+
+    last = {f.key: f for f in sorted(facts, key=lambda f: f.ver_us)}
+    assert rows == {k: Row(f.on, f.ver_us) for k, f in last.items()}
+    for target in (POST, COMMENT):
+        assert totals[target, "like"] == sum(r.on for k, r in rows.items() if k.target == target)
+
+
+def batches(facts: list[ReactionChanged], size: int) -> Iterator[list[ReactionChanged]]:
+    for start in range(0, len(facts), size):
+        yield facts[start : start + size]
+
+
+# ---------------------------------------------------------------- on the queue
+
+good_facts = st.builds(
+    ReactionChanged,
+    key=st.sampled_from(sorted(KINDS.values(), key=lambda k: k.name)).flatmap(
+        lambda kind: st.builds(
+            Key,
+            st.sampled_from(sorted(kind.targets)),
+            st.integers(1, MOST_ID),
+            st.just(kind.name),
+            st.integers(1, MOST_ID),
+        )
+    ),
+    on=st.booleans(),
+    ver_us=st.integers(1, MOST_VER_US),
+    total=st.none() | st.integers(-MOST_ID, MOST_ID),
+)
+
+
+@given(good_facts)
+def test_a_fact_comes_back_from_the_queue_as_it_went(given_fact: ReactionChanged) -> None:
+    assert ReactionChanged.from_json(given_fact.to_json()) == given_fact
+
+
+GOOD: dict[str, Any] = json.loads(fact(7, True, 10).to_json())
+
+
+def test_a_fact_without_a_total_is_an_intent() -> None:
+    said = {name: value for name, value in GOOD.items() if name != "total"}
+    assert ReactionChanged.from_json(json.dumps(said)).total is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "null",
+        "7",
+        '"like"',
+        "[]",
+        "{}",
+        "{",
+        "NaN",
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "1" * 5_000,
+        json.dumps(GOOD) + "x",
+        json.dumps([GOOD]),
+    ],
+    ids=lambda body: body[:12] or "empty",
+)
+def test_what_is_no_fact_at_all_is_a_bad_record(body: str) -> None:
+    with pytest.raises(BadRecord):
+        ReactionChanged.from_json(body)
+
+
+@pytest.mark.parametrize("name", [name for name in GOOD if name != "total"])
+def test_a_fact_that_lacks_something_is_a_bad_record(name: str) -> None:
+    with pytest.raises(BadRecord, match=name):
+        ReactionChanged.from_json(json.dumps({k: v for k, v in GOOD.items() if k != name}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("kind", "follow"),
+        ("kind", "Like"),
+        ("kind", None),
+        ("kind", ["like"]),
+        ("kind", {"like": 1}),
+        ("target_type", "user"),
+        ("target_type", "post' OR 1"),
+        ("target_type", None),
+        ("target_type", ["post"]),
+        ("target_id", 0),
+        ("target_id", -1),
+        ("target_id", MOST_ID + 1),
+        ("target_id", 10**400),
+        ("target_id", "11"),
+        ("target_id", 11.0),
+        ("target_id", True),
+        ("target_id", float("nan")),
+        ("actor_id", 0),
+        ("actor_id", MOST_ID + 1),
+        ("actor_id", None),
+        ("actor_id", [7]),
+        ("state", 2),
+        ("state", -1),
+        ("state", True),
+        ("state", "1"),
+        ("state", None),
+        ("ver", 0),
+        ("ver", 2**53),
+        ("ver", 1e15),
+        ("ver", float("inf")),
+        ("total", True),
+        ("total", "3"),
+        ("total", 1.5),
+        ("total", MOST_ID + 1),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_fact_with_a_wrong_value_is_a_bad_record(name: str, value: object) -> None:
+    with pytest.raises(BadRecord):
+        ReactionChanged.from_json(json.dumps(GOOD | {name: value}))
+
+
+def test_a_collect_of_what_can_not_be_collected_is_a_bad_record() -> None:
+    with pytest.raises(BadRecord, match="a comment takes no collect"):
+        ReactionChanged.from_json(json.dumps(GOOD | {"kind": "collect", "target_type": "comment"}))
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(["like", "collect", "post", "comment", 0, 1, MOST_ID, 2**53]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(GOOD, json_values)))
+def test_whatever_a_body_holds_it_is_a_valid_fact_or_a_bad_record(said: dict[str, Any]) -> None:
+    body = json.dumps(GOOD | said)
+    try:
+        found = ReactionChanged.from_json(body)
+    except BadRecord:
+        return
+    assert found.key.target_type in KINDS[found.key.kind].targets
+    assert 1 <= found.key.target_id <= MOST_ID
+    assert 1 <= found.key.actor_id <= MOST_ID
+    assert 1 <= found.ver_us <= MOST_VER_US
+    assert ReactionChanged.from_json(found.to_json()) == found
+
+
+@given(st.text(max_size=60) | json_values.map(json.dumps))
+def test_any_text_is_a_fact_or_a_bad_record(body: str) -> None:
+    with pytest.raises(BadRecord):
+        ReactionChanged.from_json(body)
+
+
+# ---------------------------------------------------------------- the registry of kinds
+
+
+def test_every_kind_is_known_by_its_name_and_counts_in_a_column_of_its_own() -> None:
+    assert {name: kind.name for name, kind in KINDS.items()} == {name: name for name in KINDS}
+    assert len({kind.total for kind in KINDS.values()}) == len(KINDS)
+    assert len({kind.received for kind in KINDS.values()}) == len(KINDS)
