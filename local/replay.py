@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import psutil
 from pymysql.cursors import SSCursor
 from rich.console import Console
 from rich.progress import (
@@ -374,13 +375,31 @@ def latencies_ms(tally: Tally) -> tuple[float, float]:
 
 
 async def kill_at_random(stack: Stack, options: Options, killed: list[int]) -> None:
-    """Kill a SaveReactions worker every few seconds, until cancelled; pids go to ``killed``."""
+    """Kill a consumer at work every few seconds, until cancelled; pids go to ``killed``."""
     chance = random.Random(options.seed)
     while options.kill_consumers:
         await asyncio.sleep(chance.uniform(*KILL_EVERY_S))
-        pid = await asyncio.to_thread(stack.kill_worker, "SaveReactions")
-        if pid is not None:
-            killed.append(pid)
+        workers = await asyncio.to_thread(find_consumers, stack)
+        if workers:
+            worker = chance.choice(workers)
+            with contextlib.suppress(psutil.NoSuchProcess):
+                worker.kill()
+                killed.append(worker.pid)
+
+
+def find_consumers(stack: Stack) -> list[psutil.Process]:
+    """The SaveReactions workers that have saved something: they are connected.
+
+    One that is only starting is left alone. MiniStack answers its death with the death of all
+    workers of that function, also those that start in their place, and so on: messages end in
+    the DLQ that no Lambda would have tried to work on.
+    """
+    found = []
+    for worker in stack.find_workers("SaveReactions"):
+        with contextlib.suppress(psutil.Error):
+            if worker.net_connections("tcp"):
+                found.append(worker)
+    return found
 
 
 @contextlib.contextmanager
