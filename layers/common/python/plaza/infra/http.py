@@ -18,7 +18,6 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
     RequestUnsupportedContentType,
     RequestValidationError,
 )
-from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
 from aws_lambda_powertools.event_handler.openapi.params import Path, Query
 from pydantic import BaseModel, ConfigDict
 
@@ -120,7 +119,6 @@ def serve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> d
 def api() -> APIGatewayHttpResolver:
     """A resolver with typed routes whose errors are problem+json."""
     app = APIGatewayHttpResolver(enable_validation=True)
-    app.configure_openapi(security_schemes={"bearer": HTTPBearer()})
 
     @app.exception_handler(PlazaError)  # type: ignore[untyped-decorator]
     def refused(error: PlazaError) -> Response[str]:

@@ -6,7 +6,8 @@ the hash tag ``{<shard>}``. Per target and kind, under ``{<shard>}:<kind>:<targe
     meta     hash    total; ver, the last given; dbver and dbtotal, the newest the database told;
                      complete, recent has everybody; bloom, the bits of the filter in use, 0 none;
                      filling, filling_by, filling_at: of the filter being built; rebuild_at, when
-                     one was last asked for; stale; sweeps, sweep_cursor
+                     one was last asked for; waiting, how many are pending; stale; gone, it
+                     was deleted; sweeps, sweep_cursor
     pending  hash    actor -> state:ver:total; accepted, not yet confirmed: the outbox
     recent   zset    actor -> ver; the newest actors, at most cap
     older    bitmap  Bloom filter of the actors that fell out of recent
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import time
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -227,7 +229,7 @@ def settle_all(settlements: Sequence[Settlement]) -> list[Settled]:
     Raises RedisDown.
     """
     scripts: list[Call] = []
-    ttl_ms = _idle_ttl_ms()
+    leave_at_ms = int(time.time() * 1000) + _idle_ttl_ms()
     for settlement in settlements:
         keys = keys_of(settlement.kind.name, settlement.target)
         scripts.append(
@@ -246,7 +248,7 @@ def settle_all(settlements: Sequence[Settlement]) -> list[Settled]:
                     settlement.dbtotal,
                     settlement.dbver,
                     keys.member,
-                    ttl_ms,
+                    leave_at_ms,
                     FENCE_TTL_S,
                     settings().recent_cap,
                     *(int(part) for row in settlement.rows for part in row),

@@ -1,6 +1,6 @@
 --[[ hydrate: bring a target that isn't in Redis back from what MySQL said.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: total, ver, dbver, dbtotal, complete, bloom
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: total, ver, dbver, dbtotal, complete, bloom, waiting
   KEYS[2]  {<shard>}:<kind>:<target>:recent   zset: actor -> ver
   KEYS[3]  {<shard>}:<kind>:<target>:fence    string: the newest dbver heard while the target was away
   KEYS[4]  {<shard>}:<kind>:<target>:older    bitmap: Bloom filter; a left-over is removed
@@ -24,7 +24,7 @@ if tonumber(redis.call('GET', KEYS[3]) or 0) > tonumber(ARGV[2]) then return 'FE
 
 redis.call('DEL', recent, KEYS[4], KEYS[5])
 redis.call('HSET', meta_key, 'total', ARGV[1], 'ver', ARGV[4], 'dbver', ARGV[2], 'dbtotal', ARGV[1],
-  'complete', ARGV[3], 'bloom', 0)
+  'complete', ARGV[3], 'bloom', 0, 'waiting', redis.call('HLEN', KEYS[6]))
 for i = 6, #ARGV, 500 do
   local pairs_of = {}
   for j = i, math.min(i + 499, #ARGV), 2 do

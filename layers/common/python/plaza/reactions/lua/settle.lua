@@ -1,6 +1,6 @@
 --[[ settle: tell a target what MySQL has; what it has need not be pending any more.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: total, ver, dbver, dbtotal, complete, bloom, stale, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: total, ver, dbver, dbtotal, complete, bloom, waiting, stale, ...
   KEYS[2]  {<shard>}:<kind>:<target>:pending  hash: actor -> state:ver:total
   KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> ver
   KEYS[4]  {<shard>}:<kind>:<target>:older    bitmap: Bloom filter
@@ -10,7 +10,7 @@
   ARGV[1]  dbtotal: total of the counter after the commit
   ARGV[2]  dbver: ver of the counter after the commit
   ARGV[3]  member: the target's name in dirty
-  ARGV[4]  ttl of an idle target, milliseconds
+  ARGV[4]  when the target may leave if nobody comes by, milliseconds since 1970
   ARGV[5]  ttl of the fence, seconds
   ARGV[6]  cap: how many actors recent keeps
   ARGV[7...]  actor, ver, state, ...: the rows as they are now, at most a batch of them
@@ -35,14 +35,19 @@ if not meta then
   return {'AWAY', 0}
 end
 
-local newest, stale = meta.ver, false
+local newest, stale, removed = meta.ver, false, 0
 for i = 7, #ARGV, 3 do
   local actor, ver, on = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2] == '1'
   newest = math.max(newest, ver)
   local entry = redis.call('HGET', pending, actor)
   local held = entry and tonumber(string.match(entry, ':(%d+):'))
-  if not held or held <= ver then
-    if held then redis.call('HDEL', pending, actor) end
+  if held and held <= ver then
+    redis.call('HDEL', pending, actor)
+    removed = removed + 1
+  end
+  -- Saved just as it was accepted: recent knows. But a scan for the new filter may have passed before it.
+  local as_accepted = held == ver and meta.filling == 0
+  if not as_accepted and (not held or held <= ver) then
     local present = redis.call('ZSCORE', recent, actor)
     -- A score above ver: they came back, and that is settled already.
     if present and not on and tonumber(present) <= ver then stale = true end
@@ -62,24 +67,25 @@ for i = 7, #ARGV, 3 do
   end
 end
 
-local change = {}
-if newest > meta.ver then change[1], change[2] = 'ver', newest end
-if stale then change[#change + 1] = 'stale'; change[#change + 1] = 1 end
-if dbver >= meta.dbver then
-  change[#change + 1] = 'dbver'; change[#change + 1] = dbver
-  change[#change + 1] = 'dbtotal'; change[#change + 1] = dbtotal
-else
-  dbtotal = tonumber(redis.call('HGET', meta_key, 'dbtotal'))
-end
-if #change > 0 then redis.call('HSET', meta_key, unpack(change)) end
-if redis.call('EXISTS', pending) == 1 then return {'PENDING', 0} end
-
-redis.call('ZREM', KEYS[6], ARGV[3])
-if stale or redis.call('HGET', meta_key, 'stale') == '1' then
+-- An older settle may come after a newer one: the newest that the database told stays.
+local said = redis.call('HMGET', meta_key, 'dbtotal', 'stale', 'sweeps')
+if dbver < meta.dbver then dbver, dbtotal = meta.dbver, tonumber(said[1]) end
+stale = stale or said[2] == '1'
+local waiting = meta.waiting - removed
+local quiet = waiting == 0
+if quiet then redis.call('ZREM', KEYS[6], ARGV[3]) end
+if quiet and stale then
   redis.call('DEL', meta_key, recent, older, filling)
   return {'FORGOTTEN', 0}
 end
-redis.call('HDEL', meta_key, 'sweeps', 'sweep_cursor')
-if meta.total ~= dbtotal then redis.call('HSET', meta_key, 'total', dbtotal) end
-rest(meta_key, recent, older, filling, tonumber(ARGV[4]))
-return {'QUIET', dbtotal - meta.total}
+
+local drift = quiet and dbtotal - meta.total or 0
+redis.call('HSET', meta_key, 'ver', string.format('%.0f', newest), 'total', meta.total + drift,
+  'dbver', dbver, 'dbtotal', dbtotal, 'waiting', waiting)
+if stale then redis.call('HSET', meta_key, 'stale', 1) end
+if not quiet then return {'PENDING', 0} end
+if said[3] then redis.call('HDEL', meta_key, 'sweeps', 'sweep_cursor') end
+leave_at(ARGV[4], meta_key, recent)
+if meta.bloom > 0 then leave_at(ARGV[4], older) end
+if meta.filling > 0 then leave_at(ARGV[4], filling) end
+return {'QUIET', drift}

@@ -3,12 +3,19 @@ local REBUILD_AGAIN_US = 600000000 -- a build that was asked for and not done by
 
 -- nil when the target isn't in Redis.
 local function read_meta(key)
-  local m = redis.call('HMGET', key, 'total', 'ver', 'complete', 'bloom', 'dbver', 'filling')
+  local m = redis.call('HMGET', key, 'total', 'ver', 'complete', 'bloom', 'dbver', 'filling', 'waiting', 'gone')
   if not m[1] then return nil end
   return {
-    total = tonumber(m[1]), ver = tonumber(m[2]), complete = m[3] == '1',
-    bloom = tonumber(m[4] or 0), dbver = tonumber(m[5] or 0), filling = tonumber(m[6] or 0),
+    total = tonumber(m[1]), ver = tonumber(m[2]), complete = m[3] == '1', bloom = tonumber(m[4]),
+    dbver = tonumber(m[5]), filling = tonumber(m[6] or 0), waiting = tonumber(m[7]), gone = m[8] == '1',
   }
+end
+
+-- Of an actor who is neither pending nor in recent: '0' off, nil when only MySQL can say.
+local function state_outside_recent(actor, meta, older)
+  if meta.complete then return '0' end
+  if meta.bloom > 0 and not bloom_has(older, meta.bloom, actor) then return '0' end
+  return nil
 end
 
 -- '1' on, '0' off, nil when only MySQL can say. The first that knows answers.
@@ -16,9 +23,7 @@ local function state_of(actor, meta, pending, recent, older)
   local entry = redis.call('HGET', pending, actor)
   if entry then return string.sub(entry, 1, 1) end
   if redis.call('ZSCORE', recent, actor) then return '1' end
-  if meta.complete then return '0' end
-  if meta.bloom > 0 and not bloom_has(older, meta.bloom, actor) then return '0' end
-  return nil
+  return state_outside_recent(actor, meta, older)
 end
 
 -- 1 when the filter is missing or crowded and nobody was asked lately to build it, else 0.
