@@ -45,6 +45,24 @@ class Client:
         return Reply(answer.status, {k.lower(): v for k, v in answer.headers.items()}, said)
 
 
+def problem(reply: Reply) -> str:
+    """The last part of a problem's type, after a look at the rest of it."""
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert reply.json["status"] == reply.status
+    assert reply.json["title"]
+    assert reply.json["detail"]
+    return str(reply.json["type"]).rpartition("/")[2]
+
+
+def counted(rows: Callable[..., Any], post: int) -> tuple[int, int]:
+    """(counter, COUNT(*)) of a post's likes in MySQL."""
+    counter = rows("SELECT like_total FROM content_counter WHERE target_id = %s", post)
+    number = rows(
+        "SELECT COUNT(*) FROM reaction WHERE target_id = %s AND kind = 'like' AND state = 1", post
+    )
+    return (counter[0][0] if counter else 0), number[0][0]
+
+
 def wait_until(what: str, condition: Callable[[], Any], timeout_s: float = 30) -> Any:
     """The first true value of ``condition``; fails with ``what`` when the time is over."""
     deadline_s = time.monotonic() + timeout_s

@@ -7,11 +7,18 @@ import functools
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
 
 import pytest
 
 from local.paths import ROOT
+from local.servers import connect_mysql
 from local.stack import Stack
+from tests.e2e.client import Client
+
+AUTHOR = 8_000_000
+_ids = count(8_000_001)
 
 
 @pytest.fixture(scope="session")
@@ -50,3 +57,47 @@ def sign_in(stack: Stack) -> Callable[..., str]:
         return done.stdout.strip()
 
     return open_one
+
+
+@pytest.fixture
+def rows(stack: Stack) -> Callable[..., tuple[Any, ...]]:
+    """Ask the stack's MySQL, on a connection of its own: it may have been away."""
+
+    def ask(sql: str, *args: object) -> tuple[Any, ...]:
+        with connect_mysql(stack.mysql_url) as connection, connection.cursor() as cursor:
+            connection.autocommit(True)
+            cursor.execute(sql, args)
+            return tuple(cursor.fetchall())
+
+    return ask
+
+
+@pytest.fixture
+def add(rows: Callable[..., Any]) -> Callable[..., int]:
+    """Make content nobody reacted to yet; its id."""
+
+    def make(content_type: str = "post", deleted: bool = False) -> int:
+        content_id = next(_ids)
+        rows(
+            "INSERT INTO content (content_type, content_id, author_id, deleted_at)"
+            " VALUES (%s, %s, %s, IF(%s, NOW(6), NULL))",
+            content_type,
+            content_id,
+            AUTHOR,
+            deleted,
+        )
+        return content_id
+
+    return make
+
+
+@pytest.fixture
+def anyone(base_url: str) -> Client:
+    """Somebody without a token."""
+    return Client(base_url)
+
+
+@pytest.fixture
+def user(base_url: str, sign_in: Callable[..., str]) -> Callable[[int], Client]:
+    """A user by their id."""
+    return lambda user_id: Client(base_url, sign_in(user_id))

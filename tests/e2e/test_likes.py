@@ -3,89 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
-from typing import Any
 
-import pymysql
 import pytest
 
-from local.servers import connect_mysql
-from local.stack import Stack
-from tests.e2e.client import Client, Reply, wait_until
-
-AUTHOR = 8_000_000
-_ids = count(8_000_001)
-
-
-@pytest.fixture
-def database(stack: Stack) -> Iterator[pymysql.connections.Connection[Any]]:
-    """A connection to the stack's MySQL, committing by itself."""
-    with connect_mysql(stack.mysql_url) as connection:
-        connection.autocommit(True)
-        yield connection
-
-
-@pytest.fixture
-def rows(database: pymysql.connections.Connection[Any]) -> Callable[..., tuple[Any, ...]]:
-    """Ask MySQL."""
-
-    def ask(sql: str, *args: object) -> tuple[Any, ...]:
-        with database.cursor() as cursor:
-            cursor.execute(sql, args)
-            return tuple(cursor.fetchall())
-
-    return ask
-
-
-@pytest.fixture
-def add(rows: Callable[..., Any]) -> Callable[..., int]:
-    """Make content nobody reacted to yet; its id."""
-
-    def make(content_type: str = "post", deleted: bool = False) -> int:
-        content_id = next(_ids)
-        rows(
-            "INSERT INTO content (content_type, content_id, author_id, deleted_at)"
-            " VALUES (%s, %s, %s, IF(%s, NOW(6), NULL))",
-            content_type,
-            content_id,
-            AUTHOR,
-            deleted,
-        )
-        return content_id
-
-    return make
-
-
-@pytest.fixture
-def anyone(base_url: str) -> Client:
-    """Somebody without a token."""
-    return Client(base_url)
-
-
-@pytest.fixture
-def user(base_url: str, sign_in: Callable[..., str]) -> Callable[[int], Client]:
-    """A user by their id."""
-    return lambda user_id: Client(base_url, sign_in(user_id))
-
-
-def problem(reply: Reply) -> str:
-    """The last part of a problem's type, after a look at the rest of it."""
-    assert reply.headers["content-type"] == "application/problem+json"
-    assert reply.json["status"] == reply.status
-    assert reply.json["title"]
-    assert reply.json["detail"]
-    return str(reply.json["type"]).rpartition("/")[2]
-
-
-def counted(rows: Callable[..., Any], post: int) -> tuple[int, int]:
-    """(counter, COUNT(*)) of a post's likes in MySQL."""
-    counter = rows("SELECT like_total FROM content_counter WHERE target_id = %s", post)
-    number = rows(
-        "SELECT COUNT(*) FROM reaction WHERE target_id = %s AND kind = 'like' AND state = 1", post
-    )
-    return (counter[0][0] if counter else 0), number[0][0]
+from tests.e2e.client import Client, counted, problem, wait_until
 
 
 def test_a_like_goes_from_http_into_mysql_and_back(anyone, user, add, rows) -> None:
@@ -132,7 +54,7 @@ def test_posts_comments_and_reviews_can_be_liked_and_posts_collected(user, add) 
 
 
 def test_my_likes_are_mine_alone_newest_first_page_by_page(anyone, user, add, rows) -> None:
-    client, posts = user(next(_ids)), [add() for _ in range(5)]
+    client, posts = user(8_900_001), [add() for _ in range(5)]
     for post in posts:
         client("PUT", f"/posts/{post}/likes/me")
     marks = ",".join(map(str, posts))
@@ -215,7 +137,7 @@ def test_a_token_that_is_broken_unknown_or_missing_is_401(anyone, add, header: s
 
 
 def test_an_expired_token_is_401(base_url, add, rows, sign_in) -> None:
-    token = sign_in(next(_ids))
+    token = sign_in(8_900_002)
     rows(
         "UPDATE session SET expires_at = NOW(6) - INTERVAL 1 SECOND"
         " ORDER BY created_at DESC LIMIT 1"
