@@ -1,0 +1,145 @@
+"""Looking into Redis and MySQL from outside, and the small doings that many tests share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plaza.infra import mysql, redis
+from plaza.reactions import LIKE, Kind, Target, reacting, redis_reactions
+from plaza.reactions.mysql_reactions import Snapshot
+from plaza.reactions.redis_reactions import Decision, Keys, Settled, Settlement
+
+POST = Target("post", 11)
+
+
+def keys(target: Target = POST, kind: Kind = LIKE) -> Keys:
+    return redis_reactions.keys_of(kind.name, target)
+
+
+def meta(target: Target = POST, kind: Kind = LIKE) -> dict[str, int]:
+    """The meta hash, numbers where they are numbers."""
+    found = redis.client().hgetall(keys(target, kind).meta)
+    return {name: int(v) if v.lstrip("-").isdigit() else v for name, v in found.items()}
+
+
+def pending(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[int, int, int]]:
+    """actor -> (state, ver, total)"""
+    found = redis.client().hgetall(keys(target, kind).pending)
+    return {int(a): tuple(int(part) for part in entry.split(":")) for a, entry in found.items()}  # type: ignore[misc]
+
+
+def recent(target: Target = POST, kind: Kind = LIKE) -> list[int]:
+    """The actors in recent, oldest first."""
+    return [int(a) for a in redis.execute("ZRANGE", keys(target, kind).recent, 0, -1)]
+
+
+def dirty(target: Target = POST, kind: Kind = LIKE) -> int | None:
+    """When the target is due, None when it is not dirty."""
+    score = redis.execute("ZSCORE", keys(target, kind).dirty, keys(target, kind).member)
+    return None if score is None else int(float(score))
+
+
+def put(
+    total: int = 0,
+    dbver: int = 0,
+    newest: Sequence[tuple[int, int]] = (),
+    *,
+    complete: bool = True,
+    last_ver_us: int = 0,
+    target: Target = POST,
+    kind: Kind = LIKE,
+) -> str:
+    """Hydrate a target with what MySQL might have said."""
+    last = max([last_ver_us, *(ver for _, ver in newest)])
+    snapshot = Snapshot(total, dbver, last, list(newest), complete)
+    return redis_reactions.hydrate_all([(kind, target, snapshot)])[0]
+
+
+def gate(
+    actor: int,
+    on: bool = True,
+    hint: tuple[bool, int] | None = None,
+    *,
+    seen: bool = True,
+    target: Target = POST,
+    kind: Kind = LIKE,
+) -> Decision:
+    """One run of the gate script."""
+    return redis_reactions.gate(kind, target, actor, on, hint, seen)
+
+
+def settle(
+    dbtotal: int,
+    dbver: int,
+    rows: Sequence[tuple[int, int, bool]],
+    target: Target = POST,
+    kind: Kind = LIKE,
+) -> Settled:
+    """One run of the settle script."""
+    return redis_reactions.settle_all([Settlement(kind, target, dbtotal, dbver, rows)])[0]
+
+
+def rows(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[bool, int]]:
+    """actor -> (on, ver) in MySQL."""
+    found = mysql.fetch_all(
+        "SELECT actor_id, state, ver FROM reaction"
+        " WHERE target_type = %s AND target_id = %s AND kind = %s",
+        (*target, kind.name),
+    )
+    return {actor: (state == 1, ver) for actor, state, ver in found}
+
+
+def counter(target: Target = POST, kind: Kind = LIKE) -> int | None:
+    """The total in content_counter, None without a row."""
+    found = mysql.fetch_all(
+        f"SELECT {kind.total} FROM content_counter WHERE target_type = %s AND target_id = %s",
+        tuple(target),
+    )
+    return found[0][0] if found else None
+
+
+def received(author_id: int = 99, kind: Kind = LIKE) -> int:
+    """What an author received, by user_counter."""
+    found = mysql.fetch_all(
+        f"SELECT {kind.received} FROM user_counter WHERE user_id = %s", (author_id,)
+    )
+    return found[0][0] if found else 0
+
+
+def insert_rows(found: Sequence[tuple[Target, int, int, int]], kind: Kind = LIKE) -> None:
+    """(target, actor, state, ver) straight into MySQL, with counters that fit."""
+    values = ",".join(
+        f"('{t.type}',{t.id},'{kind.name}',{actor},{state},{ver})" for t, actor, state, ver in found
+    )
+    mysql.write(
+        f"INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver) VALUES {values}"
+    )
+    mysql.write(
+        f"INSERT INTO content_counter (target_type, target_id, {kind.total}, ver)"
+        " SELECT target_type, target_id, SUM(state), COUNT(*) FROM reaction WHERE kind = %s"
+        f" GROUP BY target_type, target_id ON DUPLICATE KEY UPDATE {kind.total} ="
+        f" VALUES({kind.total}), ver = VALUES(ver)",
+        (kind.name,),
+    )
+
+
+def hydrate(target: Target = POST, kind: Kind = LIKE) -> None:
+    """Bring a target from MySQL into Redis."""
+    reacting.hydrate([(kind, target)])
+
+
+def redis_us() -> int:
+    """The clock of Redis, microseconds."""
+    seconds, micros = redis.execute("TIME")
+    return int(seconds) * 1_000_000 + int(micros)
+
+
+def wait_for(condition: Callable[[], Any], what: str, timeout_s: float = 20) -> Any:
+    """What ``condition`` answers once it is true; fails after ``timeout_s``."""
+    deadline = time.monotonic() + timeout_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"never came: {what}"
+        time.sleep(0.01)
+    return found
