@@ -76,7 +76,7 @@ def _pending_facts(stage: Stage, count: int) -> list[ReactionChanged]:
         reacting.hydrate(wanted[start : start + _AT_ONCE])
     facts = []
     for kind, target, actor in played:
-        decision = redis_reactions.gate(kind, target, actor, True, None, True)
+        decision = redis_reactions.gate(kind, target, actor, True, None)
         if decision.code != "CHANGED":
             raise LocalError(f"the gate said {decision.code}")
         key = Key(*target, kind.name, actor)

@@ -86,13 +86,12 @@ def _viral(stage: Stage, calls: int) -> Run:
 
 def _gate(stage: Stage, calls: int, cap: int, before: int) -> Run:
     keys = redis_reactions.keys_of(LIKE.name, POST)
-    redis.execute("SET", keys.there, "live")
     run = _run(
         stage,
         calls,
         redis_reactions.GATE,
-        (keys.meta, keys.pending, keys.recent, keys.older, keys.filling, keys.dirty, keys.there),
-        (ACTOR, 1, "", 0, cap, NEVER_REACHED, keys.member, 1, TTL_MS),
+        (keys.meta, keys.pending, keys.recent, keys.older, keys.filling, keys.dirty),
+        (ACTOR, 1, "", 0, cap, NEVER_REACHED, keys.member, TTL_MS),
     )
     changed = int(redis.execute("HGET", keys.meta, "total")) - before
     waiting, newest = redis.execute("HLEN", keys.pending), redis.execute("ZCARD", keys.recent)

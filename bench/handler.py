@@ -110,7 +110,7 @@ def _resolver(app: APIGatewayHttpResolver) -> Handler:
 
 
 def _run_gate(i: int) -> None:
-    redis_reactions.gate(LIKE, _target(i), next(_users), True, None, True)
+    redis_reactions.gate(LIKE, _target(i), next(_users), True, None)
 
 
 def _run_gate_bare(i: int) -> None:

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import importlib
 import os
 import signal
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
+from local import crowd
 from local.paths import LocalError
 from local.stack import Stack, StackNotRunning
 
@@ -25,8 +25,8 @@ def main(args: argparse.Namespace) -> int:
     console.print(f"[dim]ready in {time.monotonic() - began:.0f} s[/dim]\n")
     try:
         if not args.no_demo:
-            importlib.import_module("local.crowd").play(stack)
-        show_welcome(stack, detached=args.detach)
+            crowd.play(stack)
+        show_welcome(stack, detached=args.detach, demo=not args.no_demo)
         if args.detach:
             return 0
         return wait_for_the_end(stack)
@@ -51,16 +51,23 @@ def show_step(name: str) -> Iterator[None]:
     console.print(f"[green]✓[/green] {name} [dim]{time.monotonic() - began:.1f} s[/dim]")
 
 
-def show_welcome(stack: Stack, *, detached: bool) -> None:
-    """Where it is, and lines to paste."""
+def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
+    """Where it is, and lines to paste: the likes of a post of the demo crowd, if it played."""
     python = os.path.relpath(sys.executable)
+    post = f"{stack.base_url}/posts/{crowd.FIRST_ID}"
     lines = [
         f"[bold]{stack.base_url}[/bold]",
         "",
-        f"  TOKEN=$({python} -m local token --user 7)",
-        f'  curl -X PUT {stack.base_url}/posts/1/likes/me -H "Authorization: Bearer $TOKEN"',
-        f"  curl {stack.base_url}/posts/1/likers",
         f"  curl {stack.base_url}/health",
+        f"  TOKEN=$({python} -m local token --user 7)",
+    ]
+    if demo:
+        lines += [
+            f'  curl -X PUT {post}/likes/me -H "Authorization: Bearer $TOKEN"',
+            f"  curl {post}/likers?order=latest",
+        ]
+    lines += [
+        f"  {python} -m local replay FILE.csv.gz --duplicates 0.2",
         "",
         f"  {python} -m local audit | status | logs -f",
         "",

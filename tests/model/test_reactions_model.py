@@ -232,7 +232,7 @@ def play(seed: int, trouble: Trouble, world: World, monkeypatch: pytest.MonkeyPa
             and isinstance(answer, list)
             and answer[:1] == ["CHANGED"]
         ):
-            member, actor, on = args[16], int(args[10]), int(args[11]) == 1
+            member, actor, on = args[15], int(args[9]), int(args[10]) == 1
             for kind, target in run.targets:
                 if member == redis_reactions.keys_of(kind.name, target).member:
                     run.accepted[kind, target, actor] = (answer[2], on)

@@ -1,8 +1,7 @@
 """Posts, comments and reviews: what people react to.
 
 Whether something is there is known first by this process's memory, then by a marker in Redis, then
-by MySQL. The gate script looks at the marker itself: a deletion is seen by the next reaction, and
-the check costs no round trip of its own.
+by MySQL.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from cachetools import TTLCache
 from plaza.content import mysql_content, redis_content
 from plaza.content.content import There
 from plaza.content.mysql_content import read_authors
-from plaza.content.redis_content import there_key
 from plaza.infra.redis import RedisDown
 
 __all__ = [
@@ -25,7 +23,6 @@ __all__ = [
     "read_authors",
     "remember_seen",
     "seen_lately",
-    "there_key",
 ]
 
 _SEEN: TTLCache[tuple[str, int], bool] = TTLCache(maxsize=10_000, ttl=30)

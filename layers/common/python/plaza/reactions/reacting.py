@@ -118,25 +118,20 @@ def require_there(target: Target) -> None:
 
 def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> Decision:
     hint: tuple[bool, int] | None = None
-    seen = content.seen_lately(*target)
     for _ in range(_MOST_TRIES):
-        decision = redis_reactions.gate(kind, target, actor_id, on, hint, seen)
+        decision = redis_reactions.gate(kind, target, actor_id, on, hint)
         match decision.code:
             case "CHANGED" | "UNCHANGED":
-                if not seen:
+                if not content.seen_lately(*target):
                     content.remember_seen(*target)
                 return decision
-            case "UNSEEN":
-                _insist(target, content.look_up(*target))
-                seen = True
             case "COLD":
+                require_there(target)
                 hydrate([(kind, target)])
             case "UNKNOWN":
                 if decision.rebuild:
                     ask_rebuild(kind, target)
                 hint = mysql_reactions.read_hint(kind, target, actor_id)
-            case "MISSING":
-                _insist(target, There.NONE)
             case "GONE":
                 _insist(target, There.GONE)
             case "FULL":

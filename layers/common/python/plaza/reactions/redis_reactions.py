@@ -31,7 +31,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza import content
 from plaza.infra import redis
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call
@@ -69,7 +68,6 @@ class Keys(NamedTuple):
     filling: str
     fence: str
     dirty: str
-    there: str
     member: str
 
 
@@ -120,7 +118,6 @@ def keys_of(kind: str, target: Target) -> Keys:
         filling=f"{base}:filling",
         fence=f"{base}:fence",
         dirty=_dirty_key(shard_of(str(target))),
-        there=content.there_key(*target),
         member=f"{kind}:{target}",
     )
 
@@ -140,7 +137,7 @@ def _idle_ttl_ms() -> int:
 
 
 def gate(
-    kind: Kind, target: Target, actor_id: int, on: bool, hint: tuple[bool, int] | None, seen: bool
+    kind: Kind, target: Target, actor_id: int, on: bool, hint: tuple[bool, int] | None
 ) -> Decision:
     """Decide one reaction; ``hint`` is (state, dbver) from MySQL. One round trip.
 
@@ -149,7 +146,7 @@ def gate(
     keys = keys_of(kind.name, target)
     answer = redis.run(
         GATE,
-        (keys.meta, keys.pending, keys.recent, keys.older, keys.filling, keys.dirty, keys.there),
+        (keys.meta, keys.pending, keys.recent, keys.older, keys.filling, keys.dirty),
         (
             actor_id,
             int(on),
@@ -158,7 +155,6 @@ def gate(
             settings().recent_cap,
             settings().outbox_limit,
             keys.member,
-            int(seen),
             _idle_ttl_ms(),
         ),
     )

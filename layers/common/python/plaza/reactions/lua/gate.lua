@@ -6,7 +6,6 @@
   KEYS[4]  {<shard>}:<kind>:<target>:older    bitmap: Bloom filter of actors that fell out of recent
   KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter that is being built, if any
   KEYS[6]  {<shard>}:dirty                    zset: member -> oldest pending ver
-  KEYS[7]  {<shard>}:<target>:there           string: live, none or gone
   ARGV[1]  actor
   ARGV[2]  wanted state: 1 on, 0 off
   ARGV[3]  hint: the actor's state in MySQL, 1 or 0, or '' when nobody looked
@@ -14,13 +13,12 @@
   ARGV[5]  cap: how many actors recent keeps
   ARGV[6]  limit: how many entries the outbox of a target may hold
   ARGV[7]  member: the target's name in dirty
-  ARGV[8]  1 when the caller lately saw that the target is there, else 0; a marker knows better
-  ARGV[9]  ttl of an idle target, milliseconds
+  ARGV[8]  ttl of an idle target, milliseconds
 
   Returns {code, total, ver, rebuild}
-    code     CHANGED, UNCHANGED; or with nothing behind it: COLD (hydrate, try again),
-             UNKNOWN (read the actor's row, try again with the hint), FULL (the outbox is full),
-             UNSEEN (nobody knows if the target is there), MISSING, GONE
+    code     CHANGED, UNCHANGED; or with nothing behind it: COLD (not in Redis: see if there is such
+             a target, hydrate, try again), GONE (deleted), FULL (the outbox is full);
+             UNKNOWN (read the actor's row, try again with the hint)
     total    of the target, after this
     ver      microseconds; of this change, or the last one given
     rebuild  1 when the caller should ask for the Bloom filter to be built; UNKNOWN has it too
@@ -34,13 +32,7 @@ local meta_key, pending, recent, older, filling = KEYS[1], KEYS[2], KEYS[3], KEY
 local actor, want = ARGV[1], ARGV[2]
 
 local meta = read_meta(meta_key)
-if not meta then
-  local there = redis.call('GET', KEYS[7])
-  if there == 'none' then return {'MISSING'} end
-  if there == 'gone' then return {'GONE'} end
-  if not there and ARGV[8] ~= '1' then return {'UNSEEN'} end
-  return {'COLD'}
-end
+if not meta then return {'COLD'} end
 if meta.gone then return {'GONE'} end
 
 local now = redis.call('TIME')
@@ -68,7 +60,7 @@ if not state and ARGV[3] ~= '' and tonumber(ARGV[4]) >= meta.dbver then state = 
 if not state or state == want then
   if written then redis.call('ZREM', recent, actor) end -- they don't belong there: put it back
   if not state then return {'UNKNOWN', meta.total, meta.ver, ask_rebuild(meta_key, meta)} end
-  keep_warm(meta_key, recent, older, filling, tonumber(ARGV[9]))
+  keep_warm(meta_key, recent, older, filling, tonumber(ARGV[8]))
   return {'UNCHANGED', meta.total, meta.ver, 0}
 end
 if full then return {'FULL'} end
