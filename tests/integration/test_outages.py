@@ -1,0 +1,344 @@
+"""What is away, and what still works: the queue, Redis, MySQL, and a Redis that lost all it had."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from local.servers import Server
+from plaza import content, reactions
+from plaza.content import There
+from plaza.infra import health, mysql, redis
+from plaza.infra.mysql import MysqlDown
+from plaza.infra.queues import QueueDown
+from plaza.infra.redis import RedisDown
+from plaza.reactions import LIKE, ReactionChanged, Target, reading
+from plaza.reactions.reactions import OutboxFull, TargetGone, TargetMissing, Undecided
+from tests.integration.conftest import Away
+from tests.integration.looking import (
+    POST,
+    counter,
+    gate,
+    hydrate,
+    insert_rows,
+    meta,
+    pending,
+    put,
+    rows,
+)
+from tests.plaza import World, forget
+
+SetUp = Callable[..., None]
+
+
+# ---------------------------------------------------------------- the queue
+
+
+def test_a_like_is_accepted_while_the_queue_is_away(
+    plaza: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plaza.add(POST)
+    plaza.queues.away = True
+    outcome = reactions.react(LIKE, POST, 7, True)
+    assert (outcome.total, outcome.changed, outcome.exact) == (1, True, True)
+    assert "publish_postponed" in capsys.readouterr().out
+    assert set(pending()) == {7}
+
+
+def test_a_rebuild_that_can_not_be_asked_for_does_not_fail_the_like(plaza: World) -> None:
+    plaza.add(POST)
+    insert_rows([(POST, 1, 1, 10)])
+    put(total=5, dbver=1, complete=False)
+    plaza.queues.away = True
+    assert reactions.react(LIKE, POST, 7, True).changed
+
+
+# ---------------------------------------------------------------- Redis
+
+
+def test_while_redis_is_away_a_like_is_taken_as_a_wish_and_mysql_decides(
+    plaza: World, redis_away: Away
+) -> None:
+    plaza.add(POST)
+    insert_rows([(POST, 1, 1, 10)])
+    with redis_away():
+        for _ in range(2):  # a client that tries again
+            outcome = reactions.react(LIKE, POST, 7, True)
+            assert (outcome.on, outcome.total, outcome.changed) == (True, None, None)
+            assert not outcome.exact
+        reactions.react(LIKE, POST, 1, False)
+        found = [ReactionChanged.from_json(b) for b in plaza.queues.messages["reactions"]]
+        assert [f.total for f in found] == [None] * 3
+        assert rows() == {1: (True, 10)}
+
+        # The consumer saves, and its settle goes onto a queue of its own.
+        reactions.save(found)
+        plaza.queues.messages["reactions"].clear()
+        assert {actor for actor, (on, _) in rows().items() if on} == {7}
+        [settlement] = plaza.queues.messages["settlements"]
+        assert {k.actor_id for k in reactions.read_keys(settlement)} == {1, 7}
+
+        counts, exact = reactions.count([(LIKE, POST)], 7)
+        assert (counts, exact) == ([(1, True)], False)
+        page, _ = reactions.reactors(LIKE, POST, None, False, 10)
+        assert [r.actor_id for r in page] == [7]
+        assert health.check()["redis"] == "down"
+
+    hydrate()  # a reader is quicker than the settle
+    plaza.queues.drain()
+    assert reactions.count([(LIKE, POST)], 7) == ([(1, True)], True)
+    assert reactions.react(LIKE, POST, 7, True).changed is False
+    assert reactions.react(LIKE, POST, 1, True).total == 2
+    plaza.queues.drain()
+    assert counter() == meta()["total"] == 2
+
+
+def test_a_wish_for_what_is_not_there_is_refused_while_redis_is_away(
+    plaza: World, redis_away: Away
+) -> None:
+    plaza.add(POST)
+    mysql.write("UPDATE content SET deleted_at = NOW(6)")
+    with redis_away():
+        with pytest.raises(TargetMissing):
+            reactions.react(LIKE, Target("post", 404), 7, True)
+        with pytest.raises(TargetGone):
+            reactions.react(LIKE, POST, 7, True)
+        plaza.queues.away = True
+        plaza.add(Target("post", 12))
+        with pytest.raises(QueueDown):
+            reactions.react(LIKE, Target("post", 12), 7, True)
+    assert not any(plaza.queues.messages.values())
+
+
+def test_a_redis_that_hangs_is_left_alone_after_some_tries(
+    plaza: World, set_up: SetUp, redis_server: Server
+) -> None:
+    plaza.add(POST)
+    set_up(redis_timeout_s=0.1)
+    redis.execute("PING")
+    redis_server.pause()
+    try:
+        for _ in range(redis.breaker.fail_max):
+            with pytest.raises(RedisDown):
+                redis.execute("PING")
+        assert redis.breaker.current_state == "open"
+        with pytest.raises(RedisDown, match="not asked"):
+            redis.execute("PING")
+        assert reactions.react(LIKE, POST, 7, True).exact is False
+    finally:
+        redis_server.resume()
+        forget()
+    assert reactions.react(LIKE, POST, 8, True).exact is True
+
+
+def test_reads_from_mysql_in_place_of_redis_are_limited(
+    plaza: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from plaza.infra.limits import TokenBucket
+
+    monkeypatch.setattr(reading, "_instead_of_redis", TokenBucket(1, 3, clock=lambda: 0.0))
+    with redis_away():
+        for _ in range(3):
+            assert reactions.count([(LIKE, POST)], None) == ([(0, False)], False)
+        with pytest.raises(RedisDown):
+            reactions.count([(LIKE, POST)], None)
+
+
+def test_a_settle_that_failed_with_the_queue_away_too_brings_the_batch_back(
+    plaza: World, redis_away: Away
+) -> None:
+    plaza.add(POST)
+    reactions.react(LIKE, POST, 7, True)
+    batch = [ReactionChanged.from_json(b) for b in plaza.queues.take("reactions")]
+    with redis_away():
+        plaza.queues.away = True
+        with pytest.raises(QueueDown):
+            reactions.save(batch)
+    plaza.queues.away = False
+    reactions.save(batch)
+    assert (counter(), len(rows())) == (1, 1)
+
+
+def test_a_redis_that_lost_all_it_had_is_filled_again_on_demand(plaza: World) -> None:
+    plaza.add(POST)
+    for actor in (1, 2, 3):
+        reactions.react(LIKE, POST, actor, True)
+    plaza.queues.drain()
+    reactions.react(LIKE, POST, 4, True)  # on the queue, not saved
+    redis.execute("FLUSHALL")
+    assert reactions.count([(LIKE, POST)], 1) == ([(3, True)], True)
+    plaza.queues.drain()
+    assert reactions.count([(LIKE, POST)], 4) == ([(4, True)], True)
+    assert reactions.react(LIKE, POST, 4, True).changed is False
+
+
+# ---------------------------------------------------------------- MySQL
+
+
+def test_while_mysql_is_away_redis_decides_what_it_can(plaza: World, mysql_away: Away) -> None:
+    plaza.add(POST, Target("post", 12), Target("post", 13))
+    insert_rows([(Target("post", 12), actor, 1, 10 + actor) for actor in range(1, 81)])
+    reactions.react(LIKE, POST, 1, True)
+    content.find("post", 12)
+    content.find("post", 13)
+    put(total=80, dbver=80, complete=False, target=Target("post", 12))
+    plaza.queues.drain()
+    with mysql_away():
+        assert reactions.react(LIKE, POST, 7, True).total == 2
+        assert reactions.react(LIKE, POST, 1, False).total == 1
+        assert reactions.count([(LIKE, POST)], 7) == ([(1, True)], True)
+        with pytest.raises(MysqlDown):  # only MySQL knows actor 5
+            reactions.react(LIKE, Target("post", 12), 5, True)
+        with pytest.raises(MysqlDown):  # cold
+            reactions.react(LIKE, Target("post", 13), 5, True)
+        with pytest.raises(MysqlDown):  # nobody knows if it is there
+            reactions.react(LIKE, Target("post", 14), 5, True)
+        with pytest.raises(MysqlDown):
+            reactions.save([ReactionChanged.from_json(plaza.queues.messages["reactions"][0])])
+        assert health.check()["mysql"] == "down"
+    plaza.queues.drain()
+    assert counter() == meta()["total"] == 1
+    assert reactions.react(LIKE, Target("post", 12), 5, True).changed is False
+
+
+def test_a_mysql_that_came_back_is_found_again_by_a_process_that_had_a_connection(
+    plaza: World, mysql_server: Server
+) -> None:
+    """As after a failover: the connection is dead, the server is not."""
+    assert mysql.fetch_all("SELECT 1") == [(1,)]
+    mysql_server.stop()
+    mysql_server.start()
+    assert mysql.fetch_all("SELECT 1") == [(1,)]
+
+
+def test_a_statement_that_fails_in_a_transaction_leaves_nothing_behind(plaza: World) -> None:
+    from pymysql.cursors import Cursor
+
+    def work(cursor: Cursor) -> None:
+        cursor.execute("INSERT INTO user_counter (user_id) VALUES (1)")
+        raise RuntimeError("oh")
+
+    with pytest.raises(RuntimeError):
+        mysql.atomically(work)
+    assert mysql.fetch_all("SELECT COUNT(*) FROM user_counter") == [(0,)]
+    assert mysql.breaker.current_state == "closed", "it was no fault of MySQL's"
+
+
+# ---------------------------------------------------------------- what can't be decided
+
+
+def test_a_full_outbox_says_when_to_come_back(plaza: World, set_up: SetUp) -> None:
+    set_up(outbox_limit=1)
+    plaza.add(POST)
+    reactions.react(LIKE, POST, 1, True)
+    with pytest.raises(OutboxFull) as refusal:
+        reactions.react(LIKE, POST, 2, True)
+    assert refusal.value.retry_after_s == 5
+    plaza.queues.drain()
+    assert reactions.react(LIKE, POST, 2, True).total == 2
+
+
+def test_what_never_stands_still_is_undecided_and_not_guessed(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plaza.add(POST)
+    monkeypatch.setattr("plaza.reactions.reacting.hydrate", lambda wanted: [])
+    with pytest.raises(Undecided):
+        reactions.react(LIKE, POST, 1, True)
+    assert plaza.queues.messages == {}
+
+
+# ---------------------------------------------------------------- is it there
+
+
+@pytest.mark.parametrize("again", [1, 2])
+def test_what_is_not_there_is_marked_for_those_who_come_after(plaza: World, again: int) -> None:
+    for _ in range(again):
+        with pytest.raises(TargetMissing):
+            reactions.react(LIKE, Target("post", 404), 7, True)
+    assert 0 < redis.execute("TTL", content.there_key("post", 404)) <= 30
+
+
+def test_what_was_deleted_is_gone(plaza: World) -> None:
+    plaza.add(POST)
+    mysql.write("UPDATE content SET deleted_at = NOW(6)")
+    with pytest.raises(TargetGone):
+        reactions.react(LIKE, POST, 7, True)
+    assert content.find(*POST) is There.GONE
+
+
+def test_a_marker_does_not_overwrite_one_of_somebody_who_knew_better(plaza: World) -> None:
+    plaza.add(POST)
+    redis.execute("SET", content.there_key(*POST), "gone")
+    assert content.look_up(*POST) is There.LIVE
+    content.forget_seen()
+    assert content.find(*POST) is There.GONE
+
+
+def test_memory_then_redis_then_mysql_say_what_is_there(plaza: World, mysql_away: Away) -> None:
+    plaza.add(POST, Target("post", 12))
+    assert content.find(*POST) is There.LIVE
+    with mysql_away():
+        assert content.find(*POST) is There.LIVE, "from memory"
+        content.forget_seen()
+        assert content.find(*POST) is There.LIVE, "from its marker"
+        with pytest.raises(MysqlDown):
+            content.find("post", 12)
+
+
+# ---------------------------------------------------------------- scripts that Redis forgot
+
+
+def test_scripts_that_redis_forgot_are_sent_again(plaza: World) -> None:
+    put()
+    redis.execute("SCRIPT", "FLUSH")
+    assert gate(1).code == "CHANGED"
+    assert gate(2).code == "CHANGED"
+    redis.execute("SCRIPT", "FLUSH")
+    assert gate(3).total == 3
+
+
+def test_scripts_that_redis_forgot_are_sent_again_in_a_pipeline_with_its_commands(
+    plaza: World,
+) -> None:
+    from plaza.reactions import redis_reactions
+    from tests.integration.test_gate import gate_call, read_call
+
+    put()
+    redis.execute("SCRIPT", "FLUSH")
+    answers = redis.run_all(
+        [gate_call(1, True), read_call(1), gate_call(2, True)], [("ECHO", "a"), ("ECHO", "b")]
+    )
+    assert [answers[0][0], answers[2][0]] == ["CHANGED", "CHANGED"]
+    assert answers[3:] == ["a", "b"]
+    assert meta()["total"] == 2, "each ran once"
+    redis.run_all([read_call(1)])
+    redis.execute("SCRIPT", "FLUSH")
+    redis.execute("SCRIPT", "LOAD", redis_reactions.GATE.source)
+    answers = redis.run_all([gate_call(3, True), read_call(3)])
+    assert answers[0][1] == 3
+    assert answers[1][:2] == [3, 1]
+
+
+def test_an_error_that_redis_answers_with_is_ours_and_not_an_outage(plaza: World) -> None:
+    from redis.exceptions import ResponseError
+
+    for _ in range(10):
+        with pytest.raises(ResponseError):
+            redis.execute("HGET", "too", "few", "or", "many")
+    assert redis.breaker.current_state == "closed"
+    assert redis.pipeline([]) == []
+
+
+def test_a_line_about_an_outage_names_its_cause(
+    plaza: World, redis_away: Away, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plaza.add(POST)
+    with redis_away():
+        reactions.react(LIKE, POST, 7, True)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [line] = [line for line in lines if line["event"] == "intent_taken"]
+    assert (line["intents"], line["error"]) == (1, "RedisDown")
+    assert "ConnectionError" in line["caused_by"]

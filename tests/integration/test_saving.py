@@ -1,0 +1,341 @@
+"""The consumer on a real MariaDB: once, whatever is repeated, reordered or done at one time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+import pymysql
+import pytest
+
+from local.paths import ROOT
+from local.servers import connect_mysql
+from plaza import reactions
+from plaza.infra import mysql
+from plaza.infra.queues import consume
+from plaza.reactions import COLLECT, LIKE, Kind, ReactionChanged, Target
+from plaza.reactions.reactions import Key
+from tests.integration.looking import (
+    POST,
+    counter,
+    meta,
+    pending,
+    received,
+    rows,
+    wait_for,
+)
+from tests.plaza import World
+
+BASE_US = 1_700_000_000_000_000
+
+
+def fact(
+    actor: int, on: bool = True, at: int = 0, target: Target = POST, kind: Kind = LIKE
+) -> ReactionChanged:
+    return ReactionChanged(Key(*target, kind.name, actor), on, BASE_US + at, None)
+
+
+def log() -> list[tuple[int, int, int]]:
+    """(actor, ver - BASE_US, state) of the log."""
+    return [
+        (actor, ver - BASE_US, state)
+        for actor, ver, state in mysql.fetch_all(
+            "SELECT actor_id, ver, state FROM reaction_log ORDER BY actor_id, ver"
+        )
+    ]
+
+
+# ---------------------------------------------------------------- one batch
+
+
+def test_a_batch_becomes_rows_log_and_counters(plaza: World) -> None:
+    comment = Target("comment", 21)
+    plaza.add(POST, comment, author_id=99)
+    reactions.save(
+        [
+            fact(7, at=1),
+            fact(8, at=2),
+            fact(8, on=False, at=3),
+            fact(7, at=4, target=comment),
+            fact(7, at=5, kind=COLLECT),
+        ]
+    )
+    assert rows() == {7: (True, BASE_US + 1), 8: (False, BASE_US + 3)}
+    assert log() == [(7, 1, 1), (7, 4, 1), (7, 5, 1), (8, 2, 1), (8, 3, 0)]
+    assert (counter(), counter(comment), counter(kind=COLLECT)) == (1, 1, 1)
+    assert (received(), received(kind=COLLECT)) == (2, 1)
+
+
+def test_the_same_batch_again_changes_nothing(plaza: World) -> None:
+    plaza.add(POST)
+    batch = [fact(7, at=1), fact(8, at=2), fact(7, on=False, at=3)]
+    reactions.save(batch)
+    before = mysql.fetch_all("SELECT * FROM content_counter, user_counter"), rows(), log()
+    reactions.save(batch)
+    reactions.save(batch[::-1] * 2)
+    after = mysql.fetch_all("SELECT * FROM content_counter, user_counter"), rows(), log()
+    assert after == before
+
+
+def test_a_late_fact_is_logged_and_changes_nothing_else(plaza: World) -> None:
+    plaza.add(POST)
+    reactions.save([fact(7, on=False, at=9)])
+    reactions.save([fact(7, on=True, at=5)])
+    assert rows() == {7: (False, BASE_US + 9)}
+    assert counter() == 0
+    assert log() == [(7, 5, 1), (7, 9, 0)]
+
+
+def test_reactions_to_content_that_nobody_wrote_are_counted_for_the_content(plaza: World) -> None:
+    reactions.save([fact(7, at=1)])
+    assert (counter(), received()) == (1, 0)
+
+
+def test_ids_at_the_end_of_63_bits_are_saved_exactly(plaza: World) -> None:
+    far = Target("review", 2**63 - 1)
+    plaza.add(far, author_id=2**63 - 1)
+    reactions.save([fact(2**63 - 1, target=far), fact(2**63 - 2, target=far)])
+    assert set(rows(far)) == {2**63 - 1, 2**63 - 2}
+    assert received(2**63 - 1) == 2
+
+
+def test_the_version_of_a_counter_moves_only_with_its_total(plaza: World) -> None:
+    plaza.add(POST)
+
+    def version() -> int:
+        return mysql.fetch_all("SELECT ver FROM content_counter")[0][0]
+
+    reactions.save([fact(7, at=1)])
+    first = version()
+    reactions.save([fact(7, at=2)])
+    assert version() == first
+    reactions.save([fact(7, on=False, at=3)])
+    assert version() == first + 1
+
+
+# ---------------------------------------------------------------- a fixed number of statements
+
+
+def statements() -> int:
+    [(_, count)] = mysql.fetch_all("SHOW SESSION STATUS LIKE 'Questions'")
+    return int(count)
+
+
+def test_a_batch_takes_the_same_number_of_statements_whatever_it_holds(plaza: World) -> None:
+    plaza.add(*[Target("post", n) for n in range(1, 101)])
+    taken = []
+    for round_, size in enumerate((10, 100, 1_000)):
+        batch = [
+            fact(
+                actor=n, at=round_, target=Target("post", n % 100 + 1), kind=(LIKE, COLLECT)[n % 2]
+            )
+            for n in range(round_ * 10_000 + 1, round_ * 10_000 + size + 1)
+        ]
+        before = statements()
+        reactions.save(batch)
+        taken.append(statements() - before - 1)
+    assert len(set(taken)) == 1, taken
+    assert taken[0] <= 10, "eight in a transaction"
+
+
+# ---------------------------------------------------------------- a poison among good ones
+
+
+def test_a_fact_that_mysql_will_not_take_does_not_hold_up_its_neighbours(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plaza.add(POST)
+    save = reactions.save
+
+    def picky(facts: Sequence[ReactionChanged]) -> None:
+        if any(f.key.actor_id == 666 for f in facts):
+            mysql.write("SELECT no_such_column FROM reaction")
+        save(facts)
+
+    bodies = [fact(actor, at=actor).to_json() for actor in (1, 2, 666, 3, 4)]
+    event = {
+        "Records": [
+            {
+                "messageId": str(n),
+                "receiptHandle": str(n),
+                "body": body,
+                "attributes": {"ApproximateReceiveCount": "5"},
+            }
+            for n, body in enumerate(bodies)
+        ]
+    }
+    monkeypatch.setattr("plaza.infra.queues._back_off", lambda *_: None)
+    response = consume(event, "reactions", ReactionChanged.from_json, picky)  # type: ignore[arg-type]
+    assert response == {"batchItemFailures": [{"itemIdentifier": "2"}]}
+    assert set(rows()) == {1, 2, 3, 4}
+    assert counter() == 4
+
+
+# ---------------------------------------------------------------- at the same time
+
+
+@contextmanager
+def consumer(batches: Sequence[Sequence[ReactionChanged]]) -> Iterator[subprocess.Popen[str]]:
+    """A consumer in its own process that has its batches and waits for ``go``."""
+    env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers/common/python'}"}
+    command = [sys.executable, "-m", "tests.integration.consumer_process"]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdin
+        assert process.stdout
+        for batch in batches:
+            process.stdin.writelines(f.to_json() + "\n" for f in batch)
+            process.stdin.write("\n")
+        process.stdin.write("ready?\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def go(process: subprocess.Popen[str]) -> None:
+    assert process.stdin
+    process.stdin.write("go\n")
+    process.stdin.flush()
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out.splitlines()[-1]) == (0, "done"), out
+
+
+@contextmanager
+def held(mysql_url: str, target: Target) -> Iterator[Callable[[], int]]:
+    """Somebody else holds the counter of ``target``; gives how many transactions wait."""
+    mysql.write(
+        "INSERT IGNORE INTO content_counter (target_type, target_id) VALUES (%s, %s)", target
+    )
+    with connect_mysql(mysql_url) as other, other.cursor() as cursor:
+        other.begin()
+        cursor.execute(
+            "SELECT ver FROM content_counter WHERE target_type = %s AND target_id = %s FOR UPDATE",
+            target,
+        )
+
+        def waiting() -> int:
+            found = mysql.fetch_all("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
+            return int(found[0][1])
+
+        yield waiting
+        other.rollback()
+
+
+def test_two_consumers_with_the_same_new_keys_count_them_once(plaza: World, mysql_url: str) -> None:
+    plaza.add(POST)
+    batch = [fact(actor, at=actor) for actor in range(1, 51)]
+    with ExitStack() as stack:
+        both = [stack.enter_context(consumer([b])) for b in (batch, batch[::-1])]
+        with held(mysql_url, POST) as waiting:
+            for one in both:
+                go(one)
+            wait_for(lambda: waiting() == 2, "both wait for their turn")
+        for one in both:
+            end(one)
+    assert set(rows()) == set(range(1, 51))
+    assert (counter(), received()) == (50, 50)
+    assert len(log()) == 50
+
+
+def test_two_consumers_with_a_like_and_its_unlike_end_with_the_newer(
+    plaza: World, mysql_url: str
+) -> None:
+    plaza.add(POST)
+    likes = [fact(actor, True, at=1) for actor in range(1, 21)]
+    unlikes = [fact(actor, False, at=2) for actor in range(1, 21)]
+    with ExitStack() as stack:
+        both = [stack.enter_context(consumer([b])) for b in (likes, unlikes)]
+        with held(mysql_url, POST) as waiting:
+            for one in both:
+                go(one)
+            wait_for(lambda: waiting() == 2, "both wait for their turn")
+        for one in both:
+            end(one)
+    assert set(rows().values()) == {(False, BASE_US + 2)}
+    assert (counter(), received()) == (0, 0)
+
+
+def test_consumers_that_meet_in_opposite_orders_do_not_lock_each_other_out(
+    plaza: World, mysql_url: str
+) -> None:
+    targets = [Target("post", n) for n in range(1, 11)]
+    plaza.add(*targets)
+    there = [
+        [fact(actor, at=actor, target=target) for target in targets for actor in range(b, b + 5)]
+        for b in range(1, 61, 5)
+    ]
+    back = [batch[::-1] for batch in there[::-1]]
+    [(_, before)] = mysql.fetch_all("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'")
+    with ExitStack() as stack:
+        both = [stack.enter_context(consumer(batches)) for batches in (there, back)]
+        for one in both:
+            go(one)
+        for one in both:
+            end(one)
+    [(_, after)] = mysql.fetch_all("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'")
+    assert after == before
+    assert [counter(target) for target in targets] == [60] * 10
+    assert received() == 600
+
+
+def test_a_deadlock_with_somebody_else_is_tried_again(plaza: World, mysql_url: str) -> None:
+    """A statement by hand that takes two counters the wrong way round."""
+    plaza.add(POST)
+    tries = []
+
+    def work(cursor: pymysql.cursors.Cursor) -> int:
+        tries.append(1)
+        if len(tries) < 3:
+            raise pymysql.err.OperationalError(1213, "Deadlock found")
+        return cursor.execute("SELECT 1")
+
+    assert mysql.atomically(work) == 1
+    assert len(tries) == 3
+
+
+# ---------------------------------------------------------------- after the commit
+
+
+def test_what_is_saved_is_settled(plaza: World) -> None:
+    plaza.add(POST)
+    for actor in (1, 2, 3):
+        reactions.react(LIKE, POST, actor, True)
+    assert len(pending()) == 3
+    plaza.queues.drain()
+    assert pending() == {}
+    assert (meta()["total"], meta()["dbtotal"], counter()) == (3, 3, 3)
+
+
+def test_an_old_fact_that_settles_again_tells_the_state_of_now(plaza: World) -> None:
+    plaza.add(POST)
+    reactions.react(LIKE, POST, 1, True)
+    [like] = plaza.queues.take("reactions")
+    reactions.react(LIKE, POST, 1, False)
+    plaza.queues.drain()
+    reactions.save([ReactionChanged.from_json(like)])
+    assert rows()[1][0] is False
+    assert (meta()["total"], counter()) == (0, 0)
+
+
+def test_settling_again_tells_what_mysql_has_by_then(plaza: World) -> None:
+    plaza.add(POST)
+    reactions.react(LIKE, POST, 1, True)
+    bodies = plaza.queues.take("reactions")
+    key = ReactionChanged.from_json(bodies[0]).key
+    reactions.settle_again([[key]])
+    assert set(pending()) == {1}, "not saved yet: it stays"
+    reactions.save([ReactionChanged.from_json(bodies[0])])
+    reactions.settle_again([[key], [key, key]])
+    assert pending() == {}
+    assert meta()["total"] == 1

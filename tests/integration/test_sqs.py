@@ -1,0 +1,155 @@
+"""The queues with the real client, against an SQS in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from plaza.infra import queues, settings
+from plaza.infra.errors import Unavailable
+from plaza.infra.queues import BadRecord, QueueDown, consume
+
+
+class Sqs:
+    """A queue with its DLQ, and what Lambda does between it and a consumer."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.dlq = client.create_queue(QueueName="work-dlq")["QueueUrl"]
+        arn = client.get_queue_attributes(QueueUrl=self.dlq, AttributeNames=["QueueArn"])
+        policy = {"deadLetterTargetArn": arn["Attributes"]["QueueArn"], "maxReceiveCount": 5}
+        self.work = client.create_queue(
+            QueueName="work",
+            Attributes={"RedrivePolicy": json.dumps(policy), "VisibilityTimeout": "181"},
+        )["QueueUrl"]
+
+    def receive(self, url: str | None = None) -> list[dict[str, Any]]:
+        """What is visible now, as Lambda gives it to a consumer."""
+        answer = self.client.receive_message(
+            QueueUrl=url or self.work,
+            MaxNumberOfMessages=10,
+            AttributeNames=["All"],
+            MessageAttributeNames=["All"],
+            WaitTimeSeconds=0,
+        )
+        return [
+            {
+                "messageId": m["MessageId"],
+                "receiptHandle": m["ReceiptHandle"],
+                "body": m["Body"],
+                "attributes": m["Attributes"],
+                "messageAttributes": m.get("MessageAttributes", {}),
+            }
+            for m in answer.get("Messages", [])
+        ]
+
+    def delete(self, records: list[dict[str, Any]]) -> None:
+        for record in records:
+            self.client.delete_message(QueueUrl=self.work, ReceiptHandle=record["receiptHandle"])
+
+    def let_time_pass(self, records: list[dict[str, Any]]) -> None:
+        """As if what hides them had run out."""
+        for record in records:
+            self.client.change_message_visibility(
+                QueueUrl=self.work, ReceiptHandle=record["receiptHandle"], VisibilityTimeout=0
+            )
+
+
+@pytest.fixture
+def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sqs]:
+    with mock_aws():
+        for name, value in {
+            "PLAZA_ENVIRONMENT": "local",
+            "PLAZA_REDIS_URL": "redis://nowhere",
+            "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+        }.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+        monkeypatch.setattr(queues, "_client", None)
+        queues.breaker.close()
+        found = Sqs(queues.client())
+        monkeypatch.setenv("PLAZA_QUEUE_WORK_URL", found.work)
+        monkeypatch.setenv("PLAZA_QUEUE_WORK_DLQ_URL", found.dlq)
+        settings.settings.cache_clear()
+        yield found
+    settings.settings.cache_clear()
+    queues.breaker.close()
+
+
+def read(body: str) -> str:
+    if body == "unreadable":
+        raise BadRecord("it can't be read")
+    return body
+
+
+def away(batch: list[str]) -> None:
+    raise Unavailable("the store is away")
+
+
+def test_what_is_sent_is_received_and_counted(sqs: Sqs) -> None:
+    queues.send("work", "a")
+    assert queues.send_all("work", [f"b{n}" for n in range(12)]) == 12
+    assert queues.backlog("work") == 13
+    bodies = [r["body"] for r in sqs.receive()] + [r["body"] for r in sqs.receive()]
+    assert sorted(bodies) == sorted(["a", *(f"b{n}" for n in range(12))])
+
+
+def test_a_failed_batch_is_hidden_and_comes_again(
+    sqs: Sqs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    client = queues.client()
+    change = client.change_message_visibility_batch
+
+    def watched(**batch: Any) -> Any:
+        asked.extend(entry["VisibilityTimeout"] for entry in batch["Entries"])
+        return change(**batch)
+
+    monkeypatch.setattr(client, "change_message_visibility_batch", watched)
+    queues.send_all("work", ["a", "b"])
+    for receives in range(1, 6):
+        records = sqs.receive()
+        assert len(records) == 2
+        assert {r["attributes"]["ApproximateReceiveCount"] for r in records} == {str(receives)}
+        response = consume({"Records": records}, "work", read, away)
+        assert len(response["batchItemFailures"]) == 2
+        if receives < 5:
+            assert sqs.receive() == [], "hidden"
+            sqs.let_time_pass(records)
+    assert asked == [5, 5, 30, 30, 120, 120, 600, 600, 0, 0]
+    assert sqs.receive() == [], "given up"
+    assert sorted(r["body"] for r in sqs.receive(sqs.dlq)) == ["a", "b"]
+
+
+def test_a_bad_record_is_in_the_dlq_at_once_with_its_cause(sqs: Sqs) -> None:
+    queues.send_all("work", ["a", "unreadable"])
+    records = sqs.receive()
+    saved: list[str] = []
+    assert consume({"Records": records}, "work", read, saved.extend) == {"batchItemFailures": []}
+    sqs.delete(records)
+    assert saved == ["a"]
+    [buried] = sqs.receive(sqs.dlq)
+    assert buried["body"] == "unreadable"
+    said = {name: part["StringValue"] for name, part in buried["messageAttributes"].items()}
+    [original] = [r for r in records if r["body"] == "unreadable"]
+    assert said == {"cause": "it can't be read", "message_id": original["messageId"]}
+
+
+def test_a_message_that_is_too_big_for_sqs_is_refused_as_an_error_of_ours(sqs: Sqs) -> None:
+    with pytest.raises(QueueDown):
+        queues.send("work", "x" * (2 * 1024 * 1024))
+
+
+def test_a_queue_that_is_not_there_is_an_error_of_ours(sqs: Sqs) -> None:
+    sqs.client.delete_queue(QueueUrl=sqs.work)
+    with pytest.raises(QueueDown):
+        queues.send("work", "a")
+    with pytest.raises(QueueDown):
+        queues.backlog("work")
