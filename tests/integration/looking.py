@@ -62,12 +62,11 @@ def gate(
     on: bool = True,
     hint: tuple[bool, int] | None = None,
     *,
-    seen: bool = True,
     target: Target = POST,
     kind: Kind = LIKE,
 ) -> Decision:
     """One run of the gate script."""
-    return redis_reactions.gate(kind, target, actor, on, hint, seen)
+    return redis_reactions.gate(kind, target, actor, on, hint)
 
 
 def settle(
@@ -128,6 +127,12 @@ def insert_rows(found: Sequence[tuple[Target, int, int, int]], kind: Kind = LIKE
 def hydrate(target: Target = POST, kind: Kind = LIKE) -> None:
     """Bring a target from MySQL into Redis."""
     reacting.hydrate([(kind, target)])
+
+
+def marker_key() -> str:
+    """The key of the one marker that says if something is there."""
+    [key] = redis.client().keys("*:there")
+    return str(key)
 
 
 def redis_us() -> int:

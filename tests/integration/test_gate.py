@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plaza import content
 from plaza.infra import redis
 from plaza.reactions import LIKE, Target, redis_reactions
 from tests.integration.looking import (
@@ -29,34 +28,19 @@ SetUp = Callable[..., None]
 BIG = (2**63 - 1, 2**63 - 2, 2**53 + 1, 2**53)
 
 
-# ---------------------------------------------------------------- is the target there
-
-
-def test_nobody_knows_if_a_cold_target_is_there(plaza: World) -> None:
-    assert gate(7, seen=False).code == "UNSEEN"
-    assert redis.execute("DBSIZE") == 0
-
-
-@pytest.mark.parametrize(("marker", "code"), [("none", "MISSING"), ("gone", "GONE")])
-def test_a_marker_knows_better_than_a_process_that_saw_it(
-    plaza: World, marker: str, code: str
-) -> None:
-    redis.execute("SET", content.there_key(*POST), marker)
-    assert gate(7, seen=True).code == code
-    assert gate(7, seen=False).code == code
-
-
-def test_a_marker_that_says_live_is_enough(plaza: World) -> None:
-    redis.execute("SET", content.there_key(*POST), "live")
-    assert gate(7, seen=False).code == "COLD"
-
-
 # ---------------------------------------------------------------- deciding
 
 
 def test_a_target_that_is_not_in_redis_is_cold_and_stays_away(plaza: World) -> None:
     assert gate(7).code == "COLD"
     assert redis.execute("DBSIZE") == 0
+
+
+def test_a_target_that_was_deleted_is_gone_for_everybody(plaza: World) -> None:
+    put(total=1, newest=[(7, 10)])
+    redis.execute("HSET", keys().meta, "gone", 1)
+    assert [gate(actor, on).code for actor in (7, 8) for on in (True, False)] == ["GONE"] * 4
+    assert (pending(), recent()) == ({}, [7])
 
 
 def test_a_like_is_written_to_the_outbox_with_its_version_and_total(plaza: World) -> None:
@@ -269,8 +253,8 @@ def gate_call(actor: int, on: bool) -> redis.Call:
     k = keys()
     return redis.Call(
         redis_reactions.GATE,
-        (k.meta, k.pending, k.recent, k.older, k.filling, k.dirty, k.there),
-        (actor, int(on), "", 0, 10, 10**6, k.member, 1, 10**9),
+        (k.meta, k.pending, k.recent, k.older, k.filling, k.dirty),
+        (actor, int(on), "", 0, 10, 10**6, k.member, 10**9),
     )
 
 

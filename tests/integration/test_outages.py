@@ -23,6 +23,7 @@ from tests.integration.looking import (
     gate,
     hydrate,
     insert_rows,
+    marker_key,
     meta,
     pending,
     put,
@@ -258,7 +259,7 @@ def test_what_is_not_there_is_marked_for_those_who_come_after(plaza: World, agai
     for _ in range(again):
         with pytest.raises(TargetMissing):
             reactions.react(LIKE, Target("post", 404), 7, True)
-    assert 0 < redis.execute("TTL", content.there_key("post", 404)) <= 30
+    assert 0 < redis.execute("TTL", marker_key()) <= 30
 
 
 def test_what_was_deleted_is_gone(plaza: World) -> None:
@@ -271,7 +272,8 @@ def test_what_was_deleted_is_gone(plaza: World) -> None:
 
 def test_a_marker_does_not_overwrite_one_of_somebody_who_knew_better(plaza: World) -> None:
     plaza.add(POST)
-    redis.execute("SET", content.there_key(*POST), "gone")
+    assert content.look_up(*POST) is There.LIVE
+    redis.execute("SET", marker_key(), "gone")
     assert content.look_up(*POST) is There.LIVE
     content.forget_seen()
     assert content.find(*POST) is There.GONE
