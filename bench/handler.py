@@ -117,8 +117,8 @@ def _run_gate_bare(i: int) -> None:
     keys = redis_reactions.keys_of(LIKE.name, _target(i))
     script, actor = redis_reactions.GATE, next(_users)
     of_script = (keys.meta, keys.pending, keys.recent, keys.older, keys.filling, keys.dirty)
-    args = (actor, 1, "", 0, 1000, 1_000_000, keys.member, 1, 864_000_000)
-    redis.client().execute_command("EVALSHA", script.sha, 7, *of_script, keys.there, *args)
+    args = (actor, 1, "", 0, 1000, 1_000_000, keys.member, 864_000_000)
+    redis.client().execute_command("EVALSHA", script.sha, 6, *of_script, *args)
 
 
 def _target(i: int) -> Target:
