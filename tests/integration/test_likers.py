@@ -63,12 +63,19 @@ class Likes:
 
 
 @st.composite
-def all_likes(draw: st.DrawFn) -> Likes:
+def all_likes(draw: st.DrawFn, tied: bool) -> Likes:
     actors = draw(st.lists(st.integers(1, 120), unique=True, max_size=25))
-    saved = {actor: at for at, actor in enumerate(actors)}
+    if tied:
+        times = draw(st.lists(st.integers(1, 4), min_size=len(actors), max_size=len(actors)))
+    else:
+        times = list(range(len(actors)))
+    saved = dict(zip(actors, times, strict=True))
+    unliked = draw(st.sets(st.sampled_from(actors))) if actors else set()
     new = draw(st.lists(st.integers(200, 203), unique=True, max_size=2))
-    return Likes(saved, set(), new)
+    return Likes(saved, unliked, new)
 
+
+TEN_AT_ONCE = Likes(dict.fromkeys(range(1, 11), 2) | {11: 3, 12: 1}, set(), [])
 
 likers_settings = settings(
     max_examples=40,
@@ -79,12 +86,30 @@ likers_settings = settings(
 
 @likers_settings
 @given(
-    likes=all_likes(),
+    likes=all_likes(tied=False),
     cap=st.sampled_from([3, 8, 50]),
     latest=st.booleans(),
     size=st.integers(1, 7),
 )
 def test_the_list_of_likers_has_no_hole_and_no_repeat(
+    plaza: World, set_up: SetUp, likes: Likes, cap: int, latest: bool, size: int
+) -> None:
+    plaza.queues.messages.clear()
+    empty()
+    set_up(recent_cap=cap)
+    plaza.add(POST)
+    order = likes.play()
+    assert likers(latest, size) == (order[::-1] if latest else order)
+
+
+@likers_settings
+@given(
+    likes=all_likes(tied=True),
+    cap=st.sampled_from([3, 8, 50]),
+    latest=st.booleans(),
+    size=st.integers(1, 7),
+)
+def test_ties_on_equal_times_are_listed_once_each(
     plaza: World, set_up: SetUp, likes: Likes, cap: int, latest: bool, size: int
 ) -> None:
     plaza.queues.messages.clear()
@@ -107,6 +132,22 @@ def test_the_list_is_whole_across_the_seam_of_redis_and_mysql(
     hydrate()
     assert recent() == order[10:]
     for size in range(1, 8):
+        assert likers(latest, size) == (order[::-1] if latest else order)
+
+
+@pytest.mark.parametrize("latest", [False, True])
+def test_the_list_is_whole_when_a_page_of_it_was_unliked_and_not_saved_yet(
+    plaza: World, set_up: SetUp, latest: bool
+) -> None:
+    set_up(recent_cap=50)
+    plaza.add(POST)
+    insert_rows([(POST, actor, 1, BASE_US + actor) for actor in range(1, 81)])
+    hydrate()
+    left = {1, 2, 3, 4, 5, 6, 20, 21, 22, 23, 24, 28, 29, 30, 31, 32, 78, 79, 80}
+    for actor in sorted(left):
+        assert reactions.react(LIKE, POST, actor, False).changed
+    order = [actor for actor in range(1, 81) if actor not in left]
+    for size in (1, 2, 3, 7, 100):
         assert likers(latest, size) == (order[::-1] if latest else order)
 
 

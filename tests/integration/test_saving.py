@@ -232,6 +232,11 @@ def held(mysql_url: str, target: Target) -> Iterator[Callable[[], int]]:
         other.rollback()
 
 
+def deadlocks() -> int:
+    [(_, count)] = mysql.fetch_all("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'")
+    return int(count)
+
+
 def test_two_consumers_with_the_same_new_keys_count_them_once(plaza: World, mysql_url: str) -> None:
     plaza.add(POST)
     batch = [fact(actor, at=actor) for actor in range(1, 51)]
@@ -254,6 +259,7 @@ def test_two_consumers_with_a_like_and_its_unlike_end_with_the_newer(
     plaza.add(POST)
     likes = [fact(actor, True, at=1) for actor in range(1, 21)]
     unlikes = [fact(actor, False, at=2) for actor in range(1, 21)]
+    before = deadlocks()
     with ExitStack() as stack:
         both = [stack.enter_context(consumer([b])) for b in (likes, unlikes)]
         with held(mysql_url, POST) as waiting:
@@ -262,11 +268,14 @@ def test_two_consumers_with_a_like_and_its_unlike_end_with_the_newer(
             wait_for(lambda: waiting() == 2, "both wait for their turn")
         for one in both:
             end(one)
+    assert deadlocks() == before
     assert set(rows().values()) == {(False, BASE_US + 2)}
     assert (counter(), received()) == (0, 0)
 
 
-def test_consumers_that_meet_in_opposite_orders_both_finish(plaza: World, mysql_url: str) -> None:
+def test_consumers_that_meet_in_opposite_orders_do_not_lock_each_other_out(
+    plaza: World, mysql_url: str
+) -> None:
     targets = [Target("post", n) for n in range(1, 11)]
     plaza.add(*targets)
     there = [
@@ -274,12 +283,14 @@ def test_consumers_that_meet_in_opposite_orders_both_finish(plaza: World, mysql_
         for b in range(1, 61, 5)
     ]
     back = [batch[::-1] for batch in there[::-1]]
+    before = deadlocks()
     with ExitStack() as stack:
         both = [stack.enter_context(consumer(batches)) for batches in (there, back)]
         for one in both:
             go(one)
         for one in both:
             end(one)
+    assert deadlocks() == before
     assert [counter(target) for target in targets] == [60] * 10
     assert received() == 600
 

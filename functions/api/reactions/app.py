@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import reactions
+from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     BEARER,
     Cursor,
@@ -202,6 +203,8 @@ def _my_reactions(kind: Kind, limit: int, cursor: str | None) -> Page[MyReaction
     after = None
     if cursor:
         ver_us, target_type, target_id = unpack_cursor(cursor, (int, str, int))
+        if target_type not in kind.targets:
+            raise BadInput("cursor", "is not one that we gave")
         after = Reacted(Target(target_type, target_id), ver_us)
     page, last = reactions.reacted(kind, actor_id, after, limit)
     cursor_after = pack_cursor(last.ver_us, *last.target) if last else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 TOUCH_EVERY_S = 60
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
-_BEARER = re.compile(r"[Bb]earer +(\S+)")
+_BEARER = re.compile(r"bearer +(\S+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,13 @@ from cachetools import TTLCache
 
 from plaza.content import mysql_content, redis_content
 from plaza.content.content import There
-from plaza.content.mysql_content import read_authors
+from plaza.content.mysql_content import find_live, read_authors
 from plaza.infra.redis import RedisDown
 
 __all__ = [
     "There",
     "find",
+    "find_live",
     "forget_seen",
     "look_up",
     "read_authors",

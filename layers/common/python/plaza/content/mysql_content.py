@@ -21,17 +21,31 @@ def look_up(content_type: str, content_id: int) -> There:
     return There.GONE if rows[0][0] else There.LIVE
 
 
+def find_live(content: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Those of ``content`` that are there and not deleted. One statement. Raises MysqlDown."""
+    arms, types = _by_type("content_type, content_id", content, " AND deleted_at IS NULL")
+    return set(mysql.fetch_all(arms, types)) if types else set()
+
+
 def read_authors(cursor: Cursor, content: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
     """The author of each piece of ``content``; what isn't there has none. One statement."""
+    arms, types = _by_type("content_type, content_id, author_id", content)
+    if not types:
+        return {}
+    cursor.execute(arms, types)
+    return {(content_type, content_id): author for content_type, content_id, author in cursor}
+
+
+def _by_type(
+    columns: str, content: Iterable[tuple[str, int]], condition: str = ""
+) -> tuple[str, list[str]]:
+    """A SELECT of ``columns`` of each of ``content``, one arm a type, and its arguments."""
     ids: dict[str, list[str]] = {}
     for content_type, content_id in content:
         ids.setdefault(content_type, []).append(str(int(content_id)))
-    if not ids:
-        return {}
     arms = [
-        f"SELECT content_type, content_id, author_id FROM content"
-        f" WHERE content_type = %s AND content_id IN ({','.join(numbers)})"
+        f"SELECT {columns} FROM content"
+        f" WHERE content_type = %s AND content_id IN ({','.join(numbers)}){condition}"
         for numbers in ids.values()
     ]
-    cursor.execute(" UNION ALL ".join(arms), list(ids))
-    return {(content_type, content_id): author for content_type, content_id, author in cursor}
+    return " UNION ALL ".join(arms), list(ids)

@@ -36,7 +36,12 @@ def lock_content(
     """
     # The type is one of ours, the id a number: nothing here comes from a client unread.
     rows = ",".join("('%s',%d)" % target for target in targets)
-    cursor.execute(f"INSERT IGNORE INTO content_counter (target_type, target_id) VALUES {rows}")
+    # Not INSERT IGNORE: it takes shared locks on rows that exist, and two consumers that then both
+    # want them exclusively are a deadlock.
+    cursor.execute(
+        f"INSERT INTO content_counter (target_type, target_id) VALUES {rows}"
+        " ON DUPLICATE KEY UPDATE ver = content_counter.ver"
+    )
     ids: dict[str, list[str]] = {}
     for target_type, target_id in targets:
         ids.setdefault(target_type, []).append(str(int(target_id)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 import time
 from http import HTTPStatus
 from typing import Annotated, Any, Generic, TypeVar
@@ -31,6 +32,8 @@ MOST_ID = 2**63 - 1
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 PROBLEM_TYPES = "https://plaza.example/problems/"
+_ID = re.compile(r"[1-9][0-9]{0,18}")
+
 # What the line about the present request will say besides; a Lambda serves one at a time.
 _said: dict[str, Any] = {}
 
@@ -192,7 +195,7 @@ def caller_if_any(app: APIGatewayHttpResolver) -> int | None:
 
 def read_id(text: str, what: str) -> int:
     """The id in a path. Raises NotFound when it is none: there is no such thing then."""
-    if not text.isascii() or not text.isdigit() or text[0] == "0" or int(text) > MOST_ID:
+    if not _ID.fullmatch(text) or int(text) > MOST_ID:
         raise NotFound(f"{text[:32]!r} is not the id of a {what}")
     return int(text)
 
@@ -224,7 +227,7 @@ def unpack_cursor(cursor: str, shape: tuple[type, ...]) -> list[Any]:
     except (binascii.Error, ValueError, RecursionError):
         raise BadInput("cursor", "is not one that we gave") from None
     fits = isinstance(parts, list) and [type(part) for part in parts] == list(shape)
-    if not fits or any(isinstance(part, int) and abs(part) > MOST_ID for part in parts):
+    if not fits or not all(p.isascii() if type(p) is str else abs(p) <= MOST_ID for p in parts):
         raise BadInput("cursor", "is not one that we gave")
     return list(parts)
 

@@ -121,7 +121,7 @@ def consume(
     for message in event["Records"]:
         try:
             good.append(Message(message, read(message["body"])))
-        except BadRecord as error:
+        except Exception as error:  # whatever it is, it will be the same the next time
             if not _bury(queue, message, error):
                 failed.append(message)
     failed += _work_through(queue, good, work)
@@ -185,7 +185,7 @@ def _back_off(queue: str, messages: Sequence[dict[str, Any]], error: Exception) 
             return
 
 
-def _bury(queue: str, message: dict[str, Any], error: BadRecord) -> bool:
+def _bury(queue: str, message: dict[str, Any], error: Exception) -> bool:
     """Move a message that can't be read to the DLQ; False when SQS did not take it."""
     try:
         _guarded(
@@ -195,7 +195,7 @@ def _bury(queue: str, message: dict[str, Any], error: BadRecord) -> bool:
                 MessageAttributes={
                     "cause": {
                         "DataType": "String",
-                        "StringValue": str(error)[:256] or "unreadable",
+                        "StringValue": _plain(error),
                     },
                     "message_id": {"DataType": "String", "StringValue": message["messageId"]},
                 },
@@ -208,6 +208,11 @@ def _bury(queue: str, message: dict[str, Any], error: BadRecord) -> bool:
         "record_buried", {"buried": 1}, queue=queue, message_id=message["messageId"], **cause(error)
     )
     return True
+
+
+def _plain(error: Exception) -> str:
+    """The text of ``error`` in characters that SQS takes."""
+    return str(error).encode("unicode_escape").decode()[:256] or "unreadable"
 
 
 def _chunks(items: Sequence[T]) -> Iterator[list[T]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from plaza import content
 from plaza.infra.limits import TokenBucket
 from plaza.infra.redis import RedisDown
 from plaza.reactions import mysql_reactions, redis_reactions
@@ -45,7 +46,7 @@ def count(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> tuple[
 def _count_in_redis(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> list[Count]:
     seen = redis_reactions.read_all(wanted, actor_id)
     cold = [w for w, s in zip(wanted, seen, strict=True) if s is None]
-    snapshots = dict(zip(cold, hydrate(cold), strict=True)) if cold else {}
+    totals = _read_cold(cold) if cold else {}
     for (kind, target), s in zip(wanted, seen, strict=True):
         if s and s.rebuild:
             ask_rebuild(kind, target)
@@ -56,11 +57,21 @@ def _count_in_redis(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None)
         mine = dict(zip(unknown, answers, strict=True))
     return [
         Count(
-            snapshots[w].total if s is None else s.total,
+            totals[w] if s is None else s.total,
             mine.get(w, False) if s is None or s.mine is None else s.mine,
         )
         for w, s in zip(wanted, seen, strict=True)
     ]
+
+
+def _read_cold(cold: Sequence[tuple[Kind, Target]]) -> dict[tuple[Kind, Target], int]:
+    """The totals of what isn't in Redis. Only what is there is brought back: hot means there."""
+    live = content.find_live({target for _, target in cold})
+    there = [w for w in cold if w[1] in live]
+    others = [w for w in cold if w[1] not in live]
+    totals = {w: s.total for w, s in zip(there, hydrate(there), strict=True)}
+    counters = mysql_reactions.read_counters(others)
+    return totals | {w: total for w, (total, _) in zip(others, counters, strict=True)}
 
 
 def reactors(
@@ -91,9 +102,11 @@ def reactors(
     page = _in_order(
         [r for r in current if after is None or _is_past(r, after, latest)] + newest, latest
     )
-    if len(page) <= limit and len(saved) > limit:
-        # Some of what MySQL gave is no more: the page is short, but it is not the last.
-        return page, page[-1] if page else saved[-1]
+    if len(saved) > limit:
+        # Nobody knows yet who comes after the last that MySQL gave: the page ends there at most.
+        page = [r for r in page if not _is_past(r, saved[-1], latest)]
+        if len(page) <= limit:
+            return page, saved[-1]
     return _cut(page, limit)
 
 

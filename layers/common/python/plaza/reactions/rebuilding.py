@@ -42,14 +42,17 @@ class Step:
 def read_step(body: str) -> Step:
     """The step in ``body``. Raises BadRecord."""
     try:
-        said: dict[str, Any] = json.loads(body)
+        said: Any = json.loads(body)
         kind = KINDS[said["kind"]]
         target = Target(said["target_type"], said["target_id"])
         step = Step(kind, target, said.get("build", ""), said.get("after_id", 0))
+        takes_it = target.type in kind.targets
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadRecord(f"no step of a rebuild: {type(error).__name__} {error}") from None
     ids_are_good = all(type(i) is int and 0 <= i <= MOST_ID for i in (target.id, step.after_id))
-    if target.type not in kind.targets or not ids_are_good or not isinstance(step.build, str):
+    has_begun = bool(step.build) or step.after_id == 0
+    named = type(said.get("build", "")) is str
+    if not (takes_it and ids_are_good and target.id > 0 and named and has_begun):
         raise BadRecord("no step of a rebuild")
     return step
 

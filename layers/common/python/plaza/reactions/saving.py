@@ -16,6 +16,7 @@ from plaza.infra.redis import RedisDown
 from plaza.reactions import mysql_reactions, redis_reactions
 from plaza.reactions.reactions import (
     KINDS,
+    MOST_ID,
     Key,
     ReactionChanged,
     Row,
@@ -72,8 +73,7 @@ def read_keys(body: str) -> list[Key]:
         keys = [Key(*key) for key in json.loads(body)]
         good = all(
             key.target_type in KINDS[key.kind].targets
-            and type(key.target_id) is int
-            and type(key.actor_id) is int
+            and all(type(i) is int and 0 < i <= MOST_ID for i in (key.target_id, key.actor_id))
             for key in keys
         )
     except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -1,0 +1,64 @@
+"""What hostile messages, ids and cursors must not do."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plaza.infra.errors import BadInput, NotFound
+from plaza.infra.http import pack_cursor, read_id, unpack_cursor
+from plaza.infra.queues import BadRecord, consume
+from plaza.reactions import ReactionChanged, read_keys, read_step
+from plaza.reactions.reactions import MOST_ID
+from tests.unit.infra.test_queues import FakeSqs, batch_of, sqs  # noqa: F401
+from tests.unit.reactions.test_messages import STEP
+from tests.unit.reactions.test_reactions import GOOD, json_values
+
+
+def test_a_step_whose_target_type_is_a_list_is_a_bad_record() -> None:
+    with pytest.raises(BadRecord):
+        read_step(json.dumps(STEP | {"target_type": ["post"]}))
+
+
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(STEP, json_values)))
+def test_whatever_a_step_holds_it_is_valid_or_a_bad_record(said: dict[str, Any]) -> None:
+    try:
+        step = read_step(json.dumps(STEP | said))
+    except BadRecord:
+        return
+    assert step.target.type in step.kind.targets
+    assert 1 <= step.target.id <= MOST_ID
+    assert 0 <= step.after_id <= MOST_ID
+    assert step.build or step.after_id == 0, "a filter begun in the middle would say no to members"
+
+
+@pytest.mark.parametrize("number", [10**30, MOST_ID + 1, 0, -1])
+@pytest.mark.parametrize("place", [1, 3])
+def test_keys_with_numbers_that_are_no_ids_are_a_bad_record(number: int, place: int) -> None:
+    key = ["post", 11, "like", 7]
+    key[place] = number
+    with pytest.raises(BadRecord):
+        read_keys(json.dumps([key]))
+
+
+def test_a_number_of_5000_digits_is_no_id() -> None:
+    with pytest.raises(NotFound):
+        read_id("1" * 5_000, "post")
+
+
+def test_a_cursor_with_half_a_character_is_bad_input() -> None:
+    with pytest.raises(BadInput):
+        unpack_cursor(pack_cursor(1, "\ud800", 2), (int, str, int))
+
+
+@pytest.mark.parametrize("name", ["\ud800", "\x00", "\x07", "￾"])
+def test_the_cause_of_a_burial_holds_only_what_sqs_takes(sqs: FakeSqs, name: str) -> None:  # noqa: F811
+    body = json.dumps(GOOD | {"target_type": name})
+    consume(batch_of(body), "work", ReactionChanged.from_json, lambda _: None)
+    said = sqs.sent[0]["MessageAttributes"]["cause"]["StringValue"]
+    assert re.fullmatch(r"[\t\n\r\x20-\ud7ff\ue000-�\U00010000-\U0010ffff]+", said)
