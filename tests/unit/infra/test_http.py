@@ -42,7 +42,7 @@ ids = st.integers(-MOST_ID, MOST_ID)
 # ---------------------------------------------------------------- cursors
 
 
-@given(ids, st.text(st.characters(codec="utf-8"), max_size=20), ids)
+@given(ids, st.text(st.characters(codec="ascii"), max_size=20), ids)
 def test_a_cursor_comes_back_as_it_went(ver: int, name: str, number: int) -> None:
     cursor = pack_cursor(ver, name, number)
     assert unpack_cursor(cursor, (int, str, int)) == [ver, name, number]

@@ -214,7 +214,7 @@ def check_body(event: dict[str, Any]) -> None:
 
 
 def pack_cursor(*parts: int | str) -> str:
-    """An opaque cursor over ``parts``."""
+    """An opaque cursor over ``parts``: numbers of up to 63 bits, and ASCII text."""
     raw = json.dumps(parts, separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
