@@ -2,15 +2,16 @@
 
 import argparse
 import contextlib
+import importlib
 import os
 import signal
 import sys
 import time
 from collections.abc import Iterator
+from types import ModuleType
 
 from rich.console import Console
 
-from local import crowd
 from local.paths import LocalError
 from local.stack import Stack, StackNotRunning
 
@@ -25,7 +26,7 @@ def main(args: argparse.Namespace) -> int:
     console.print(f"[dim]ready in {time.monotonic() - began:.0f} s[/dim]\n")
     try:
         if not args.no_demo:
-            crowd.play(stack)
+            _crowd().play(stack)
         show_welcome(stack, detached=args.detach, demo=not args.no_demo)
         if args.detach:
             return 0
@@ -54,7 +55,7 @@ def show_step(name: str) -> Iterator[None]:
 def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
     """Where it is, and lines to paste: the likes of a post of the demo crowd, if it played."""
     python = os.path.relpath(sys.executable)
-    post = f"{stack.base_url}/posts/{crowd.FIRST_ID}"
+    post = f"{stack.base_url}/posts/{_crowd().FIRST_ID}"
     lines = [
         f"[bold]{stack.base_url}[/bold]",
         "",
@@ -105,6 +106,11 @@ def end(stack: Stack) -> None:
     with console.status("stopping"):
         stack.down()
     console.print("stopped")
+
+
+def _crowd() -> ModuleType:
+    """The demo crowd, which needs the layer: other commands do without."""
+    return importlib.import_module("local.crowd")
 
 
 def _is_whole(stack: Stack) -> bool:
