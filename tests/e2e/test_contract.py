@@ -30,15 +30,15 @@ class SignedIn:
         case.headers = {**(case.headers or {}), "Authorization": f"Bearer {data}"}
 
 
-@contract.hook
-def map_query(context: Any, query: dict[str, Any] | None) -> dict[str, Any] | None:
+@schemathesis.hook
+def before_call(context: object, case: schemathesis.Case, kwargs: dict[str, Any]) -> None:
     """A cursor is one that the API gave, not any text: put such a one in the place of a text."""
-    cursor = (query or {}).get("cursor")
+    query = dict(case.query or {})
+    cursor = query.get("cursor")
     if isinstance(cursor, str) and 0 < len(cursor) <= 200:
-        mine = "/me/" in context.operation.path
-        real = pack_cursor(10**15, "post", 7) if mine else pack_cursor(10**15, 7)
-        return {**query, "cursor": real}
-    return query
+        mine = "/me/" in case.operation.path
+        query["cursor"] = pack_cursor(10**15, "post", 7) if mine else pack_cursor(10**15, 7)
+        case.query = query
 
 
 @pytest.fixture(scope="session", autouse=True)
