@@ -32,7 +32,7 @@ _MOST_KEYS = 1000
 
 
 def save(facts: Sequence[ReactionChanged]) -> None:
-    """Save a batch of facts in one transaction of nine statements at most, then settle it.
+    """Save a batch of facts in one transaction of eight statements at most, then settle it.
 
     Safe to repeat. A settle that fails goes onto a queue of its own: the batch is not done again.
     Raises MysqlDown; QueueDown when Redis is away too, and then the batch does come again.
