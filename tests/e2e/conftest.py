@@ -17,8 +17,8 @@ from local.servers import connect_mysql
 from local.stack import Stack
 from tests.e2e.client import Client
 
-AUTHOR = 7_000_000
-_ids = count(7_000_001)
+AUTHOR = 6_000_000
+_ids = count(6_000_001)
 
 
 @pytest.fixture(scope="session")
