@@ -16,7 +16,7 @@ from bench.stage import Stage
 from local.paths import LocalError
 from plaza import reactions
 from plaza.infra import mysql, redis
-from plaza.reactions import ReactionChanged, Target, reacting, redis_reactions
+from plaza.reactions import ReactionChanged, Target, mysql_reactions, reacting, redis_reactions
 from plaza.reactions.reactions import Key
 
 BATCH = 1000
@@ -77,6 +77,9 @@ def _pending_facts(stage: Stage, count: int) -> list[ReactionChanged]:
     facts = []
     for kind, target, actor in played:
         decision = redis_reactions.gate(kind, target, actor, True, None)
+        if decision.code == "UNKNOWN":  # a round before left it more likers than hydrate brings
+            hint = mysql_reactions.read_hint(kind, target, actor)
+            decision = redis_reactions.gate(kind, target, actor, True, hint)
         if decision.code != "CHANGED":
             raise LocalError(f"the gate said {decision.code}")
         key = Key(*target, kind.name, actor)
