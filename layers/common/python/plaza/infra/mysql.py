@@ -111,12 +111,6 @@ def write(sql: str, args: Sequence[Any] = ()) -> int:
     return _guarded(lambda: _twice_if_lost(execute))
 
 
-def placeholders(rows: int, columns: int) -> str:
-    """``(%s, %s), (%s, %s)``: for ``rows`` rows of ``columns`` values."""
-    row = "(" + ", ".join(["%s"] * columns) + ")"
-    return ", ".join([row] * rows)
-
-
 def forget_connection() -> None:
     """Close the connection; the next statement opens a new one."""
     global _connection
