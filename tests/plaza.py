@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from plaza import content, reactions
-from plaza.infra import migrations, mysql, queues, redis, settings
+from plaza import reactions, targets
+from plaza.infra import ids, migrations, mysql, queues, redis, settings
 from plaza.infra.queues import QueueDown
 from plaza.reactions import ReactionChanged
 
@@ -90,6 +90,7 @@ class World:
 
 TABLES = (
     "user", "content", "session", "reaction", "reaction_log", "content_counter", "user_counter",
+    "user_phone", "shop", "creation",
 )  # fmt: skip
 
 
@@ -131,7 +132,8 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 def forget() -> None:
     """Let this process forget its connections, its breakers and what it saw."""
     settings.settings.cache_clear()
-    content.forget_seen()
+    targets.forget_seen()
+    ids.forget_block()
     redis.forget_client()
     mysql.forget_connection()
     for breaker in (redis.breaker, mysql.breaker, queues.breaker):

@@ -8,14 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from local.servers import Server
-from plaza import content, reactions
-from plaza.content import There
+from plaza import reactions, targets
 from plaza.infra import health, mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.reactions import LIKE, ReactionChanged, Target, reading
 from plaza.reactions.reactions import OutboxFull, TargetGone, TargetMissing, Undecided
+from plaza.targets import There
 from tests.integration.conftest import Away
 from tests.integration.looking import (
     POST,
@@ -182,8 +182,8 @@ def test_while_mysql_is_away_redis_decides_what_it_can(plaza: World, mysql_away:
     plaza.add(POST, Target("post", 12), Target("post", 13))
     insert_rows([(Target("post", 12), actor, 1, 10 + actor) for actor in range(1, 81)])
     reactions.react(LIKE, POST, 1, True)
-    content.find("post", 12)
-    content.find("post", 13)
+    targets.find("post", 12)
+    targets.find("post", 13)
     put(total=80, dbver=80, complete=False, target=Target("post", 12))
     plaza.queues.drain()
     with mysql_away():
@@ -267,27 +267,27 @@ def test_what_was_deleted_is_gone(plaza: World) -> None:
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
     with pytest.raises(TargetGone):
         reactions.react(LIKE, POST, 7, True)
-    assert content.find(*POST) is There.GONE
+    assert targets.find(*POST) is There.GONE
 
 
 def test_a_marker_does_not_overwrite_one_of_somebody_who_knew_better(plaza: World) -> None:
     plaza.add(POST)
-    assert content.look_up(*POST) is There.LIVE
+    assert targets.look_up(*POST) is There.LIVE
     redis.execute("SET", marker_key(), "gone")
-    assert content.look_up(*POST) is There.LIVE
-    content.forget_seen()
-    assert content.find(*POST) is There.GONE
+    assert targets.look_up(*POST) is There.LIVE
+    targets.forget_seen()
+    assert targets.find(*POST) is There.GONE
 
 
 def test_memory_then_redis_then_mysql_say_what_is_there(plaza: World, mysql_away: Away) -> None:
     plaza.add(POST, Target("post", 12))
-    assert content.find(*POST) is There.LIVE
+    assert targets.find(*POST) is There.LIVE
     with mysql_away():
-        assert content.find(*POST) is There.LIVE, "from memory"
-        content.forget_seen()
-        assert content.find(*POST) is There.LIVE, "from its marker"
+        assert targets.find(*POST) is There.LIVE, "from memory"
+        targets.forget_seen()
+        assert targets.find(*POST) is There.LIVE, "from its marker"
         with pytest.raises(MysqlDown):
-            content.find("post", 12)
+            targets.find("post", 12)
 
 
 # ---------------------------------------------------------------- scripts that Redis forgot

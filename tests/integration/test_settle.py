@@ -11,6 +11,7 @@ import pytest
 from plaza.infra import redis
 from plaza.reactions import LIKE, redis_reactions, saving
 from plaza.reactions.redis_reactions import Settled, Settlement
+from plaza.reactions.saving import Saved
 from tests.integration.looking import (
     POST,
     dirty,
@@ -83,7 +84,7 @@ def test_a_total_that_drifted_is_corrected_and_reported(
     redis.execute("HSET", keys().meta, "total", 9)
     ver = gate(7, hint=(False, 5)).ver_us
     capsys.readouterr()
-    saving.settle([Settlement(LIKE, POST, 6, 6, [(7, ver, True)])])
+    saving.settle(Saved([Settlement(LIKE, POST, 6, 6, [(7, ver, True)])], {}))
     assert meta()["total"] == 6
     [line] = lines(capsys, "total_corrected")
     assert (line["drift"], line["by"], line["target"]) == (4, -4, "post:11")
@@ -95,7 +96,7 @@ def test_no_drift_is_reported_when_there_is_none(
     put()
     ver = gate(7).ver_us
     capsys.readouterr()
-    saving.settle([Settlement(LIKE, POST, 1, 1, [(7, ver, True)])])
+    saving.settle(Saved([Settlement(LIKE, POST, 1, 1, [(7, ver, True)])], {}))
     assert capsys.readouterr().out == ""
 
 

@@ -41,7 +41,7 @@ def exported(context: str) -> set[str]:
 
 
 def test_there_is_something_to_look_at() -> None:
-    assert {"reactions", "content", "counters", "auth"} <= set(CONTEXTS)
+    assert {"reactions", "targets", "counters", "auth"} <= set(CONTEXTS)
     assert HANDLERS
 
 

@@ -23,6 +23,7 @@ from plaza.reactions.reactions import (
     applicable,
     newest,
     transitions,
+    turned,
 )
 
 POST, COMMENT = Target("post", 1), Target("comment", 1)
@@ -42,7 +43,7 @@ def save(
     """The rows after a batch, and how much each total moved: what the consumer does, in memory."""
     applied = applicable(before, newest(facts))
     after = before | {k: Row(f.on, f.ver_us) for k, f in applied.items()}
-    return after, transitions(before, applied)
+    return after, transitions(turned(before, applied))
 
 
 # ---------------------------------------------------------------- one batch

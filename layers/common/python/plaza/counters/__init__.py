@@ -1,5 +1,103 @@
-"""Counters: totals of content and of users, moved in the transaction of what they count."""
+"""Counters: totals of content and of users, moved in the transaction of what they count.
 
-from plaza.counters.mysql_counters import ContentCounter, add_to_content, add_to_users, lock_content
+MySQL has them; Redis has projections of them, which readers create and writers update.
+"""
 
-__all__ = ["ContentCounter", "add_to_content", "add_to_users", "lock_content"]
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from plaza.counters import mysql_counters, redis_counters
+from plaza.counters.counters import UserCounter
+from plaza.counters.mysql_counters import (
+    ContentCounter,
+    add_to_content,
+    add_to_users,
+    lock_content,
+    read_users_in,
+)
+from plaza.counters.redis_counters import release
+from plaza.infra.redis import RedisDown
+
+__all__ = [
+    "ContentCounter",
+    "UserCounter",
+    "add_to_content",
+    "add_to_users",
+    "claim",
+    "lock_content",
+    "project_again",
+    "project_users",
+    "read_comments",
+    "read_users",
+    "read_users_in",
+    "release",
+]
+
+T = TypeVar("T")
+
+
+def read_users(user_ids: Sequence[int]) -> dict[int, UserCounter]:
+    """The totals of each of ``user_ids``, a second or so behind. Raises MysqlDown.
+
+    One round trip to Redis when it has all; else one more, and one statement.
+    """
+    return _through(
+        user_ids, redis_counters.read_users, mysql_counters.read_users, redis_counters.keep_users
+    )
+
+
+def read_comments(post_ids: Sequence[int]) -> dict[int, int]:
+    """How many comments each of ``post_ids`` has. Round trips and errors as of ``read_users``."""
+    found = _through(
+        post_ids,
+        redis_counters.read_comments,
+        mysql_counters.read_comments,
+        redis_counters.keep_comments,
+    )
+    return {post_id: total for post_id, (total, _) in found.items()}
+
+
+def project_users(totals: Mapping[int, UserCounter]) -> None:
+    """Tell Redis the new totals of users, where it has them. Raises RedisDown."""
+    redis_counters.keep_users(totals, create=False)
+
+
+def project_again(user_ids: Sequence[int] = (), post_ids: Sequence[int] = ()) -> None:
+    """Tell Redis what MySQL has of these users and posts by now. Raises MysqlDown, RedisDown."""
+    project_users(mysql_counters.read_users(user_ids))
+    redis_counters.keep_comments(mysql_counters.read_comments(post_ids), create=False)
+
+
+def claim(user_id: int, column: str, most: int, member: str) -> bool:
+    """Set one aside for ``member`` if the user's total and what is on its way stay within ``most``.
+
+    The claim holds for an hour or until it is released. Raises RedisDown, MysqlDown.
+    """
+    for _ in range(3):
+        answer = redis_counters.claim(user_id, column, most, member)
+        if answer is not None:
+            return answer
+        redis_counters.keep_users(mysql_counters.read_users([user_id]), create=True)
+    raise RedisDown("Redis does not keep what it is given")
+
+
+def _through(
+    ids: Sequence[int],
+    read_hot: Callable[[Iterable[int]], dict[int, T]],
+    read: Callable[[Iterable[int]], dict[int, T]],
+    keep: Callable[..., None],
+) -> dict[int, T]:
+    """What Redis has of ``ids``, and MySQL of the others, which Redis has from then on."""
+    try:
+        found = read_hot(ids)
+    except RedisDown:
+        return read(ids)
+    if missing := [i for i in ids if i not in found]:
+        fresh = read(missing)
+        with suppress(RedisDown):
+            keep(fresh, create=True)
+        found |= fresh
+    return found

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pymysql.cursors import Cursor
 
-CONTENT_COLUMNS = ("like_total", "collect_total", "comment_total")
-USER_COLUMNS = (
-    "followers_total",
-    "following_total",
-    "posts_total",
-    "likes_received_total",
-    "collects_received_total",
-)
+from plaza.counters.counters import USER_COLUMNS, UserCounter
+from plaza.infra import mysql
+
+CONTENT_COLUMNS = ("like_total", "collect_total", "comment_total", "follow_total")
 
 
 class ContentCounter(NamedTuple):
@@ -69,6 +65,44 @@ def add_to_content(cursor: Cursor, deltas: Mapping[tuple[str, int], Deltas]) -> 
 def add_to_users(cursor: Cursor, deltas: Mapping[tuple[int], Deltas]) -> None:
     """Move the counters of users by ``deltas`` (column -> by how much). One statement."""
     _add(cursor, "user_counter", ("user_id",), USER_COLUMNS, deltas)
+
+
+def read_users(user_ids: Iterable[int]) -> dict[int, UserCounter]:
+    """The totals of each of ``user_ids``. One statement. Raises MysqlDown."""
+    ids = list(user_ids)
+    rows = mysql.fetch_all(_select_users(ids)) if ids else []
+    return {user_id: UserCounter() for user_id in ids} | _users_of(rows)
+
+
+def read_users_in(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, UserCounter]:
+    """The same within a transaction."""
+    ids = list(user_ids)
+    if not ids:
+        return {}
+    cursor.execute(_select_users(ids))
+    return {user_id: UserCounter() for user_id in ids} | _users_of(cursor.fetchall())
+
+
+def _select_users(user_ids: Iterable[int]) -> str:
+    numbers = ",".join(str(int(user_id)) for user_id in user_ids)
+    columns = ", ".join(USER_COLUMNS)
+    return f"SELECT user_id, {columns}, ver FROM user_counter WHERE user_id IN ({numbers})"
+
+
+def _users_of(rows: Iterable[tuple[int, ...]]) -> dict[int, UserCounter]:
+    return {user_id: UserCounter(*totals) for user_id, *totals in rows}
+
+
+def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """(number of comments, version) of each of ``post_ids``. One statement. Raises MysqlDown."""
+    ids = list(post_ids)
+    if not ids:
+        return {}
+    rows = mysql.fetch_all(
+        "SELECT target_id, comment_total, ver FROM content_counter WHERE target_type = 'post'"
+        f" AND target_id IN ({','.join(str(int(post_id)) for post_id in ids)})"
+    )
+    return dict.fromkeys(ids, (0, 0)) | {post_id: (total, ver) for post_id, total, ver in rows}
 
 
 def _add(

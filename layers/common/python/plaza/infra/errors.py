@@ -70,3 +70,31 @@ class MethodNotAllowed(PlazaError):
     status = 405
     slug = "method-not-allowed"
     title = "Method not allowed"
+
+
+class Forbidden(PlazaError):
+    """The caller is known, and this is not theirs to do."""
+
+    status = 403
+    slug = "forbidden"
+    title = "This isn't yours to do"
+
+
+class Conflict(PlazaError):
+    """A rule says no; each rule has its own ``slug``."""
+
+    status = 409
+    slug = "conflict"
+    title = "A rule says no"
+
+
+class TooMany(PlazaError):
+    """Too often: again after ``retry_after_s`` seconds."""
+
+    status = 429
+    slug = "too-many"
+    title = "Slow down"
+
+    def __init__(self, detail: str, retry_after_s: int) -> None:
+        super().__init__(detail)
+        self.retry_after_s = retry_after_s

@@ -22,7 +22,14 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
 from aws_lambda_powertools.event_handler.openapi.params import Path, Query
 from pydantic import BaseModel, ConfigDict
 
-from plaza.infra.errors import BadInput, NotFound, PlazaError, Unauthenticated, Unavailable
+from plaza.infra.errors import (
+    BadInput,
+    NotFound,
+    PlazaError,
+    TooMany,
+    Unauthenticated,
+    Unavailable,
+)
 from plaza.infra.observability import cause, record
 
 T = TypeVar("T")
@@ -164,7 +171,7 @@ def problem(
     if errors:
         body["errors"] = errors
     all_headers = {"content-type": PROBLEM, **(headers or {})}
-    if isinstance(error, Unavailable):
+    if isinstance(error, TooMany | Unavailable):
         all_headers["retry-after"] = str(error.retry_after_s)
     return {"statusCode": error.status, "headers": all_headers, "body": json.dumps(body)}
 

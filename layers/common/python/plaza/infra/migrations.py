@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pymysql.constants import ER
+from pymysql.err import MySQLError
+
 from plaza.infra import mysql
 
 FOLDER = Path(__file__).parent.parent / "migrations"
 _COMMENT = re.compile(r"^--.*$", re.MULTILINE)
 _END = re.compile(r";\s*$", re.MULTILINE)
 _LOCK = "plaza-migrations"
+_DONE_ALREADY = (ER.DUP_FIELDNAME, ER.DUP_KEYNAME)
 
 
 class MigrationsBusy(Exception):
@@ -26,7 +30,8 @@ def apply_migrations(folder: Path = FOLDER) -> list[str]:
     """Apply what MySQL has not seen yet; the names of the files applied now.
 
     A file is recorded after its last statement. MySQL can't roll back DDL, so a file that fails
-    half way is repeated whole: its statements must bear that (CREATE TABLE IF NOT EXISTS).
+    half way is repeated whole: its statements must bear that (CREATE TABLE IF NOT EXISTS; an ALTER
+    TABLE that adds what is there already counts as done).
     Raises MigrationsBusy, MysqlDown.
     """
     if mysql.fetch_all("SELECT GET_LOCK(%s, 10)", (_LOCK,)) != [(1,)]:
@@ -42,9 +47,17 @@ def apply_migrations(folder: Path = FOLDER) -> list[str]:
             if file.stem in seen:
                 continue
             for statement in statements_of(file.read_text()):
-                mysql.write(statement)
+                _apply(statement)
             mysql.write("INSERT INTO schema_migration (name) VALUES (%s)", (file.stem,))
             applied.append(file.stem)
         return applied
     finally:
         mysql.fetch_all("SELECT RELEASE_LOCK(%s)", (_LOCK,))
+
+
+def _apply(statement: str) -> None:
+    try:
+        mysql.write(statement)
+    except MySQLError as error:
+        if error.args[0] not in _DONE_ALREADY:
+            raise

@@ -1,9 +1,10 @@
-"""Likes and collects: decided in Redis, recorded in MySQL, counted once."""
+"""Likes, collects and follows: decided in Redis, recorded in MySQL, counted once."""
 
 from plaza.reactions.mysql_reactions import Reacted, Reactor
-from plaza.reactions.reacting import REACTIONS, REBUILDS, Outcome, react
+from plaza.reactions.reacting import REACTIONS, REBUILDS, Outcome, bury, react, require_there
 from plaza.reactions.reactions import (
     COLLECT,
+    FOLLOW,
     KINDS,
     LIKE,
     Kind,
@@ -17,6 +18,7 @@ from plaza.reactions.sweeping import sweep_outbox
 
 __all__ = [
     "COLLECT",
+    "FOLLOW",
     "KINDS",
     "LIKE",
     "REACTIONS",
@@ -29,6 +31,7 @@ __all__ = [
     "ReactionChanged",
     "Reactor",
     "Target",
+    "bury",
     "count",
     "react",
     "reacted",
@@ -36,6 +39,7 @@ __all__ = [
     "read_keys",
     "read_step",
     "rebuild",
+    "require_there",
     "save",
     "settle_again",
     "sweep_outbox",

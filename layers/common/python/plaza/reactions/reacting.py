@@ -7,8 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plaza import content
-from plaza.content import There
+from plaza import targets
 from plaza.infra import queues
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
@@ -27,6 +26,7 @@ from plaza.reactions.reactions import (
     Undecided,
 )
 from plaza.reactions.redis_reactions import Decision
+from plaza.targets import There
 
 REACTIONS = "reactions"  # the queue of facts
 REBUILDS = "rebuilds"  # the queue of targets whose Bloom filter is to be built
@@ -111,9 +111,15 @@ def hydrate(wanted: Sequence[tuple[Kind, Target]]) -> list[Snapshot]:
     return [snapshots[w] for w in wanted]
 
 
+def bury(target: Target) -> None:
+    """Let the gates of a deleted target refuse from now on. One round trip. Raises RedisDown."""
+    targets.mark_gone(*target)
+    redis_reactions.bury(target)
+
+
 def require_there(target: Target) -> None:
     """Raises TargetMissing or TargetGone, and MysqlDown when only MySQL would know."""
-    _insist(target, content.find(*target))
+    _insist(target, targets.find(*target))
 
 
 def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> Decision:
@@ -122,8 +128,8 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> Decision:
         decision = redis_reactions.gate(kind, target, actor_id, on, hint)
         match decision.code:
             case "CHANGED" | "UNCHANGED":
-                if not content.seen_lately(*target):
-                    content.remember_seen(*target)
+                if not targets.seen_lately(*target):
+                    targets.remember_seen(*target)
                 return decision
             case "COLD":
                 require_there(target)
@@ -141,8 +147,8 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> Decision:
 
 def _take_intent(kind: Kind, target: Target, actor_id: int, on: bool, error: RedisDown) -> Outcome:
     """Redis is away: put the wish on the queue with a version from the clock; MySQL decides."""
-    if not content.seen_lately(*target):
-        _insist(target, content.look_up(*target))
+    if not targets.seen_lately(*target):
+        _insist(target, targets.look_up(*target))
     key = Key(*target, kind.name, actor_id)
     queues.send(REACTIONS, ReactionChanged(key, on, time.time_ns() // 1000, None).to_json())
     record("intent_taken", {"intents": 1}, **cause(error))

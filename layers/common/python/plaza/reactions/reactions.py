@@ -13,11 +13,11 @@ from plaza.infra.queues import BadRecord
 MOST_ID = 2**63 - 1
 MOST_VER_US = 2**53 - 1
 _encode = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make one each time
-TARGET_TYPES = frozenset({"post", "comment", "review"})
+CONTENT_TYPES = frozenset({"post", "comment", "review"})
 
 
 class TargetMissing(NotFound):
-    """There is no such post, comment or review."""
+    """There is no such post, comment, review or user."""
 
 
 class TargetGone(Gone):
@@ -36,18 +36,21 @@ class Undecided(Unavailable):
 class Kind:
     """A kind of reaction: what it may be given to and which counters it moves.
 
-    ``total`` is its column in content_counter, ``received`` the author's in user_counter.
+    ``total`` is its column in content_counter; ``received`` is its owner's and ``given`` the
+    actor's in user_counter, None where nobody counts that.
     """
 
     name: str
     targets: frozenset[str]
     total: str
     received: str
+    given: str | None = None
 
 
-LIKE = Kind("like", TARGET_TYPES, "like_total", "likes_received_total")
+LIKE = Kind("like", CONTENT_TYPES, "like_total", "likes_received_total")
 COLLECT = Kind("collect", frozenset({"post"}), "collect_total", "collects_received_total")
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (LIKE, COLLECT)}
+FOLLOW = Kind("follow", frozenset({"user"}), "follow_total", "followers_total", "following_total")
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (LIKE, COLLECT, FOLLOW)}
 
 
 class Target(NamedTuple):
@@ -160,14 +163,19 @@ def applicable(
     }
 
 
-def transitions(
-    before: Mapping[Key, Row], applied: Mapping[Key, ReactionChanged]
-) -> dict[tuple[Target, str], int]:
-    """How much each (target, kind) total moves when ``applied`` replace the rows ``before``."""
+def turned(before: Mapping[Key, Row], applied: Mapping[Key, ReactionChanged]) -> dict[Key, int]:
+    """Which reactions went on (1) or off (-1) when ``applied`` replaced the rows ``before``."""
+    return {
+        key: 1 if fact.on else -1
+        for key, fact in applied.items()
+        if fact.on != (key in before and before[key].on)
+    }
+
+
+def transitions(turns: Mapping[Key, int]) -> dict[tuple[Target, str], int]:
+    """How much each (target, kind) total moves by ``turns``; 0 where they cancel out."""
     moves: dict[tuple[Target, str], int] = {}
-    for key, fact in applied.items():
-        was_on = key in before and before[key].on
-        if fact.on != was_on:
-            counted = (key.target, key.kind)
-            moves[counted] = moves.get(counted, 0) + (1 if fact.on else -1)
+    for key, by in turns.items():
+        counted = (key.target, key.kind)
+        moves[counted] = moves.get(counted, 0) + by
     return moves

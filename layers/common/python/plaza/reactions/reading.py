@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from plaza import content
+from plaza import targets
 from plaza.infra.limits import TokenBucket
 from plaza.infra.redis import RedisDown
 from plaza.reactions import mysql_reactions, redis_reactions
@@ -66,7 +66,7 @@ def _count_in_redis(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None)
 
 def _read_cold(cold: Sequence[tuple[Kind, Target]]) -> dict[tuple[Kind, Target], int]:
     """The totals of what isn't in Redis. Only what is there is brought back: hot means there."""
-    live = content.find_live({target for _, target in cold})
+    live = targets.find_live({target for _, target in cold})
     there = [w for w in cold if w[1] in live]
     others = [w for w in cold if w[1] not in live]
     totals = {w: s.total for w, s in zip(there, hydrate(there), strict=True)}

@@ -50,6 +50,7 @@ GATE = load_script(_LUA / "gate.lua")
 READ = load_script(_LUA / "read.lua")
 PAGE = load_script(_LUA / "page.lua")
 HYDRATE = load_script(_LUA / "hydrate.lua")
+BURY = load_script(_LUA / "bury.lua")
 FORGET = load_script(_LUA / "forget.lua")
 SETTLE = load_script(_LUA / "settle.lua")
 SWEEP = load_script(_LUA / "sweep.lua")
@@ -217,6 +218,12 @@ def forget_all(targets: Iterable[tuple[Kind, Target]]) -> None:
             Call(FORGET, (keys.meta, keys.pending, keys.recent, keys.older, keys.filling), ())
         )
     redis.run_all(calls)
+
+
+def bury(target: Target) -> None:
+    """Mark what Redis holds of a deleted target, of all kinds. One round trip. Raises RedisDown."""
+    kinds = [kind for kind in KINDS.values() if target.type in kind.targets]
+    redis.run_all([Call(BURY, (keys_of(kind.name, target).meta,), ()) for kind in kinds])
 
 
 def settle_all(settlements: Sequence[Settlement]) -> list[Settled]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from pymysql.cursors import Cursor
 
-from plaza import content, counters
-from plaza.counters import ContentCounter
+from plaza import counters, targets
+from plaza.counters import ContentCounter, UserCounter
 from plaza.infra import mysql, queues
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import BadRecord
@@ -24,6 +25,7 @@ from plaza.reactions.reactions import (
     applicable,
     newest,
     transitions,
+    turned,
 )
 from plaza.reactions.redis_reactions import Settlement
 
@@ -31,30 +33,44 @@ SETTLEMENTS = "settlements"  # the queue of settles that failed
 _MOST_KEYS = 1000
 
 
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What MySQL has after a commit: of targets, and of the users whose totals moved."""
+
+    settlements: Sequence[Settlement]
+    users: Mapping[int, UserCounter]
+    changed: int = 0
+
+
 def save(facts: Sequence[ReactionChanged]) -> None:
-    """Save a batch of facts in one transaction of eight statements at most, then settle it.
+    """Save a batch of facts in one transaction of nine statements at most, then settle it.
 
     Safe to repeat. A settle that fails goes onto a queue of its own: the batch is not done again.
     Raises MysqlDown; QueueDown when Redis is away too, and then the batch does come again.
     """
-    settlements, changed = mysql.atomically(lambda cursor: _write(cursor, facts))
+    saved = mysql.atomically(lambda cursor: _write(cursor, facts))
+    settlements = saved.settlements
     record(
-        "reactions_saved", {"accepted": len(facts), "changed": changed}, targets=len(settlements)
+        "reactions_saved",
+        {"accepted": len(facts), "changed": saved.changed},
+        targets=len(settlements),
     )
     try:
-        settle(settlements)
+        settle(saved)
     except RedisDown as error:
-        keys = [
-            (*s.target, s.kind.name, actor_id) for s in settlements for actor_id, _, _ in s.rows
-        ]
+        keys = [(*s.target, s.kind.name, actor_id) for s in settlements for actor_id, *_ in s.rows]
         queues.send(SETTLEMENTS, json.dumps(keys, separators=(",", ":")))
         record("settle_postponed", {"settles_postponed": len(settlements)}, **cause(error))
 
 
-def settle(settlements: Sequence[Settlement]) -> None:
-    """Tell Redis what MySQL has. One round trip. Raises RedisDown."""
-    settled = redis_reactions.settle_all(settlements)
-    for settlement, (code, drift) in zip(settlements, settled, strict=True):
+def settle(saved: Saved) -> None:
+    """Tell Redis what MySQL has. Three round trips at most. Raises RedisDown."""
+    settled = redis_reactions.settle_all(saved.settlements)
+    counters.project_users(saved.users)
+    limited = [s for s in saved.settlements if s.kind.given]
+    # Last: until a follow is in the actor's total, its claim stands for it.
+    counters.release((actor_id, str(s.target)) for s in limited for actor_id, *_ in s.rows)
+    for settlement, (code, drift) in zip(saved.settlements, settled, strict=True):
         if drift:
             record(
                 "total_corrected",
@@ -91,42 +107,65 @@ def settle_again(batches: Sequence[Sequence[Key]]) -> None:
         settle(mysql.atomically(lambda cursor, part=part: _read(cursor, part)))  # type: ignore[misc]
 
 
-def _write(cursor: Cursor, facts: Sequence[ReactionChanged]) -> tuple[list[Settlement], int]:
+def _write(cursor: Cursor, facts: Sequence[ReactionChanged]) -> Saved:
     mysql_reactions.append_log(cursor, facts)
     latest = newest(facts)
+    owners = targets.read_owners(cursor, _targets(latest))
     # From here to the commit nobody else saves reactions to these targets.
     held = counters.lock_content(cursor, _targets(latest))
     before = mysql_reactions.read_rows(cursor, latest)
     applied = applicable(before, latest)
     if applied:
         mysql_reactions.upsert_rows(cursor, applied.values())
-    moves = transitions(before, applied)
-    _move_counters(cursor, {counted: by for counted, by in moves.items() if by})
+    turns = turned(before, applied)
+    moves = {counted: by for counted, by in transitions(turns).items() if by}
+    _move_counters(cursor, owners, turns, moves)
     rows = before | {key: Row(fact.on, fact.ver_us) for key, fact in applied.items()}
-    return _settlements(held, moves, rows), len(applied)
+    return Saved(_settlements(held, moves, rows), _read_users(cursor, owners, latest), len(applied))
 
 
-def _read(cursor: Cursor, keys: Collection[Key]) -> list[Settlement]:
+def _read(cursor: Cursor, keys: Collection[Key]) -> Saved:
+    owners = targets.read_owners(cursor, _targets(keys))
     held = counters.lock_content(cursor, _targets(keys))
-    return _settlements(held, {}, mysql_reactions.read_rows(cursor, keys))
+    rows = mysql_reactions.read_rows(cursor, keys)
+    return Saved(_settlements(held, {}, rows), _read_users(cursor, owners, keys))
+
+
+def _read_users(
+    cursor: Cursor, owners: Mapping[tuple[str, int], int], keys: Collection[Key]
+) -> dict[int, UserCounter]:
+    """The totals of all whom ``keys`` concern, changed or not: who saved them may have been killed
+    before Redis was told."""
+    actors = {key.actor_id for key in keys if KINDS[key.kind].given}
+    return counters.read_users_in(cursor, sorted({*owners.values(), *actors}))
 
 
 def _targets(keys: Collection[Key]) -> list[Target]:
     return sorted({key.target for key in keys})
 
 
-def _move_counters(cursor: Cursor, moves: Mapping[tuple[Target, str], int]) -> None:
-    if not moves:
-        return
+def _move_counters(
+    cursor: Cursor,
+    owners: Mapping[tuple[str, int], int],
+    turns: Mapping[Key, int],
+    moves: Mapping[tuple[Target, str], int],
+) -> None:
+    """Add up what turned, in the counters of targets, of their owners and of the actors."""
     of_content: dict[tuple[str, int], dict[str, int]] = {}
     of_users: dict[tuple[int], dict[str, int]] = {}
-    authors = content.read_authors(cursor, {target for target, _ in moves})
+
+    def move_user(user_id: int, column: str, by: int) -> None:
+        totals = of_users.setdefault((user_id,), {})
+        totals[column] = totals.get(column, 0) + by
+
     for (target, kind_name), by in moves.items():
         kind = KINDS[kind_name]
         of_content.setdefault(target, {})[kind.total] = by
-        if target in authors:
-            received = of_users.setdefault((authors[target],), {})
-            received[kind.received] = received.get(kind.received, 0) + by
+        if target in owners:
+            move_user(owners[target], kind.received, by)
+    for key, by in turns.items():
+        if given := KINDS[key.kind].given:
+            move_user(key.actor_id, given, by)
     counters.add_to_content(cursor, of_content)
     counters.add_to_users(cursor, of_users)
 

@@ -1,4 +1,4 @@
-"""What content is to the rest of Plaza: a type, an id, and whether it is there. No I/O."""
+"""What a target is to the rest of Plaza: a type, an id, and whether it is there. No I/O."""
 
 from __future__ import annotations
 

@@ -1,0 +1,35 @@
+"""What is counted of a user. No I/O."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+USER_COLUMNS = (
+    "followers_total",
+    "following_total",
+    "posts_total",
+    "likes_received_total",
+    "collects_received_total",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UserCounter:
+    """The totals of a user, and the version they had in MySQL. All zero: nothing was counted."""
+
+    followers_total: int = 0
+    following_total: int = 0
+    posts_total: int = 0
+    likes_received_total: int = 0
+    collects_received_total: int = 0
+    ver: int = 0
+
+    def to_json(self) -> str:
+        """As it stands in Redis."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> UserCounter:
+        """What ``to_json`` wrote."""
+        return cls(**json.loads(text))

@@ -1,0 +1,85 @@
+"""Counters in Redis, as projections of MySQL's (``plaza.infra.projections``):
+
+{<shard>}:user:<id>:counters  hash  ver, value: a user's totals, JSON
+{<shard>}:user:<id>:claims    zset  target -> when it lapses; follows on their way into the totals
+{<shard>}:post:<id>:comments  hash  ver, value: how many comments
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from plaza.counters.counters import UserCounter
+from plaza.infra import projections, redis
+from plaza.infra.lua import load_script
+from plaza.infra.projections import Projection, key_of
+
+CLAIM_TTL_MS = 3_600_000
+CLAIM = load_script(Path(__file__).with_name("lua") / "claim.lua")
+
+
+def user_key(user_id: int) -> str:
+    """Where the totals of a user are projected to."""
+    return key_of(f"user:{user_id}", "counters")
+
+
+def _claims_key(user_id: int) -> str:
+    return key_of(f"user:{user_id}", "claims")
+
+
+def comments_key(post_id: int) -> str:
+    """Where the number of comments of a post is projected to."""
+    return key_of(f"post:{post_id}", "comments")
+
+
+def read_users(user_ids: Iterable[int]) -> dict[int, UserCounter]:
+    """The totals of those who are in Redis. One round trip. Raises RedisDown."""
+    ids = list(user_ids)
+    found = projections.read_all([user_key(user_id) for user_id in ids])
+    return {
+        user_id: UserCounter.from_json(held[1])
+        for user_id, held in zip(ids, found, strict=True)
+        if held is not None
+    }
+
+
+def keep_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
+    """Project the totals of users. One round trip. Raises RedisDown."""
+    projections.keep_all(
+        [Projection(user_key(u), total.ver, total.to_json()) for u, total in totals.items()],
+        create=create,
+    )
+
+
+def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """(number of comments, version) of the posts that are in Redis. One round trip.
+
+    Raises RedisDown.
+    """
+    ids = list(post_ids)
+    found = projections.read_all([comments_key(post_id) for post_id in ids])
+    return {p: (int(held[1]), held[0]) for p, held in zip(ids, found, strict=True) if held}
+
+
+def keep_comments(totals: Mapping[int, tuple[int, int]], *, create: bool) -> None:
+    """Project (number of comments, version) of posts. One round trip. Raises RedisDown."""
+    projections.keep_all(
+        [Projection(comments_key(p), ver, str(total)) for p, (total, ver) in totals.items()],
+        create=create,
+    )
+
+
+def claim(user_id: int, column: str, most: int, member: str) -> bool | None:
+    """See claim.lua; None when the totals aren't in Redis. Raises RedisDown."""
+    keys = (user_key(user_id), _claims_key(user_id))
+    answer = redis.run(CLAIM, keys, (column, most, member, CLAIM_TTL_MS))
+    return None if answer == -1 else answer == 1
+
+
+def release(claims: Iterable[tuple[int, str]]) -> None:
+    """Drop claims, as (user, member). One round trip. Raises RedisDown."""
+    members: dict[int, list[str]] = {}
+    for user_id, member in claims:
+        members.setdefault(user_id, []).append(member)
+    redis.pipeline([("ZREM", _claims_key(user_id), *of) for user_id, of in members.items()])

@@ -1,0 +1,55 @@
+"""Projections: what MySQL has, kept in Redis as an absolute value with its version.
+
+Applied only if newer, so duplicates and late ones do no harm. Readers create them, writers update
+those that are there: a writer that finds none leaves its version as a fence, so that a reader who
+read before it can't bring the older value in.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from plaza.infra import redis
+from plaza.infra.lua import load_script
+from plaza.infra.redis import Call
+from plaza.infra.shards import shard_of
+
+TTL_S = 3600
+FENCE_TTL_S = 60
+_PROJECT = load_script(Path(__file__).with_name("scripts") / "project.lua")
+
+
+class Projection(NamedTuple):
+    """The ``value`` that MySQL has under ``key`` at version ``ver``."""
+
+    key: str
+    ver: int
+    value: str
+
+
+def key_of(target: str, what: str) -> str:
+    """The key of ``what`` is projected of ``target`` (``<type>:<id>``), in the target's shard."""
+    return f"{{{shard_of(target)}}}:{target}:{what}"
+
+
+def read_all(keys: Sequence[str]) -> list[tuple[int, str] | None]:
+    """(ver, value) under each of ``keys``, None where none is. One round trip. Raises RedisDown."""
+    answers = redis.pipeline([("HMGET", key, "ver", "value") for key in keys])
+    return [None if value is None else (int(ver), value) for ver, value in answers]
+
+
+def keep_all(projections: Sequence[Projection], *, create: bool) -> None:
+    """Keep each unless Redis has a newer one; ``create`` also where none is. One round trip.
+
+    Raises RedisDown.
+    """
+    redis.run_all([_call(projection, create) for projection in projections])
+
+
+def _call(projection: Projection, create: bool) -> Call:
+    ttl_s = int(TTL_S * random.uniform(0.9, 1.1))  # what came together need not go together
+    key, ver, value = projection
+    return Call(_PROJECT, (key,), (ver, value, ttl_s, int(create), FENCE_TTL_S))

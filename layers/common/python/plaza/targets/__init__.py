@@ -1,0 +1,82 @@
+"""What people react to: posts, comments, reviews and each other. Is it there, and whose is it?
+
+Whether something is there is known first by this process's memory, then by a marker in Redis, then
+by MySQL.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from cachetools import TTLCache
+
+from plaza.infra.redis import RedisDown
+from plaza.targets import mysql_targets, redis_targets
+from plaza.targets.mysql_targets import find_live, read_owners
+from plaza.targets.targets import There
+
+__all__ = [
+    "There",
+    "find",
+    "find_live",
+    "forget_seen",
+    "look_up",
+    "mark_gone",
+    "mark_made",
+    "read_owners",
+    "remember_seen",
+    "seen_lately",
+]
+
+_SEEN: TTLCache[tuple[str, int], bool] = TTLCache(maxsize=10_000, ttl=30)
+
+
+def seen_lately(target_type: str, target_id: int) -> bool:
+    """True when this process saw it live within half a minute."""
+    return (target_type, target_id) in _SEEN
+
+
+def remember_seen(target_type: str, target_id: int) -> None:
+    """This process just saw it live."""
+    _SEEN[target_type, target_id] = True
+
+
+def forget_seen() -> None:
+    """Empty this process's memory of what is there."""
+    _SEEN.clear()
+
+
+def find(target_type: str, target_id: int) -> There:
+    """Whether it is there: memory, then Redis, then MySQL. Raises MysqlDown."""
+    if seen_lately(target_type, target_id):
+        return There.LIVE
+    try:
+        there = redis_targets.read_mark(target_type, target_id)
+    except RedisDown:
+        there = None
+    if there is None:
+        return look_up(target_type, target_id)
+    if there is There.LIVE:
+        remember_seen(target_type, target_id)
+    return there
+
+
+def look_up(target_type: str, target_id: int) -> There:
+    """Whether it is there, by MySQL; leaves a marker for those who come after. Raises MysqlDown."""
+    there = mysql_targets.look_up(target_type, target_id)
+    if there is There.LIVE:
+        remember_seen(target_type, target_id)
+    with suppress(RedisDown):  # the marker only saves the next one a look
+        redis_targets.mark(target_type, target_id, there)
+    return there
+
+
+def mark_made(target_type: str, target_id: int) -> None:
+    """It was just made: whoever asked too early left a marker that says none. Raises RedisDown."""
+    redis_targets.mark_for_sure(target_type, target_id, There.LIVE)
+
+
+def mark_gone(target_type: str, target_id: int) -> None:
+    """It was just deleted. Raises RedisDown."""
+    _SEEN.pop((target_type, target_id), None)
+    redis_targets.mark_for_sure(target_type, target_id, There.GONE)

@@ -1,0 +1,61 @@
+"""Targets in MySQL: content, and users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pymysql.cursors import Cursor
+
+from plaza.infra import mysql
+from plaza.targets.targets import There
+
+
+def look_up(target_type: str, target_id: int) -> There:
+    """Whether it is there. Raises MysqlDown."""
+    if target_type == "user":
+        found = mysql.fetch_all("SELECT 0 FROM user WHERE id = %s", (target_id,))
+    else:
+        found = mysql.fetch_all(
+            "SELECT deleted_at IS NOT NULL FROM content"
+            " WHERE content_type = %s AND content_id = %s",
+            (target_type, target_id),
+        )
+    if not found:
+        return There.NONE
+    return There.GONE if found[0][0] else There.LIVE
+
+
+def find_live(targets: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Those of ``targets`` that are there and not deleted. One statement. Raises MysqlDown."""
+    ids = _by_type(targets)
+    arms = [
+        f"SELECT 'user', id FROM user WHERE id IN ({numbers})"
+        if target_type == "user"
+        else f"SELECT content_type, content_id FROM content WHERE content_type = '{target_type}'"
+        f" AND content_id IN ({numbers}) AND deleted_at IS NULL"
+        for target_type, numbers in ids.items()
+    ]
+    return set(mysql.fetch_all(" UNION ALL ".join(arms))) if arms else set()
+
+
+def read_owners(cursor: Cursor, targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """Whose each of ``targets`` is: its author, or the user themselves. One statement at most."""
+    wanted = set(targets)
+    owners = {target: target[1] for target in wanted if target[0] == "user"}
+    arms = [
+        "SELECT content_type, content_id, author_id FROM content"
+        f" WHERE content_type = '{target_type}' AND content_id IN ({numbers})"
+        for target_type, numbers in _by_type(wanted - owners.keys()).items()
+    ]
+    if arms:
+        cursor.execute(" UNION ALL ".join(arms))
+        owners |= {(target_type, target_id): owner for target_type, target_id, owner in cursor}
+    return owners
+
+
+def _by_type(targets: Iterable[tuple[str, int]]) -> dict[str, str]:
+    """The ids of each type, as SQL. The types are ours, the ids numbers."""
+    ids: dict[str, list[str]] = {}
+    for target_type, target_id in targets:
+        ids.setdefault(target_type, []).append(str(int(target_id)))
+    return {target_type: ",".join(numbers) for target_type, numbers in ids.items()}
