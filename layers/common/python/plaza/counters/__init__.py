@@ -5,9 +5,7 @@ MySQL has them; Redis has projections of them, which readers create and writers 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 from plaza.counters import mysql_counters, redis_counters
 from plaza.counters.counters import UserCounter
@@ -19,6 +17,7 @@ from plaza.counters.mysql_counters import (
     read_users_in,
 )
 from plaza.counters.redis_counters import release
+from plaza.infra.projections import read_through
 from plaza.infra.redis import RedisDown
 
 __all__ = [
@@ -36,22 +35,20 @@ __all__ = [
     "release",
 ]
 
-T = TypeVar("T")
-
 
 def read_users(user_ids: Sequence[int]) -> dict[int, UserCounter]:
     """The totals of each of ``user_ids``, a second or so behind. Raises MysqlDown.
 
     One round trip to Redis when it has all; else one more, and one statement.
     """
-    return _through(
+    return read_through(
         user_ids, redis_counters.read_users, mysql_counters.read_users, redis_counters.keep_users
     )
 
 
 def read_comments(post_ids: Sequence[int]) -> dict[int, int]:
     """How many comments each of ``post_ids`` has. Round trips and errors as of ``read_users``."""
-    found = _through(
+    found = read_through(
         post_ids,
         redis_counters.read_comments,
         mysql_counters.read_comments,
@@ -82,22 +79,3 @@ def claim(user_id: int, column: str, most: int, member: str) -> bool:
             return answer
         redis_counters.keep_users(mysql_counters.read_users([user_id]), create=True)
     raise RedisDown("Redis does not keep what it is given")
-
-
-def _through(
-    ids: Sequence[int],
-    read_hot: Callable[[Iterable[int]], dict[int, T]],
-    read: Callable[[Iterable[int]], dict[int, T]],
-    keep: Callable[..., None],
-) -> dict[int, T]:
-    """What Redis has of ``ids``, and MySQL of the others, which Redis has from then on."""
-    try:
-        found = read_hot(ids)
-    except RedisDown:
-        return read(ids)
-    if missing := [i for i in ids if i not in found]:
-        fresh = read(missing)
-        with suppress(RedisDown):
-            keep(fresh, create=True)
-        found |= fresh
-    return found

@@ -8,14 +8,17 @@ read before it can't bring the older value in.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from plaza.infra import redis
 from plaza.infra.lua import load_script
-from plaza.infra.redis import Call
+from plaza.infra.redis import Call, RedisDown
 from plaza.infra.shards import shard_of
+
+T = TypeVar("T")
 
 TTL_S = 3600
 FENCE_TTL_S = 60
@@ -47,6 +50,25 @@ def keep_all(projections: Sequence[Projection], *, create: bool) -> None:
     Raises RedisDown.
     """
     redis.run_all([_call(projection, create) for projection in projections])
+
+
+def read_through(
+    ids: Sequence[int],
+    read_hot: Callable[[Sequence[int]], dict[int, T]],
+    read: Callable[[Sequence[int]], dict[int, T]],
+    keep: Callable[..., None],
+) -> dict[int, T]:
+    """What Redis has of ``ids``, and MySQL of the others, which Redis has from then on."""
+    try:
+        found = read_hot(ids)
+    except RedisDown:
+        return read(ids)
+    if missing := [i for i in ids if i not in found]:
+        fresh = read(missing)
+        with suppress(RedisDown):
+            keep(fresh, create=True)
+        found |= fresh
+    return found
 
 
 def _call(projection: Projection, create: bool) -> Call:

@@ -1,0 +1,28 @@
+"""Cards: MySQL has them, Redis has projections of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from plaza.infra import projections
+from plaza.users import mysql_users, redis_users
+from plaza.users.users import Card
+
+
+def read_cards(user_ids: Iterable[int]) -> dict[int, Card]:
+    """The card of each of ``user_ids``; who isn't there is left out. Raises MysqlDown.
+
+    One round trip to Redis when it has all; else one more, and one statement.
+    """
+    found = projections.read_through(
+        list(dict.fromkeys(user_ids)),
+        redis_users.read_cards,
+        mysql_users.read_cards,
+        redis_users.keep_cards,
+    )
+    return {user_id: card for user_id, (card, _) in found.items()}
+
+
+def refresh_cards(user_ids: Iterable[int]) -> None:
+    """Tell Redis what MySQL has of these users by now. Raises MysqlDown, RedisDown."""
+    redis_users.keep_cards(mysql_users.read_cards(user_ids), create=False)

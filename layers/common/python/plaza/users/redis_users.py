@@ -1,0 +1,39 @@
+"""Users in Redis, as projections of MySQL's (``plaza.infra.projections``):
+
+{<shard>}:user:<id>:card  hash  ver, value: nickname and avatar, JSON
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from plaza.infra import projections
+from plaza.infra.projections import Projection, key_of
+from plaza.users.users import Card
+
+
+def card_key(user_id: int) -> str:
+    """Where the card of a user is projected to."""
+    return key_of(f"user:{user_id}", "card")
+
+
+def read_cards(user_ids: Iterable[int]) -> dict[int, tuple[Card, int]]:
+    """(card, version) of those who are in Redis. One round trip. Raises RedisDown."""
+    ids = list(user_ids)
+    found = projections.read_all([card_key(user_id) for user_id in ids])
+    return {
+        user_id: (Card.from_json(user_id, held[1]), held[0])
+        for user_id, held in zip(ids, found, strict=True)
+        if held is not None
+    }
+
+
+def keep_cards(cards: Mapping[int, tuple[Card, int]], *, create: bool) -> None:
+    """Project (card, version) of users. One round trip. Raises RedisDown."""
+    projections.keep_all(
+        [
+            Projection(card_key(user_id), ver, card.to_json())
+            for user_id, (card, ver) in cards.items()
+        ],
+        create=create,
+    )
