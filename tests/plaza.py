@@ -90,7 +90,7 @@ class World:
 
 TABLES = (
     "user", "content", "session", "reaction", "reaction_log", "content_counter", "user_counter",
-    "user_phone", "shop", "creation",
+    "user_phone", "shop", "creation", "watermark", "stale_list", "post_hour", "star",
 )  # fmt: skip
 
 
