@@ -211,6 +211,7 @@ app = api()
 
 class Wish(Question):
     number: int
+    names: list[str] | None = None
 
 
 @app.put("/things/<thing_id>")
@@ -273,6 +274,10 @@ def test_a_good_request_is_answered() -> None:
         ('{"number": "3"}', "body.number"),
         ('{"number": true}', "body.number"),
         ('{"number": 3, "more": 1}', "body.more"),
+        ('{"number": 3, "names": ["a", "\\ud800"]}', "body"),
+        ('{"number": 3, "names": ["\\udc00\\ud83d"]}', "body"),
+        ('{"number": 3, "\\ud800": 1}', "body"),
+        ('{"number": 3, "names": ' + "[" * 900 + "]" * 900 + "}", "body.names"),
     ],
 )
 def test_a_bad_body_is_a_400_that_names_what_is_wrong(body: str | None, field: str) -> None:
@@ -281,6 +286,18 @@ def test_a_bad_body_is_a_400_that_names_what_is_wrong(body: str | None, field: s
     assert headers["content-type"] == "application/problem+json"
     assert said["type"] == PROBLEM_TYPES + "bad-input"
     assert any(error["field"].startswith(field) for error in said["errors"])
+
+
+@pytest.mark.parametrize("depth", [990, 30_000])
+def test_a_body_that_is_nested_too_deeply_is_a_400(depth: int) -> None:
+    body = '{"number": 3, "names": ' + "[" * depth + "]" * depth + "}"
+    status, said, _ = request("PUT", "/things/7", body, {"user_id": "9"})
+    assert (status, said["type"]) == (400, PROBLEM_TYPES + "bad-input")
+
+
+def test_a_character_of_two_surrogates_is_one() -> None:
+    body = '{"number": 3, "names": ["\\ud83d\\ude00"]}'
+    assert request("PUT", "/things/7", body, {"user_id": "9"})[0] == 200
 
 
 @pytest.mark.parametrize("path", ["/things/abc", "/things/0", "/things/07", "/nowhere"])

@@ -20,7 +20,7 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
     RequestValidationError,
 )
 from aws_lambda_powertools.event_handler.openapi.params import Path, Query
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from plaza.infra.errors import (
     BadInput,
@@ -64,6 +64,16 @@ class Question(BaseModel):
     """Base of what is received: unknown fields are refused, nothing is coerced."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_half_characters(cls, said: Any) -> Any:
+        """JSON can hold half of a surrogate pair; nothing that we have could store it."""
+        try:
+            json.dumps(said, ensure_ascii=False, default=str).encode()
+        except UnicodeEncodeError:
+            raise ValueError("there is a lone surrogate in it") from None
+        return said
 
 
 class Page(Answer, Generic[T]):
@@ -145,6 +155,10 @@ def api() -> APIGatewayHttpResolver:
     @app.exception_handler(UnicodeDecodeError)  # type: ignore[untyped-decorator]
     def undecodable(_: UnicodeDecodeError) -> Response[str]:
         return _problem_of(BadInput("body", "is not UTF-8"))
+
+    @app.exception_handler(RecursionError)  # type: ignore[untyped-decorator]
+    def too_deep(_: RecursionError) -> Response[str]:  # of ours, nothing recurses
+        return _problem_of(BadInput("body", "is nested too deeply"))
 
     @app.exception_handler(Exception)  # type: ignore[untyped-decorator]
     def failed(error: Exception) -> Response[str]:

@@ -1,0 +1,47 @@
+"""What people write: what must be in a text, what must not, and how the contract says so.
+
+A check raises ValueError, which a ``Question`` makes a 400; the pattern beside it is what clients
+see, and says the same. A pattern is not used to check: it would take quadratic time.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Not U+200C and U+200D: they join and part letters, and make one emoji of several.
+_CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+_BREAKS = "\t\n"
+_SPACE = " \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
+# Default_Ignorable_Code_Point of Unicode, and a Braille cell without dots.
+_INVISIBLE = (
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u2065\u206a-\u206f"
+    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+)
+_NOTHING_TO_SEE = f"{_CONTROL}{_BREAKS}{_SPACE}{_INVISIBLE}"
+
+LINE = f"^[^{_CONTROL}{_BREAKS}]*[^{_NOTHING_TO_SEE}][^{_CONTROL}{_BREAKS}]*$"
+TEXT = f"^[^{_CONTROL}]*[^{_NOTHING_TO_SEE}][^{_CONTROL}]*$"
+HTTPS_URL = r"^https://[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?([/?#][!-~]*)?$"
+
+_not_in_line = re.compile(f"[{_CONTROL}{_BREAKS}]")
+_not_in_text = re.compile(f"[{_CONTROL}]")
+_visible = re.compile(f"[^{_NOTHING_TO_SEE}]")
+
+
+def check_line(text: str) -> str:
+    """``text``, which is one line with something to see in it. Raises ValueError."""
+    return _check(text, _not_in_line)
+
+
+def check_text(text: str) -> str:
+    """``text``, in which lines may end, with something to see in it. Raises ValueError."""
+    return _check(text, _not_in_text)
+
+
+def _check(text: str, forbidden: re.Pattern[str]) -> str:
+    if found := forbidden.search(text):
+        raise ValueError(f"U+{ord(found[0]):04X} at {found.start()} is a control character")
+    if not _visible.search(text):
+        raise ValueError("there is nothing to see in it")
+    return text
