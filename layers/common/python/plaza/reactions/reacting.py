@@ -111,10 +111,10 @@ def hydrate(wanted: Sequence[tuple[Kind, Target]]) -> list[Snapshot]:
     return [snapshots[w] for w in wanted]
 
 
-def bury(target: Target) -> None:
-    """Let the gates of a deleted target refuse from now on. One round trip. Raises RedisDown."""
-    targets.mark_gone(*target)
-    redis_reactions.bury(target)
+def bury(deleted: Sequence[Target]) -> None:
+    """Let the gates of deleted targets refuse from now on. Two round trips. Raises RedisDown."""
+    targets.mark_gone(deleted)
+    redis_reactions.bury_all(deleted)
 
 
 def require_there(target: Target) -> None:
@@ -132,7 +132,8 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> Decision:
                     targets.remember_seen(*target)
                 return decision
             case "COLD":
-                require_there(target)
+                # What is hydrated stays, so it takes more than what this process remembers.
+                _insist(target, targets.find(*target, remembered=False))
                 hydrate([(kind, target)])
             case "UNKNOWN":
                 if decision.rebuild:

@@ -220,10 +220,16 @@ def forget_all(targets: Iterable[tuple[Kind, Target]]) -> None:
     redis.run_all(calls)
 
 
-def bury(target: Target) -> None:
-    """Mark what Redis holds of a deleted target, of all kinds. One round trip. Raises RedisDown."""
-    kinds = [kind for kind in KINDS.values() if target.type in kind.targets]
-    redis.run_all([Call(BURY, (keys_of(kind.name, target).meta,), ()) for kind in kinds])
+def bury_all(deleted: Iterable[Target]) -> None:
+    """Mark what Redis holds of deleted targets, of all kinds. One round trip. Raises RedisDown."""
+    redis.run_all(
+        [
+            Call(BURY, (keys_of(kind.name, target).meta,), ())
+            for target in deleted
+            for kind in KINDS.values()
+            if target.type in kind.targets
+        ]
+    )
 
 
 def settle_all(settlements: Sequence[Settlement]) -> list[Settled]:

@@ -6,21 +6,27 @@ by MySQL.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from cachetools import TTLCache
 
 from plaza.infra.redis import RedisDown
 from plaza.targets import mysql_targets, redis_targets
+from plaza.targets.announcing import REFRESHES, Refresh, announce
 from plaza.targets.mysql_targets import find_live, read_owners
 from plaza.targets.targets import There
 
 __all__ = [
+    "REFRESHES",
+    "Refresh",
     "There",
+    "announce",
     "find",
     "find_live",
     "forget_seen",
     "look_up",
+    "mark_all_made",
     "mark_gone",
     "mark_made",
     "read_owners",
@@ -46,9 +52,9 @@ def forget_seen() -> None:
     _SEEN.clear()
 
 
-def find(target_type: str, target_id: int) -> There:
-    """Whether it is there: memory, then Redis, then MySQL. Raises MysqlDown."""
-    if seen_lately(target_type, target_id):
+def find(target_type: str, target_id: int, *, remembered: bool = True) -> There:
+    """Whether it is there: memory (if ``remembered`` will do), Redis, MySQL. Raises MysqlDown."""
+    if remembered and seen_lately(target_type, target_id):
         return There.LIVE
     try:
         there = redis_targets.read_mark(target_type, target_id)
@@ -73,10 +79,16 @@ def look_up(target_type: str, target_id: int) -> There:
 
 def mark_made(target_type: str, target_id: int) -> None:
     """It was just made: whoever asked too early left a marker that says none. Raises RedisDown."""
-    redis_targets.mark_for_sure(target_type, target_id, There.LIVE)
+    mark_all_made([(target_type, target_id)])
 
 
-def mark_gone(target_type: str, target_id: int) -> None:
-    """It was just deleted. Raises RedisDown."""
-    _SEEN.pop((target_type, target_id), None)
-    redis_targets.mark_for_sure(target_type, target_id, There.GONE)
+def mark_all_made(made: Sequence[tuple[str, int]]) -> None:
+    """They were made. One round trip. Raises RedisDown."""
+    redis_targets.mark_for_sure(made, There.LIVE)
+
+
+def mark_gone(deleted: Sequence[tuple[str, int]]) -> None:
+    """They were deleted. One round trip. Raises RedisDown."""
+    for target in deleted:
+        _SEEN.pop(target, None)
+    redis_targets.mark_for_sure(deleted, There.GONE)

@@ -5,11 +5,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+
 from plaza.infra import redis
+from plaza.infra.lua import load_script
+from plaza.infra.redis import Call
 from plaza.infra.shards import shard_of
 from plaza.targets.targets import There
 
 _TTL_S = {There.LIVE: 3600, There.NONE: 30, There.GONE: 3600}
+MARK = load_script(Path(__file__).with_name("lua") / "mark.lua")
 
 
 def _there_key(target_type: str, target_id: int) -> str:
@@ -24,9 +30,14 @@ def mark(target_type: str, target_id: int, there: There) -> None:
     redis.execute("SET", key, there.value, "EX", _TTL_S[there], "NX")
 
 
-def mark_for_sure(target_type: str, target_id: int, there: There) -> None:
-    """Leave the marker of what was just made or deleted. Raises RedisDown."""
-    redis.execute("SET", _there_key(target_type, target_id), there.value, "EX", _TTL_S[there])
+def mark_for_sure(targets: Iterable[tuple[str, int]], there: There) -> None:
+    """Leave the markers of what was just made or deleted; see mark.lua. One round trip.
+
+    Raises RedisDown.
+    """
+    redis.run_all(
+        [Call(MARK, (_there_key(*target),), (there.value, _TTL_S[there])) for target in targets]
+    )
 
 
 def read_mark(target_type: str, target_id: int) -> There | None:

@@ -1,0 +1,108 @@
+"""What was deleted stays deleted in Redis, whoever is late."""
+
+from __future__ import annotations
+
+import pytest
+
+from plaza import reactions, targets
+from plaza.infra import mysql, redis
+from plaza.infra.queues import BadRecord
+from plaza.reactions import LIKE
+from plaza.reactions.reactions import TargetGone
+from plaza.targets import Refresh, There
+from tests.integration.looking import POST, hydrate, meta
+from tests.plaza import World
+
+
+def delete() -> None:
+    mysql.write("UPDATE content SET deleted_at = UTC_TIMESTAMP(6)")
+
+
+def test_who_is_late_with_live_does_not_bring_back_what_is_gone(plaza: World) -> None:
+    plaza.add(POST)
+    delete()
+    targets.mark_gone([POST])
+    targets.mark_made(*POST)
+    assert targets.find(*POST) is There.GONE
+
+
+def test_a_marker_that_says_none_gives_way_to_what_was_made(plaza: World) -> None:
+    assert targets.find(*POST) is There.NONE
+    plaza.add(POST)
+    assert targets.find(*POST) is There.NONE, "for half a minute at most"
+    targets.mark_made(*POST)
+    assert targets.find(*POST) is There.LIVE
+
+
+def test_a_hot_target_refuses_once_it_is_buried(plaza: World) -> None:
+    plaza.add(POST)
+    reactions.react(LIKE, POST, 7, True)
+    delete()
+    reactions.bury([POST])
+    with pytest.raises(TargetGone):
+        reactions.react(LIKE, POST, 8, True)
+    assert meta()["total"] == 1
+
+
+def test_what_this_process_saw_lately_is_not_enough_to_make_it_hot_again(plaza: World) -> None:
+    plaza.add(POST)
+    reactions.require_there(POST)
+    assert targets.seen_lately(*POST)
+    delete()
+    other_process = targets.redis_targets.mark_for_sure
+    other_process([POST], There.GONE)
+    with pytest.raises(TargetGone):
+        reactions.react(LIKE, POST, 7, True)
+    assert meta() == {}
+
+
+def test_who_brought_a_target_back_while_it_was_deleted_is_put_right_later(plaza: World) -> None:
+    """It was read as live, then deleted and buried, then hydrated: nothing says gone."""
+    plaza.add(POST)
+    delete()
+    reactions.bury([POST])
+    hydrate()
+    assert reactions.react(LIKE, POST, 7, True).changed
+    reactions.bury([POST])  # as the announced refresh does
+    with pytest.raises(TargetGone):
+        reactions.react(LIKE, POST, 8, True)
+
+
+def test_markers_of_many_take_one_round_trip(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = []
+    run_all = redis.run_all
+    monkeypatch.setattr(redis, "run_all", lambda *a: sent.append(a) or run_all(*a))
+    targets.mark_all_made([("post", n) for n in range(1, 101)])
+    targets.mark_gone([("post", n) for n in range(1, 101)])
+    assert len(sent) == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "null",
+        "[]",
+        "7",
+        '"post"',
+        "{}",
+        '{"type": "post"}',
+        '{"type": "post", "id": "7"}',
+        '{"type": "post", "id": 0}',
+        '{"type": "post", "id": true}',
+        '{"type": "post", "id": 1.0}',
+        '{"type": "post", "id": 9223372036854775808}',
+        '{"type": "shop", "id": 7}',
+        '{"type": ["post"], "id": 7}',
+        '{"type": {"a": 1}, "id": 7}',
+        "[" * 100_000,
+    ],
+    ids=lambda body: body[:40] or "empty",
+)
+def test_what_is_no_refresh_is_a_bad_record(body: str) -> None:
+    with pytest.raises(BadRecord):
+        Refresh.from_json(body)
+
+
+def test_a_refresh_comes_back_as_it_went() -> None:
+    assert Refresh.from_json(Refresh("post", 2**63 - 1).to_json()) == ("post", 2**63 - 1)
