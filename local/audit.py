@@ -10,11 +10,12 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from local.evidence import read_cache, read_record
 from local.paths import LocalError
 from local.quiet import wait_until_quiet
 from local.stack import Stack
 from local.status import count_messages
-from local.truth import Truth, compare, read_cache, read_record
+from local.truth import Sums, Truth, compare
 
 SHOWN = 20
 
@@ -47,10 +48,10 @@ def read_truth(stack: Stack) -> Truth:
 def render(truth: Truth) -> RenderableType:
     """The table of truth as people read it."""
     totals = new_table("", "Redis", "counter", "COUNT(*)", "")
-    for kind, (rows, counters, hot, hot_counters) in truth.totals.items():
-        of_all = "" if hot_counters == counters else f" of {hot_counters:,}"
-        agree = rows == counters and hot == hot_counters
-        totals.add_row(f"{kind}s", f"{hot:,}{of_all}", f"{counters:,}", f"{rows:,}", mark(agree))
+    for kind, sums in truth.totals.items():
+        totals.add_row(*_row(f"{kind}s", sums))
+    for name, sums in truth.counters.items():
+        totals.add_row(*_row(name.replace("_", " "), sums))
     facts = new_list()
     for name, shown, good in (
         ("targets", f"{truth.targets:,}, {truth.hot:,} totals in Redis", True),
@@ -99,6 +100,13 @@ def new_list() -> Table:
 def mark(good: bool) -> str:
     """A sign for good or bad."""
     return "[green]✓[/green]" if good else "[red]✗[/red]"
+
+
+def _row(name: str, sums: Sums) -> tuple[str, ...]:
+    rows, counters, hot, hot_counters = sums
+    of_all = "" if hot_counters == counters else f" of {hot_counters:,}"
+    good = rows == counters and hot == hot_counters
+    return name, f"{hot:,}{of_all}", f"{counters:,}", f"{rows:,}", mark(good)
 
 
 def _by_queue(depths: Mapping[str, int]) -> str:

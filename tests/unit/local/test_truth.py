@@ -1,36 +1,66 @@
 """The table of truth: what agrees is clean, and every way to disagree is found."""
 
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 
+from local.evidence import Cache, Difference, Found, Hot, Projected, Record
 from local.interactions import Reaction
 from local.replay import find_differences
-from local.truth import Cache, Difference, Hot, Record, Truth, compare
+from local.truth import Truth, compare
+from plaza.counters import ContentCounter, UserCounter
+from plaza.counters.redis_counters import comments_key, user_key
 from plaza.reactions import Target
+from plaza.reactions.redis_reactions import keys_of
 
 POST = Target("post", 7)
+SOMEBODY = Target("user", 9)
 LIKES = ("like", POST)
+FOLLOWS = ("follow", SOMEBODY)
+NOTHING = {"like_total": 0, "collect_total": 0, "comment_total": 0, "follow_total": 0}
 NOTHING_QUEUED = {"reactions": (0, 0), "reactions_dlq": (0, 0)}
 
 
 @pytest.fixture
 def record() -> Record:
-    """Users 1 and 2 like the post of user 9."""
+    """Users 1 and 2 like the only post of user 9, which has a comment; user 1 follows user 9."""
     return Record(
-        on={LIKES: {1: 100, 2: 200}},
-        counters={POST: {"like": 2, "collect": 0}},
-        authors={POST: 9},
-        received={9: {"like": 2, "collect": 0}},
-        log=2,
+        on={LIKES: {1: 100, 2: 200}, FOLLOWS: {1: 300}},
+        totals={
+            POST: ContentCounter({**NOTHING, "like_total": 2, "comment_total": 1}, 3),
+            SOMEBODY: ContentCounter({**NOTHING, "follow_total": 1}, 1),
+        },
+        users={
+            1: UserCounter(following_total=1, ver=1),
+            9: UserCounter(followers_total=1, posts_total=1, likes_received_total=2, ver=4),
+        },
+        authors={POST: 9, Target("comment", 8): 2},
+        posts=Counter({9: 1}),
+        comments=Counter({7: 1}),
+        log=3,
     )
 
 
 @pytest.fixture
-def cache() -> Cache:
-    return Cache(hot={LIKES: Hot(total=2, complete=True, recent={1: 100, 2: 200})})
+def cache(record: Record) -> Cache:
+    return Cache(
+        hot={
+            LIKES: Hot(total=2, complete=True, recent={1: 100, 2: 200}),
+            FOLLOWS: Hot(total=1, complete=True, recent={1: 300}),
+        },
+        users={9: Projected(4, record.users[9].to_json())},
+        comments={7: Projected(2, "1")},
+    )
 
 
 def truth(record: Record, cache: Cache, **depths: tuple[int, int]) -> Truth:
     return compare(record, cache, NOTHING_QUEUED | depths)
+
+
+def set_total(record: Record, target: Target, column: str, total: int) -> None:
+    counter = record.totals[target]
+    record.totals[target] = counter._replace(totals={**counter.totals, column: total})
 
 
 def test_where_all_agree_it_is_clean(record: Record, cache: Cache) -> None:
@@ -38,19 +68,28 @@ def test_where_all_agree_it_is_clean(record: Record, cache: Cache) -> None:
     assert found.clean
     assert found.to_json() == {
         "clean": True,
-        "targets": 1,
-        "hot": 1,
+        "targets": 2,
+        "hot": 2,
         "drift": 0,
         "others": 0,
         "pending": 0,
         "dirty": 0,
         "queued": 0,
         "dead": 0,
-        "accepted": 2,
-        "persisted": 2,
+        "accepted": 3,
+        "persisted": 3,
         "totals": {
             "like": {"rows": 2, "counters": 2, "hot": 2, "hot_counters": 2},
             "collect": {"rows": 0, "counters": 0, "hot": 0, "hot_counters": 0},
+            "follow": {"rows": 1, "counters": 1, "hot": 1, "hot_counters": 1},
+        },
+        "counters": {
+            "comments": {"rows": 1, "counters": 1, "hot": 1, "hot_counters": 1},
+            "followers": {"rows": 1, "counters": 1, "hot": 1, "hot_counters": 1},
+            "following": {"rows": 1, "counters": 1, "hot": 0, "hot_counters": 0},
+            "posts": {"rows": 1, "counters": 1, "hot": 1, "hot_counters": 1},
+            "likes_received": {"rows": 2, "counters": 2, "hot": 2, "hot_counters": 2},
+            "collects_received": {"rows": 0, "counters": 0, "hot": 0, "hot_counters": 0},
         },
         "differences": [],
     }
@@ -62,11 +101,20 @@ def test_nothing_at_all_is_clean() -> None:
 
 def test_a_target_that_is_not_in_redis_is_compared_in_mysql(record: Record) -> None:
     assert truth(record, Cache()).clean
-    record.counters[POST]["like"] = 3
-    record.received[9]["like"] = 3
+    set_total(record, POST, "like_total", 3)
     assert truth(record, Cache()).differences == [
         Difference("like post:7", "Redis not there, counter 3, rows 2")
     ]
+
+
+def test_followers_are_totals_like_any_other(record: Record, cache: Cache) -> None:
+    cache.hot[FOLLOWS].total = 2
+    set_total(record, SOMEBODY, "follow_total", 3)
+    found = truth(record, cache)
+    assert [str(difference) for difference in found.differences] == [
+        "follow user:9: Redis 2, counter 3, rows 1"
+    ]
+    assert found.drift == 1
 
 
 def test_a_total_in_redis_that_is_too_high_is_drift(record: Record, cache: Cache) -> None:
@@ -83,10 +131,22 @@ def test_a_total_in_redis_for_what_mysql_has_nothing_of_is_drift() -> None:
 
 
 def test_rows_without_a_counter_are_drift(record: Record) -> None:
-    del record.counters[POST]
-    del record.authors[POST]
-    del record.received[9]
-    assert truth(record, Cache()).drift == 1
+    record.totals.clear()
+    assert [difference.of for difference in truth(record, Cache()).differences] == [
+        "follow user:9",
+        "like post:7",
+        "comments of post:7",
+    ]
+
+
+def test_a_total_of_a_kind_that_its_target_does_not_take_is_drift(record: Record) -> None:
+    set_total(record, SOMEBODY, "like_total", 1)
+    assert [d.of for d in truth(record, Cache()).differences] == ["like user:9"]
+
+
+def test_rows_of_a_kind_that_nobody_knows_are_drift(record: Record) -> None:
+    record.on["applause", POST] = {1: 400}
+    assert [d.of for d in truth(record, Cache()).differences] == ["applause post:7"]
 
 
 def test_totals_alone_do_not_hide_wrong_people(record: Record, cache: Cache) -> None:
@@ -103,23 +163,178 @@ def test_a_list_that_is_not_complete_may_lack_people(record: Record, cache: Cach
     assert truth(record, cache).clean
 
 
-def test_an_author_must_have_received_what_their_posts_have(record: Record, cache: Cache) -> None:
-    record.received[9]["like"] = 1
-    assert truth(record, cache).differences == [
-        Difference("likes received by user 9", "counter 1, sum over their content 2")
+@pytest.mark.parametrize(
+    ("user_id", "column", "total", "said"),
+    [
+        (9, "followers_total", 2, "followers of user 9: counter 2, rows 1"),
+        (1, "following_total", 0, "following of user 1: counter 0, rows 1"),
+        (9, "posts_total", 0, "posts of user 9: counter 0, rows 1"),
+        (9, "likes_received_total", 1, "likes received of user 9: counter 1, rows 2"),
+        (1, "collects_received_total", 4, "collects received of user 1: counter 4, rows 0"),
+    ],
+)
+def test_each_counter_of_a_user_must_be_the_rows_it_counts(
+    record: Record, user_id: int, column: str, total: int, said: str
+) -> None:
+    record.users[user_id] = replace(record.users[user_id], **{column: total})
+    found = truth(record, Cache())
+    assert [str(difference) for difference in found.differences] == [said]
+    assert (found.clean, found.drift) == (False, 1)
+
+
+def test_who_has_rows_and_no_counter_is_found(record: Record) -> None:
+    del record.users[9]
+    assert [str(difference) for difference in truth(record, Cache()).differences] == [
+        "followers of user 9: counter 0, rows 1",
+        "posts of user 9: counter 0, rows 1",
+        "likes received of user 9: counter 0, rows 2",
     ]
 
 
-def test_who_wrote_nothing_must_have_received_nothing(record: Record, cache: Cache) -> None:
-    record.received[5] = {"like": 0, "collect": 4}
-    assert truth(record, cache).differences == [
-        Difference("collects received by user 5", "counter 4, sum over their content 0")
+def test_who_has_a_counter_and_no_rows_is_found(record: Record) -> None:
+    record.users[5] = UserCounter(followers_total=1, ver=1)
+    assert truth(record, Cache()).differences == [
+        Difference("followers of user 5", "counter 1, rows 0")
     ]
 
 
-def test_an_author_without_a_counter_has_received_nothing(record: Record, cache: Cache) -> None:
-    record.received.clear()
+def test_what_was_received_for_content_that_is_gone_stays(record: Record, cache: Cache) -> None:
+    record.posts.clear()  # the post was deleted: its row is there, and its likes are
+    record.users[9] = replace(record.users[9], posts_total=0, ver=5)
+    cache.users[9] = Projected(5, record.users[9].to_json())
+    assert truth(record, cache).clean
+
+
+def test_likes_of_what_nobody_wrote_are_nobodys(record: Record, cache: Cache) -> None:
+    del record.authors[POST]
+    record.users[9] = replace(record.users[9], likes_received_total=0, ver=5)
+    cache.users[9] = Projected(5, record.users[9].to_json())
+    assert truth(record, cache).clean
+
+
+@pytest.mark.parametrize(("rows", "counter"), [(0, 1), (1, 0), (2, 1)])
+def test_the_comments_of_a_post_must_be_the_live_ones(
+    record: Record, rows: int, counter: int
+) -> None:
+    set_total(record, POST, "comment_total", counter)
+    record.comments[POST.id] = rows
+    found = truth(record, Cache())
+    assert found.differences == [
+        Difference("comments of post:7", f"counter {counter}, rows {rows}")
+    ]
+    assert found.drift == 1
+
+
+def test_comments_of_a_post_without_a_counter_are_found(record: Record) -> None:
+    record.comments[11] = 1
+    assert [str(d) for d in truth(record, Cache()).differences] == [
+        "comments of post:11: counter 0, rows 1"
+    ]
+
+
+def test_a_user_in_redis_who_is_not_as_in_mysql_is_a_difference(
+    record: Record, cache: Cache
+) -> None:
+    cache.users[9] = Projected(4, replace(record.users[9], followers_total=2).to_json())
+    found = truth(record, cache)
+    assert (found.clean, found.drift, found.others) == (False, 0, 1)
+    assert found.differences[0].of == "counters of user 9"
+    assert found.counters["followers"] == (1, 1, 2, 1)
+
+
+@pytest.mark.parametrize("value", ["", "{", "[]", "{}", '{"followers_total": 1, "likes": 2}'])
+def test_a_user_in_redis_who_cannot_be_read_is_a_difference(
+    record: Record, cache: Cache, value: str
+) -> None:
+    cache.users[9] = Projected(4, value)
     assert truth(record, cache).others == 1
+
+
+def test_a_user_in_redis_whom_mysql_has_nothing_of_must_be_all_zero(
+    record: Record, cache: Cache
+) -> None:
+    cache.users[5] = Projected(0, UserCounter().to_json())
+    assert truth(record, cache).clean
+    cache.users[5] = Projected(0, UserCounter(posts_total=1).to_json())
+    assert truth(record, cache).others == 1
+
+
+def test_a_version_that_mysql_never_had_is_a_difference(record: Record, cache: Cache) -> None:
+    cache.users[9] = cache.users[9]._replace(ver=5)
+    cache.comments[7] = cache.comments[7]._replace(ver=4)
+    assert [d.of for d in truth(record, cache).differences] == [
+        "counters of user 9",
+        "comments of post:7",
+    ]
+
+
+@pytest.mark.parametrize("value", ["0", "2", "-1", "one"])
+def test_comments_in_redis_that_are_not_as_in_mysql_are_a_difference(
+    record: Record, cache: Cache, value: str
+) -> None:
+    cache.comments[7] = Projected(3, value)
+    found = truth(record, cache)
+    assert (found.drift, found.others) == (0, 1)
+    assert found.differences == [Difference("comments of post:7", f"Redis {value} @3, MySQL 1 @3")]
+
+
+def test_comments_in_redis_of_a_post_that_nobody_counted_must_be_none(cache: Cache) -> None:
+    assert truth(Record(), Cache(comments={5: Projected(0, "0")})).clean
+    assert truth(Record(), Cache(comments={5: Projected(0, "1")})).others == 1
+
+
+def test_claims_that_nobody_released_are_a_difference(record: Record, cache: Cache) -> None:
+    cache.claims[1] = ["user:9"]
+    found = truth(record, cache)
+    assert (found.clean, found.others) == (False, 1)
+    assert str(found.differences[0]) == "claims of user 1: not released: user:9"
+
+
+def test_claims_and_projections_may_be_on_their_way_too(record: Record, cache: Cache) -> None:
+    cache.claims[1] = ["user:9"]
+    cache.users[9] = Projected(3, UserCounter().to_json())
+    cache.comments[7] = Projected(1, "0")
+    assert truth(record, cache, reactions=(1, 0)).differences == []
+    assert truth(record, cache).others == 3
+
+
+def test_keys_of_redis_are_read_as_what_they_are() -> None:
+    found = Found()
+    kept = [
+        user_key(7),
+        comments_key(8),
+        user_key(9).replace("counters", "claims"),
+        keys_of("follow", SOMEBODY).meta,
+        keys_of("like", POST).pending,
+        keys_of("like", POST).dirty,
+    ]
+    others = [
+        keys_of("follow", SOMEBODY).recent,
+        keys_of("follow", SOMEBODY).fence,
+        "{3}:user:7:card",
+        "{3}:user:7:there",
+        "{3}:user:7:comments",
+        "{3}:user:7:counters:more",
+        "{3}:follow:user:7:newest",
+        "{3}:applause:post:7:meta",
+        "{3}:post:7:page",
+        "{3}:post:7:viewers",
+        "{3}:post:7:there",
+        "{3}:post:7:counters",
+        "{3}:post:7:claims",
+        "{3}:phone:ab12:codes",
+        "{3}:ids:serials",
+        "user:7:counters",
+    ]
+    for key in kept + others:
+        found.take(key)
+    assert found == Found(
+        reactions={FOLLOWS, LIKES},
+        dirty={keys_of("like", POST).dirty},
+        users={7: user_key(7)},
+        comments={8: comments_key(8)},
+        claims={9: user_key(9).replace("counters", "claims")},
+    )
 
 
 def test_a_log_that_says_otherwise_is_a_difference(record: Record, cache: Cache) -> None:
@@ -135,13 +350,13 @@ def test_what_is_pending_is_not_clean_and_no_drift(record: Record, cache: Cache)
     cache.dirty = {"like:post:7"}
     found = truth(record, cache)
     assert (found.clean, found.quiet, found.drift, found.others) == (False, False, 0, 0)
-    assert (found.pending, found.accepted, found.persisted) == (1, 3, 2)
+    assert (found.pending, found.accepted, found.persisted) == (1, 4, 3)
 
 
 def test_what_is_pending_and_saved_already_is_accepted_once(record: Record, cache: Cache) -> None:
     cache.hot[LIKES].pending = {2: (True, 200)}
     cache.dirty = {"like:post:7"}
-    assert truth(record, cache).accepted == 2
+    assert truth(record, cache).accepted == 3
 
 
 def test_pending_changes_that_the_sweeper_would_not_find_are_told(
