@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from plaza.counters import mysql_counters, redis_counters
-from plaza.counters.counters import UserCounter
+from plaza.counters.counters import Claim, UserCounter
 from plaza.counters.mysql_counters import (
     ContentCounter,
     add_to_content,
@@ -16,11 +16,12 @@ from plaza.counters.mysql_counters import (
     lock_content,
     read_users_in,
 )
-from plaza.counters.redis_counters import release
+from plaza.counters.redis_counters import release, unclaim
 from plaza.infra.projections import read_through
 from plaza.infra.redis import RedisDown
 
 __all__ = [
+    "Claim",
     "ContentCounter",
     "UserCounter",
     "add_to_content",
@@ -33,6 +34,7 @@ __all__ = [
     "read_users",
     "read_users_in",
     "release",
+    "unclaim",
 ]
 
 
@@ -68,14 +70,15 @@ def project_again(user_ids: Sequence[int] = (), post_ids: Sequence[int] = ()) ->
     redis_counters.keep_comments(mysql_counters.read_comments(post_ids), create=False)
 
 
-def claim(user_id: int, column: str, most: int, member: str) -> bool:
+def claim(user_id: int, column: str, most: int, member: str) -> Claim | None:
     """Set one aside for ``member`` if the user's total and what is on its way stay within ``most``.
 
-    The claim holds for an hour or until it is released. Raises RedisDown, MysqlDown.
+    None: they don't. The claim holds for an hour, until it is released or taken back. Raises
+    RedisDown, MysqlDown.
     """
     for _ in range(3):
-        answer = redis_counters.claim(user_id, column, most, member)
-        if answer is not None:
-            return answer
+        known, claimed = redis_counters.claim(user_id, column, most, member)
+        if known:
+            return claimed
         redis_counters.keep_users(mysql_counters.read_users([user_id]), create=True)
     raise RedisDown("Redis does not keep what it is given")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 USER_COLUMNS = (
     "followers_total",
@@ -33,3 +34,13 @@ class UserCounter:
     def from_json(cls, text: str) -> UserCounter:
         """What ``to_json`` wrote."""
         return cls(**json.loads(text))
+
+
+class Claim(NamedTuple):
+    """One of what a user is limited in is set aside, since ``at_us`` by the clock of Redis.
+
+    ``before_us``: since when the same had been set aside already; 0: it had not.
+    """
+
+    at_us: int
+    before_us: int

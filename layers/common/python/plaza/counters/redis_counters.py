@@ -1,7 +1,8 @@
 """Counters in Redis, as projections of MySQL's (``plaza.infra.projections``):
 
 {<shard>}:user:<id>:counters  hash  ver, value: a user's totals, JSON
-{<shard>}:user:<id>:claims    zset  target -> when it lapses; follows on their way into the totals
+{<shard>}:user:<id>:claims    zset  target -> when it was claimed, microseconds since 1970; follows
+                                     on their way into the totals
 {<shard>}:post:<id>:comments  hash  ver, value: how many comments
 """
 
@@ -10,13 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from plaza.counters.counters import UserCounter
+from plaza.counters.counters import Claim, UserCounter
 from plaza.infra import projections, redis
 from plaza.infra.lua import load_script
 from plaza.infra.projections import Projection, key_of
+from plaza.infra.redis import Call
 
 CLAIM_TTL_MS = 3_600_000
-CLAIM = load_script(Path(__file__).with_name("lua") / "claim.lua")
+CLOCKS_APART_US = 10_000  # of two nodes of a cluster, at most: who claims, and what gives versions
+_LUA = Path(__file__).with_name("lua")
+CLAIM = load_script(_LUA / "claim.lua")
+UNCLAIM = load_script(_LUA / "unclaim.lua")
+RELEASE = load_script(_LUA / "release.lua")
 
 
 def user_key(user_id: int) -> str:
@@ -70,16 +76,21 @@ def keep_comments(totals: Mapping[int, tuple[int, int]], *, create: bool) -> Non
     )
 
 
-def claim(user_id: int, column: str, most: int, member: str) -> bool | None:
-    """See claim.lua; None when the totals aren't in Redis. Raises RedisDown."""
+def claim(user_id: int, column: str, most: int, member: str) -> tuple[bool, Claim | None]:
+    """(Are the totals in Redis, the claim if there was room); see claim.lua. Raises RedisDown."""
     keys = (user_key(user_id), _claims_key(user_id))
-    answer = redis.run(CLAIM, keys, (column, most, member, CLAIM_TTL_MS))
-    return None if answer == -1 else answer == 1
+    code, *times = redis.run(CLAIM, keys, (column, most, member, CLAIM_TTL_MS))
+    return code != -1, Claim(*times) if code == 1 else None
 
 
-def release(claims: Iterable[tuple[int, str]]) -> None:
-    """Drop claims, as (user, member). One round trip. Raises RedisDown."""
-    members: dict[int, list[str]] = {}
-    for user_id, member in claims:
-        members.setdefault(user_id, []).append(member)
-    redis.pipeline([("ZREM", _claims_key(user_id), *of) for user_id, of in members.items()])
+def unclaim(user_id: int, member: str, claim: Claim) -> None:
+    """Take a claim back; see unclaim.lua. Raises RedisDown."""
+    redis.run(UNCLAIM, (_claims_key(user_id),), (member, *claim))
+
+
+def release(counted: Iterable[tuple[int, str, int]]) -> None:
+    """Drop claims, as (user, member, up to which microsecond). One round trip. Raises RedisDown."""
+    members: dict[int, list[str | int]] = {}
+    for user_id, member, until_us in counted:
+        members.setdefault(user_id, []).extend((member, until_us + CLOCKS_APART_US))
+    redis.run_all([Call(RELEASE, (_claims_key(user),), of) for user, of in members.items()])

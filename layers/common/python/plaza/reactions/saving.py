@@ -14,9 +14,10 @@ from plaza.infra import mysql, queues
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import BadRecord
 from plaza.infra.redis import RedisDown
-from plaza.reactions import mysql_reactions, redis_reactions
+from plaza.reactions import mysql_reactions, redis_rankings, redis_reactions
 from plaza.reactions.reactions import (
     KINDS,
+    LIKE,
     MOST_ID,
     Key,
     ReactionChanged,
@@ -27,6 +28,7 @@ from plaza.reactions.reactions import (
     transitions,
     turned,
 )
+from plaza.reactions.redis_rankings import PostLikes
 from plaza.reactions.redis_reactions import Settlement
 
 SETTLEMENTS = "settlements"  # the queue of settles that failed
@@ -43,7 +45,7 @@ class Saved:
 
 
 def save(facts: Sequence[ReactionChanged]) -> None:
-    """Save a batch of facts in one transaction of nine statements at most, then settle it.
+    """Save a batch of facts in one transaction of ten statements at most, then settle it.
 
     Safe to repeat. A settle that fails goes onto a queue of its own: the batch is not done again.
     Raises MysqlDown; QueueDown when Redis is away too, and then the batch does come again.
@@ -64,12 +66,19 @@ def save(facts: Sequence[ReactionChanged]) -> None:
 
 
 def settle(saved: Saved) -> None:
-    """Tell Redis what MySQL has. Three round trips at most. Raises RedisDown."""
+    """Tell Redis what MySQL has. Four round trips at most. Raises RedisDown."""
     settled = redis_reactions.settle_all(saved.settlements)
     counters.project_users(saved.users)
+    redis_rankings.project_likes(
+        [
+            PostLikes(s.target.id, s.dbtotal, s.dbver)
+            for s in saved.settlements
+            if s.kind is LIKE and s.target.type == "post"
+        ]
+    )
     limited = [s for s in saved.settlements if s.kind.given]
     # Last: until a follow is in the actor's total, its claim stands for it.
-    counters.release((actor_id, str(s.target)) for s in limited for actor_id, *_ in s.rows)
+    counters.release((actor, str(s.target), ver) for s in limited for actor, ver, _ in s.rows)
     for settlement, (code, drift) in zip(saved.settlements, settled, strict=True):
         if drift:
             record(
@@ -108,6 +117,7 @@ def settle_again(batches: Sequence[Sequence[Key]]) -> None:
 
 
 def _write(cursor: Cursor, facts: Sequence[ReactionChanged]) -> Saved:
+    mysql_reactions.pass_log_gate(cursor)
     mysql_reactions.append_log(cursor, facts)
     latest = newest(facts)
     owners = targets.read_owners(cursor, _targets(latest))

@@ -1,23 +1,25 @@
 --[[ claim: may this user have one more of what they are limited in? Then it is set aside for them.
 
   KEYS[1]  {<shard>}:user:<id>:counters  hash: ver, value (JSON by column)
-  KEYS[2]  {<shard>}:user:<id>:claims    zset: member -> when it lapses, milliseconds since 1970
+  KEYS[2]  {<shard>}:user:<id>:claims    zset: member -> when it was claimed, microseconds
   ARGV[1]  column of value that is limited
   ARGV[2]  limit: the most it may be
   ARGV[3]  member: what this one is for
   ARGV[4]  how long a claim holds that nobody releases, milliseconds
 
-  Returns 1 yes, 0 no, -1 the counters aren't in Redis: bring them, try again
+  Returns {1, claimed at, claimed at before: 0 for a member that had no claim}, {0} no,
+  {-1} the counters aren't in Redis: bring them, try again
 
   Safe to repeat: a member holds one claim. ]]
 local value = redis.call('HGET', KEYS[1], 'value')
-if not value then return -1 end
-local now = redis.call('TIME')
-local now_ms = now[1] * 1000 + math.floor(now[2] / 1000)
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now_ms)
+if not value then return {-1} end
+local time = redis.call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now_us - ARGV[4] * 1000))
 local claimed = redis.call('ZCARD', KEYS[2])
-if redis.call('ZSCORE', KEYS[2], ARGV[3]) then claimed = claimed - 1 end
-if cjson.decode(value)[ARGV[1]] + claimed >= tonumber(ARGV[2]) then return 0 end
-redis.call('ZADD', KEYS[2], now_ms + ARGV[4], ARGV[3])
+local before_us = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[3]) or 0)
+if before_us > 0 then claimed = claimed - 1 end
+if cjson.decode(value)[ARGV[1]] + claimed >= tonumber(ARGV[2]) then return {0} end
+redis.call('ZADD', KEYS[2], string.format('%.0f', now_us), ARGV[3])
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
-return 1
+return {1, now_us, before_us}
