@@ -51,6 +51,16 @@ class Reacted(NamedTuple):
     ver_us: int
 
 
+def pass_log_gate(cursor: Cursor) -> None:
+    """Be known to those who read the log in its order, until the commit. One statement.
+
+    Before anything is appended: whoever takes the gate alone then knows that all that was appended
+    before is committed (docs/decisions.md).
+    """
+    if not cursor.execute("SELECT id FROM log_gate WHERE id = 1 LOCK IN SHARE MODE"):
+        raise LookupError("log_gate has no row: nothing would wait for this transaction")
+
+
 def append_log(cursor: Cursor, facts: Iterable[ReactionChanged]) -> None:
     """Log ``facts``, each once however often it comes. One statement."""
     rows = ",".join(

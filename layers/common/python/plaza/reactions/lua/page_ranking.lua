@@ -1,0 +1,30 @@
+--[[ page_ranking: a page of a ranking, the most liked first; of equals the newer post first.
+
+  KEYS[1]  {<shard>}:ranking:<window>       zset: post, in 19 digits -> likes
+  KEYS[2]  {<shard>}:ranking:<window>:made  string: of when it is; without it the ranking is not whole
+  ARGV[1]  the likes of the last post seen, '' to begin
+  ARGV[2]  the last post seen
+  ARGV[3]  count: the most that are wanted
+  ARGV[4]  cap: how many places the ranking has
+
+  Returns {post, likes, post, likes, ...}, or false when the ranking is not whole
+
+  Safe to repeat: it only reads. ]]
+if redis.call('EXISTS', KEYS[2]) == 0 then return false end
+local place, count, cap = 0, tonumber(ARGV[3]), tonumber(ARGV[4])
+if ARGV[1] ~= '' then place = redis.call('ZCOUNT', KEYS[1], '(' .. ARGV[1], '+inf') end
+local found = {}
+-- Those with as many likes as the last one seen may be many: go through them, a page at a time.
+while #found < 2 * count and place < cap do
+  local page = redis.call('ZRANGE', KEYS[1], place, math.min(place + 99, cap - 1), 'REV', 'WITHSCORES')
+  if #page == 0 then break end
+  for i = 1, #page, 2 do
+    local seen = ARGV[1] ~= '' and page[i + 1] == ARGV[1] and page[i] >= ARGV[2]
+    if not seen and #found < 2 * count then
+      found[#found + 1] = page[i]
+      found[#found + 1] = page[i + 1]
+    end
+  end
+  place = place + 100
+end
+return found

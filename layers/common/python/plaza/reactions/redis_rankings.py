@@ -1,0 +1,112 @@
+"""Rankings of posts in Redis: of all time, kept up by consumers; of a window, put in place whole.
+
+    {<shard>}:ranking:<window>       zset    post, in 19 digits -> likes: equals stand by their id
+    {<shard>}:ranking:<window>:made  string  of when it is, microseconds; it is whole from then on
+
+and of all time besides:
+
+    {<shard>}:ranking:all:vers   hash  post -> the newest version of its counter that was heard
+    {<shard>}:ranking:all:heard  zset  post -> when; what was heard long ago is forgotten
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from plaza.infra import redis
+from plaza.infra.lua import load_script
+from plaza.infra.projections import key_of
+from plaza.infra.redis import Call
+
+Window = Literal["day", "week", "all"]
+
+SHOWN = 1_000
+KEPT = 1_500  # more than are shown: those who fall can be followed by who was next
+REMEMBERED = 10_000
+REMEMBERED_S = 120  # a consumer runs 30 s at most, so nothing is later than that
+GONE_VER = 2**53  # newer than everything: what is deleted stays away
+_PER_CALL = 1_000
+
+_LUA = Path(__file__).with_name("lua")
+PROJECT_RANKING = load_script(_LUA / "project_ranking.lua")
+PAGE_RANKING = load_script(_LUA / "page_ranking.lua")
+SWAP_RANKING = load_script(_LUA / "swap_ranking.lua")
+
+
+class Ranked(NamedTuple):
+    """A post and its likes, in all or within the window."""
+
+    likes: int
+    post_id: int
+
+
+class PostLikes(NamedTuple):
+    """The likes of a post in MySQL, and the version of its counter."""
+
+    post_id: int
+    likes: int
+    ver: int
+
+
+def ranking_key(window: Window) -> str:
+    """Where the ranking is."""
+    return key_of("ranking", window)
+
+
+def made_key(window: Window) -> str:
+    """Where it stands of when it is."""
+    return f"{ranking_key(window)}:made"
+
+
+def heard_keys() -> tuple[str, str]:
+    """Where it stands what was heard of posts, and when."""
+    key = ranking_key("all")
+    return f"{key}:vers", f"{key}:heard"
+
+
+def project_likes(posts: Sequence[PostLikes]) -> None:
+    """Tell the ranking of all time. One round trip. Raises RedisDown."""
+    keys = (ranking_key("all"), *heard_keys())
+    calls = []
+    for start in range(0, len(posts), _PER_CALL):
+        part = posts[start : start + _PER_CALL]
+        triples = [x for p in part for x in (_member(p.post_id), p.likes, p.ver)]
+        calls.append(Call(PROJECT_RANKING, keys, (KEPT, REMEMBERED, REMEMBERED_S, *triples)))
+    redis.run_all(calls)
+
+
+def read_ranked_posts() -> list[int]:
+    """All that the ranking of all time holds. Raises RedisDown."""
+    return [int(member) for member in redis.execute("ZRANGE", ranking_key("all"), 0, -1)]
+
+
+def mark_ranking_whole(at_us: int) -> None:
+    """From now on the ranking of all time may be read. Raises RedisDown."""
+    redis.execute("SET", made_key("all"), at_us)
+
+
+def swap_ranking(window: Window, ranked: Iterable[Ranked], at_us: int) -> bool:
+    """Put ``ranked``, as of ``at_us``, in place; False when a newer one is. Raises RedisDown."""
+    pairs = [x for likes, post_id in ranked for x in (likes, _member(post_id))]
+    return bool(redis.run(SWAP_RANKING, (ranking_key(window), made_key(window)), (at_us, *pairs)))
+
+
+def read_ranking(window: Window, after: Ranked | None, limit: int) -> list[Ranked] | None:
+    """At most ``limit`` of the first 1,000, those behind ``after``; None when it isn't whole.
+
+    Raises RedisDown.
+    """
+    begin = (after.likes, _member(after.post_id)) if after else ("", "")
+    answer = redis.run(
+        PAGE_RANKING, (ranking_key(window), made_key(window)), (*begin, limit, SHOWN)
+    )
+    if answer is None:
+        return None
+    pairs = iter(answer)
+    return [Ranked(int(float(s)), int(m)) for m, s in zip(pairs, pairs, strict=True)]
+
+
+def _member(post_id: int) -> str:
+    return f"{post_id:019d}"
