@@ -1,12 +1,13 @@
 """Ids: 63 bits, ordered by time, unique without anybody being asked for each.
 
 An id is seconds since 2025 << 32 | a serial of the day. Serials are leased from Redis in blocks and
-never run behind the clock (lease_serials.lua): a Redis that lost its data leases no serial twice
-unless more than 49,000 a second were used that day until then.
+run with its clock, 49,000 a second (lease_serials.lua): a Redis that lost all its data leases none
+twice, and one that lost only the newest (a failover) none if that took a second.
 """
 
 from __future__ import annotations
 
+import random
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +20,13 @@ from plaza.infra.shards import shard_of
 EPOCH_S = 1_735_689_600  # 2025-01-01 UTC
 BLOCK = 100
 _DAY_S = 86_400
+_MOST_TRIES = 20
 _KEY = f"{{{shard_of('ids:serials')}}}:ids:serials"
 _LEASE = load_script(Path(__file__).with_name("scripts") / "lease_serials.lua")
 
 
 class SerialsUsedUp(Unavailable):
-    """Four billion ids in one day: there are more tomorrow."""
+    """More ids were asked for than there are for a second."""
 
 
 @dataclass(slots=True)
@@ -40,7 +42,10 @@ _block: _Block | None = None
 
 
 def new_id() -> int:
-    """An id that nobody has. A round trip to Redis for one in 100. Raises RedisDown."""
+    """An id that nobody has. A round trip to Redis for one in 100.
+
+    Raises RedisDown, SerialsUsedUp.
+    """
     global _block
     now_s = int(time.time())
     if _block is None or _block.next == _block.end or _block.day < now_s // _DAY_S:
@@ -59,8 +64,11 @@ def forget_block() -> None:
 
 
 def _lease() -> _Block:
-    answer = redis.run(_LEASE, (_KEY,), (BLOCK,))
-    if answer is None:
-        raise SerialsUsedUp("All ids of today are used", retry_after_s=60)
-    day, first = answer
-    return _Block(day, first, first + BLOCK)
+    for _ in range(_MOST_TRIES):
+        answer = redis.run(_LEASE, (_KEY,), (BLOCK,))
+        if len(answer) == 2:
+            day, first = answer
+            return _Block(day, first, first + BLOCK)
+        [wait_ms] = answer
+        time.sleep(min(wait_ms, 50) / 1000 * random.uniform(1, 2))  # others wait for it too
+    raise SerialsUsedUp("All ids of this second are used", retry_after_s=1)

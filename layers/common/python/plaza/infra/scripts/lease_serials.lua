@@ -1,25 +1,27 @@
 --[[ lease_serials: a block of the day's serials that nobody else ever gets.
 
-  KEYS[1]  {<shard>}:ids:serials  hash: day, since 1970 in UTC; last, the newest serial given out that day
+  KEYS[1]  {<shard>}:ids:serials  hash: at, the latest time seen, milliseconds since 1970; last, the newest serial of its day
   ARGV[1]  count: how many
 
-  Returns {day, first}, or false when the day has none left
+  Returns {day, first}, the day since 1970 in UTC; or {wait}: none are left for so many milliseconds
 
   Safe to repeat: it leases another block, and the first one stays unused. ]]
--- Serials never run behind the clock: what a Redis leased that lost its data is not leased again.
-local SERIALS_PER_MS = 49
-local MOST_SERIAL = 4294967295
-local now = redis.call('TIME')
-local today = math.floor(now[1] / 86400)
-local by_clock = (now[1] % 86400 * 1000 + math.floor(now[2] / 1000)) * SERIALS_PER_MS
+-- Serials run with the clock, never behind it and at most a second ahead of it. A Redis that knows none
+-- begins a second ahead: what it leased before it lost its data lies below.
+local SERIALS_PER_MS, MOST_AHEAD, DAY_MS = 49, 49000, 86400000
+local now, count = redis.call('TIME'), tonumber(ARGV[1])
+local held = redis.call('HMGET', KEYS[1], 'at', 'last')
+local held_at_ms = tonumber(held[1] or 0)
+-- A clock that went back stands still until it is past where it was.
+local at_ms = math.max(now[1] * 1000 + math.floor(now[2] / 1000), held_at_ms)
+local day, by_clock = math.floor(at_ms / DAY_MS), at_ms % DAY_MS * SERIALS_PER_MS
 
-local held = redis.call('HMGET', KEYS[1], 'day', 'last')
-local day, last = today, by_clock
-if held[1] and tonumber(held[1]) == today then last = math.max(by_clock, tonumber(held[2])) end
-if held[1] and tonumber(held[1]) > today then -- the clock went back over midnight
-  day, last = tonumber(held[1]), tonumber(held[2])
-end
-if last + ARGV[1] > MOST_SERIAL then return false end
-redis.call('HSET', KEYS[1], 'day', day, 'last', string.format('%.0f', last + ARGV[1]))
+local last = by_clock
+if not held[1] then last = by_clock + MOST_AHEAD end
+if math.floor(held_at_ms / DAY_MS) == day then last = math.max(last, tonumber(held[2])) end
+local too_many = last + count - by_clock - MOST_AHEAD
+local given = too_many > 0 and 0 or count
+redis.call('HSET', KEYS[1], 'at', string.format('%.0f', at_ms), 'last', string.format('%.0f', last + given))
 redis.call('EXPIRE', KEYS[1], 172800)
+if too_many > 0 then return {math.ceil(too_many / SERIALS_PER_MS)} end
 return {day, last + 1}
