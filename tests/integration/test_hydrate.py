@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from plaza import reactions
 from plaza.infra import redis
-from plaza.reactions import COLLECT, LIKE, Target, reacting, redis_reactions
+from plaza.reactions import COLLECT, LIKE, ReactionChanged, Target, reacting, redis_reactions
 from plaza.reactions.mysql_reactions import Snapshot
+from plaza.reactions.reactions import Key
 from tests.integration.looking import (
     POST,
     gate,
@@ -19,11 +21,16 @@ from tests.integration.looking import (
     pending,
     put,
     recent,
+    rows,
     settle,
 )
 from tests.plaza import World
 
 SetUp = Callable[..., None]
+
+
+def fact(actor: int, on: bool, ver_us: int) -> ReactionChanged:
+    return ReactionChanged(Key(*POST, "like", actor), on, ver_us, None)
 
 
 def test_a_target_comes_back_with_what_mysql_said(plaza: World) -> None:
@@ -106,8 +113,8 @@ def test_a_target_with_something_pending_is_marked_and_forgotten_when_it_is_quie
     assert meta()["stale"] == 1
     assert pending() == {7: (1, ver, 1)}
     assert gate(8).code == "CHANGED"
-    rows = [(actor, entry[1], True) for actor, entry in pending().items()]
-    assert settle(2, 2, rows).code == "FORGOTTEN"
+    saved = [(actor, entry[1], True) for actor, entry in pending().items()]
+    assert settle(2, 2, saved).code == "FORGOTTEN"
     assert redis.execute("DBSIZE") == 0
 
 
@@ -176,6 +183,36 @@ def test_a_target_that_never_stands_still_is_left_out_of_redis(
     monkeypatch.setattr(redis_reactions, "hydrate_all", slow)
     hydrate()
     assert meta() == {}
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        [(7, 0, 2000), (8, 1, 2000)],  # one left, one came: the total is what it was
+        [(7, 1, 3000)],  # left and came back: they are newer than they were
+    ],
+    ids=["one for another", "left and back"],
+)
+def test_what_changed_no_total_is_seen_by_who_read_before_it_too(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, moves: list[tuple[int, int, int]]
+) -> None:
+    """Facts taken while Redis was away are saved and settled between the read and the write."""
+    plaza.add(POST)
+    reactions.save([fact(7, True, 1000), fact(9, True, 1500)])
+    hydrate_all = redis_reactions.hydrate_all
+    tries = []
+
+    def slow(found: list[tuple[object, Target, Snapshot]]) -> list[str]:
+        tries.append(found)
+        if len(tries) == 1:
+            reactions.save([fact(actor, on == 1, ver) for actor, on, ver in moves])
+        return hydrate_all(found)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(redis_reactions, "hydrate_all", slow)
+    hydrate()
+    saved = sorted((ver, actor) for actor, (on, ver) in rows().items() if on)
+    assert recent() == [actor for _, actor in saved]
+    assert meta()["total"] == 2
 
 
 def test_hydrating_nothing_asks_nobody(plaza: World) -> None:

@@ -102,18 +102,20 @@ def test_ids_at_the_end_of_63_bits_are_saved_exactly(plaza: World) -> None:
     assert received(2**63 - 1) == 2
 
 
-def test_the_version_of_a_counter_moves_only_with_its_total(plaza: World) -> None:
+def test_the_version_of_a_counter_moves_with_every_row_that_changed(plaza: World) -> None:
+    """Whoever read before must find out, also when the total is what it was."""
     plaza.add(POST)
 
-    def version() -> int:
-        return mysql.fetch_all("SELECT ver FROM content_counter")[0][0]
+    def save(*facts: ReactionChanged) -> tuple[int, int]:
+        reactions.save(facts)
+        [(total, version)] = mysql.fetch_all("SELECT like_total, ver FROM content_counter")
+        return total, version
 
-    reactions.save([fact(7, at=1)])
-    first = version()
-    reactions.save([fact(7, at=2)])
-    assert version() == first
-    reactions.save([fact(7, on=False, at=3)])
-    assert version() == first + 1
+    assert save(fact(7, at=1)) == (1, 1)
+    assert save(fact(7, at=1)) == (1, 1), "a duplicate changes no row"
+    assert save(fact(7, at=3)) == (1, 2)
+    assert save(fact(7, on=False, at=2)) == (1, 2), "nor does one that is late"
+    assert save(fact(7, on=False, at=4), fact(8, at=4)) == (1, 3)
 
 
 # ---------------------------------------------------------------- a fixed number of statements

@@ -128,7 +128,8 @@ def _write(cursor: Cursor, facts: Sequence[ReactionChanged]) -> Saved:
     if applied:
         mysql_reactions.upsert_rows(cursor, applied.values())
     turns = turned(before, applied)
-    moves = {counted: by for counted, by in transitions(turns).items() if by}
+    # Also where they cancel out: who is on has changed, and what was read before is old.
+    moves = dict.fromkeys(((key.target, key.kind) for key in applied), 0) | transitions(turns)
     _move_counters(cursor, owners, turns, moves)
     rows = before | {key: Row(fact.on, fact.ver_us) for key, fact in applied.items()}
     return Saved(_settlements(held, moves, rows), _read_users(cursor, owners, latest), len(applied))
@@ -171,7 +172,7 @@ def _move_counters(
     for (target, kind_name), by in moves.items():
         kind = KINDS[kind_name]
         of_content.setdefault(target, {})[kind.total] = by
-        if target in owners:
+        if by and target in owners:
             move_user(owners[target], kind.received, by)
     for key, by in turns.items():
         if given := KINDS[key.kind].given:
@@ -188,7 +189,7 @@ def _settlements(
     by_target: dict[tuple[Target, str], list[tuple[int, int, bool]]] = {}
     for key, row in rows.items():
         by_target.setdefault((key.target, key.kind), []).append((key.actor_id, row.ver_us, row.on))
-    moved = {target for (target, _), by in moves.items() if by}
+    moved = {target for target, _ in moves}
     return [
         Settlement(
             KINDS[kind],
