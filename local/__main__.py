@@ -55,6 +55,9 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--user", required=True, help="7, or 7-20")
     sub.add_argument("--role", default="user", choices=["user", "admin"])
 
+    sub = add("sms", _delegate("local.sms"), "the code that was last sent to a phone")
+    sub.add_argument("phone", help="with + and country: +8613800138000")
+
     sub = add("logs", logs.main, "what functions and servers wrote")
     sub.add_argument(
         "part", nargs="?", help="a function, redis, mysql or ministack (default: all functions)"

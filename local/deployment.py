@@ -104,6 +104,7 @@ def deploy_template(
         "RedisUrl": redis_url,
         "MysqlUrl": without_credentials(mysql_url),
         "MysqlSecretArn": arn,
+        "SmsSender": "echo",
     }
     config = ROOT / "samconfig.toml"
     run_to_end(

@@ -12,6 +12,7 @@ with the interpreter named by LAMBDA_PYTHON, which has boto3 and nothing else, a
 """
 
 import asyncio
+import contextvars
 import functools
 import os
 import queue
@@ -25,9 +26,13 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack.app import app
 from ministack.core import lambda_runtime
+from ministack.services import apigateway
 
 API_PORT = int(os.environ["API_PORT"])
 API_ID_FILE = Path(os.environ["API_ID_FILE"])
+
+# Whose request is being answered: the address its connection came from.
+_peer: contextvars.ContextVar[str | None] = contextvars.ContextVar("peer", default=None)
 
 
 @functools.cache
@@ -47,7 +52,29 @@ async def door(scope: dict[str, Any], receive: Any, send: Any) -> None:
             return
         path, raw_path = prefix + scope["path"], prefix.encode() + scope["raw_path"]
         scope = {**scope, "path": path, "raw_path": raw_path}
+        _peer.set(scope["client"][0] if scope.get("client") else None)
     await app(scope, receive, send)
+
+
+def name_the_peer() -> None:
+    """Tell functions who really calls: all of loopback may, MiniStack says 127.0.0.1 for everybody.
+
+    Where MiniStack does not hand its events over as expected, everybody stays 127.0.0.1.
+    """
+    hand_over = getattr(apigateway, "run_reentrant", None)
+    if hand_over is None:
+        return
+
+    def with_peer(function: Any, *args: Any, **options: Any) -> Any:
+        peer = _peer.get()
+        for event in args:
+            context = event.get("requestContext") if isinstance(event, dict) else None
+            http = context.get("http") if isinstance(context, dict) else None
+            if peer and isinstance(http, dict) and "sourceIp" in http:
+                http["sourceIp"] = peer
+        return hand_over(function, *args, **options)
+
+    apigateway.run_reentrant = with_peer
 
 
 CALL = "result = handler_fn(event, context)"
@@ -110,4 +137,5 @@ if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     sys.executable = os.environ["LAMBDA_PYTHON"]  # MiniStack runs functions with it
     end_logs_with_a_line()
+    name_the_peer()
     asyncio.run(run())

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from plaza import reactions, targets
-from plaza.infra import ids, migrations, mysql, queues, redis, settings
+from plaza.auth import sms
+from plaza.infra import ids, migrations, mysql, queues, redis, secrets, settings
 from plaza.infra.queues import QueueDown
 from plaza.reactions import ReactionChanged
 
@@ -103,6 +104,8 @@ def migrated(redis_url: str, mysql_url: str) -> Iterator[None]:
         PLAZA_REDIS_URL=redis_url,
         PLAZA_MYSQL_URL=mysql_url,
         PLAZA_REDIS_TIMEOUT_S="2",
+        PLAZA_AUTH_SECRET_ID="plaza/auth",
+        PLAZA_SMS_SENDER="echo",
         AWS_DEFAULT_REGION="us-east-1",
         AWS_ACCESS_KEY_ID="test",
         AWS_SECRET_ACCESS_KEY="test",
@@ -122,6 +125,7 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     fake = FakeQueues()
     for name in ("send", "send_all", "backlog"):
         monkeypatch.setattr(queues, name, getattr(fake, name))
+    monkeypatch.setattr(secrets, "read", lambda secret_id: f"the secret {secret_id}")
     redis.execute("FLUSHALL")
     for table in TABLES:
         mysql.write(f"DELETE FROM {table}")
@@ -132,6 +136,7 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 def forget() -> None:
     """Let this process forget its connections, its breakers and what it saw."""
     settings.settings.cache_clear()
+    sms.sender.cache_clear()
     targets.forget_seen()
     ids.forget_block()
     redis.forget_client()

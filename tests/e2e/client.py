@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Callable
@@ -10,7 +11,12 @@ from typing import Any
 
 import urllib3
 
-_POOL = urllib3.PoolManager(maxsize=32, retries=False)
+
+@functools.cache
+def pool_from(source: str | None) -> urllib3.PoolManager:
+    """Connections that come from ``source``, a loopback address; None: from any."""
+    origin = {"source_address": (source, 0)} if source else {}
+    return urllib3.PoolManager(maxsize=32, retries=False, **origin)
 
 
 @dataclass(frozen=True)
@@ -24,10 +30,11 @@ class Reply:
 
 @dataclass(frozen=True)
 class Client:
-    """Calls ``base_url``, as the user of ``token`` if there is one."""
+    """Calls ``base_url``, as the user of ``token`` if there is one, from the address ``source``."""
 
     base_url: str
     token: str | None = None
+    source: str | None = None
 
     def __call__(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
@@ -40,7 +47,7 @@ class Client:
             body = json.dumps(body).encode()
             sent.setdefault("content-type", "application/json")
         url = self.base_url + path
-        answer = _POOL.request(method, url, body=body, headers=sent, timeout=60)
+        answer = pool_from(self.source).request(method, url, body=body, headers=sent, timeout=60)
         said = json.loads(answer.data) if answer.data else None
         return Reply(answer.status, {k.lower(): v for k, v in answer.headers.items()}, said)
 

@@ -142,10 +142,18 @@ def test_the_layer_is_built_for_the_python_of_the_functions() -> None:
     assert layer["Properties"]["ContentUri"] == "layers/common/python"
 
 
+# A phone number has no ARN: texts are allowed by what is not a topic, and by nothing else.
+TEXTS = {
+    "Effect": "Allow",
+    "Action": "sns:Publish",
+    "NotResource": {"Fn::Sub": "arn:${AWS::Partition}:sns:*:*:*"},
+}
+
+
 @every_function
 def test_no_policy_has_a_wildcard(function: str) -> None:
     for name, statement in statements():
-        if name != function:
+        if name != function or (function == "AuthApi" and statement == TEXTS):
             continue
         actions, where = statement["Action"], statement["Resource"]
         for action in [actions] if isinstance(actions, str) else actions:

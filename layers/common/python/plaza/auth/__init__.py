@@ -1,4 +1,7 @@
-"""Who calls: sessions behind opaque tokens. MySQL is the record, Redis stands in front of it."""
+"""Who calls: sessions behind opaque tokens. MySQL is the record, Redis stands in front of it.
+
+How people get one is in ``signing_in``: the authorizer, which is asked each time, does not load it.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,20 @@ from dataclasses import replace
 
 from plaza.auth import mysql_sessions, redis_sessions
 from plaza.auth.sessions import Session, hash_token, make_token, read_bearer
+from plaza.infra.errors import Unauthenticated
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.settings import settings
 
-__all__ = ["Session", "find_session", "open_session", "open_sessions", "read_bearer"]
+__all__ = [
+    "Session",
+    "end_all_sessions",
+    "end_session",
+    "find_session",
+    "open_session",
+    "open_sessions",
+    "read_bearer",
+]
 
 
 def open_session(user_id: int, role: str = "user") -> str:
@@ -53,8 +65,46 @@ def find_session(token: str) -> Session | None:
         return None
     ttl_s = settings().session_ttl_s
     if session.wants_touch(now_s, ttl_s):
-        session = replace(session, expires_at_s=int(now_s) + ttl_s)
-        with suppress(RedisDown, MysqlDown):  # the next use tries again
-            mysql_sessions.extend(sha, session.expires_at_s)
+        return _touch(sha, replace(session, expires_at_s=int(now_s) + ttl_s))
+    return session
+
+
+def end_session(token: str) -> None:
+    """The session of ``token`` is over, now and for good; if it was already, this makes sure of it.
+
+    Raises MysqlDown, RedisDown: to be repeated then.
+    """
+    sha = hash_token(token)
+    was_there = mysql_sessions.delete(sha)
+    ttl_s = redis_sessions.ENDED_TTL_S if was_there else redis_sessions.LATE_TTL_S
+    redis_sessions.end_all([sha], ttl_s)
+
+
+def end_all_sessions(token: str) -> None:
+    """Every session of the user of ``token`` is over.
+
+    Their own is the last: whatever fails before, they can repeat it. Raises Unauthenticated,
+    MysqlDown, RedisDown.
+    """
+    session = find_session(token)
+    if session is not None:
+        mysql_sessions.delete_all(
+            session.user_id,
+            hash_token(token),
+            lambda others: redis_sessions.end_all(others, redis_sessions.ENDED_TTL_S),
+        )
+    end_session(token)
+    if session is None:
+        raise Unauthenticated("This token is unknown or has expired")
+
+
+def _touch(sha: bytes, session: Session) -> Session | None:
+    """The session, its end moved; None when MySQL, asked for that, has none any more."""
+    with suppress(MysqlDown):  # the next use tries again
+        if not mysql_sessions.extend(sha, session.expires_at_s) and not mysql_sessions.read(sha):
+            with suppress(RedisDown):
+                redis_sessions.end_all([sha], redis_sessions.LATE_TTL_S)
+            return None
+        with suppress(RedisDown):
             redis_sessions.keep(sha, session)
     return session

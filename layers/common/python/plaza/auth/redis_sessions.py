@@ -1,25 +1,42 @@
 """Sessions in Redis, in front of MySQL:
 
-session:<SHA-256 of the token, hex>  string  <user id>:<role>:<expires at, s since 1970>
+{<shard>}:session:<SHA-256 of the token, hex>  string  <user id>:<role>:<expires at, s since 1970>
+
+A session that was ended leaves its end in this place, which nothing overwrites: somebody may have
+read the session from MySQL before, and want to keep it only now.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from pathlib import Path
 
 from plaza.auth.sessions import Session
 from plaza.infra import redis
+from plaza.infra.lua import load_script
+from plaza.infra.shards import shard_of
 
-_MOST_TTL_S = 3600
+MOST_TTL_S = 3600
+ENDED_TTL_S = 2 * MOST_TTL_S
+# For a token that has no session: no request that still knows one lasts as long.
+LATE_TTL_S = 60
+_ENDED = "0:ended:0"  # as a session, it is over
+_KEEP = load_script(Path(__file__).with_name("lua") / "keep_session.lua")
 
 
-def _key(token_sha256: bytes) -> str:
-    return f"session:{token_sha256.hex()}"
+def session_key(token_sha256: bytes) -> str:
+    """Where the session of a token is."""
+    name = f"session:{token_sha256.hex()}"
+    return f"{{{shard_of(name)}}}:{name}"
 
 
 def read(token_sha256: bytes) -> Session | None:
-    """The session as it was kept, None when it wasn't. Raises RedisDown."""
-    said = redis.execute("GET", _key(token_sha256))
+    """The session as it was kept, None when it wasn't; one that is over when it was ended.
+
+    Raises RedisDown.
+    """
+    said = redis.execute("GET", session_key(token_sha256))
     if not said:
         return None
     user_id, role, expires_at_s = said.split(":")
@@ -27,7 +44,15 @@ def read(token_sha256: bytes) -> Session | None:
 
 
 def keep(token_sha256: bytes, session: Session) -> None:
-    """Keep a session for an hour, or until it ends. Raises RedisDown."""
-    left_s = max(1, min(_MOST_TTL_S, session.expires_at_s - int(time.time())))
+    """Keep a session for an hour, or until it expires; not if it was ended. Raises RedisDown."""
+    left_s = max(1, min(MOST_TTL_S, session.expires_at_s - int(time.time())))
     value = f"{session.user_id}:{session.role}:{session.expires_at_s}"
-    redis.execute("SET", _key(token_sha256), value, "EX", left_s)
+    redis.run(_KEEP, (session_key(token_sha256),), (value, left_s, _ENDED))
+
+
+def end_all(token_sha256s: Sequence[bytes], ttl_s: int) -> None:
+    """They have ended, and for ``ttl_s`` nothing brings them back. One round trip.
+
+    Raises RedisDown.
+    """
+    redis.pipeline([("SET", session_key(sha), _ENDED, "EX", ttl_s) for sha in token_sha256s])

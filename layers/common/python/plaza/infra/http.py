@@ -214,6 +214,11 @@ def caller_if_any(app: APIGatewayHttpResolver) -> int | None:
     return None
 
 
+def source_address(app: APIGatewayHttpResolver) -> str:
+    """The IP address that the gateway's connection came from: no header can say another."""
+    return str(app.current_event.raw_event["requestContext"]["http"]["sourceIp"])
+
+
 def read_id(text: str, what: str) -> int:
     """The id in a path. Raises NotFound when it is none: there is no such thing then."""
     if not _ID.fullmatch(text) or int(text) > MOST_ID:

@@ -1,9 +1,58 @@
-"""Limits that one process keeps by itself."""
+"""How often something may happen: limits in Redis, which all share, and one of a process's own.
+
+{<shard>}:limit:<what>:<who>  zset  attempt -> when it was admitted, milliseconds since 1970
+"""
 
 from __future__ import annotations
 
+import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plaza.infra import redis
+from plaza.infra.lua import load_script
+from plaza.infra.shards import shard_of
+
+_ADMIT = load_script(Path(__file__).with_name("scripts") / "admit.lua")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """At most ``most`` in any ``length_s`` seconds."""
+
+    length_s: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """``who`` tries ``what`` once. Both end up in a key: ``who`` must give nobody away."""
+
+    what: str
+    who: str
+    name: str = field(default_factory=lambda: secrets.token_hex(8))
+
+
+def admit(attempt: Attempt, windows: Sequence[Window]) -> int:
+    """0: it may happen, and counts. Else how many milliseconds too early it is, and it doesn't.
+
+    One round trip. Raises RedisDown.
+    """
+    pairs = [part for window in windows for part in (window.length_s * 1000, window.most)]
+    return int(redis.run(_ADMIT, (limit_key(attempt),), (attempt.name, *pairs)))
+
+
+def take_back(attempt: Attempt) -> None:
+    """It was admitted and did not happen after all: it doesn't count. Raises RedisDown."""
+    redis.execute("ZREM", limit_key(attempt), attempt.name)
+
+
+def limit_key(attempt: Attempt) -> str:
+    """Where the attempts of somebody at something are."""
+    name = f"limit:{attempt.what}:{attempt.who}"
+    return f"{{{shard_of(name)}}}:{name}"
 
 
 class TokenBucket:

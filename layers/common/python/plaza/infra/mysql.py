@@ -7,6 +7,7 @@ SELECT is one consistent snapshot: what must be read together is read by one sta
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from pymysql.constants import CR, ER
 from pymysql.cursors import Cursor
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from plaza.infra import secrets
 from plaza.infra.errors import Unavailable
 from plaza.infra.settings import settings
 
@@ -36,6 +38,15 @@ _DOWN = (
 )
 _AGAIN = (ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT)
 _DENIED = (ER.ACCESS_DENIED_ERROR,)
+# What MySQL says with these names tables and columns only; other errors quote values.
+_NAMES_ONLY = (
+    ER.BAD_FIELD_ERROR,
+    ER.NO_SUCH_TABLE,
+    ER.BAD_NULL_ERROR,
+    ER.DATA_TOO_LONG,
+    ER.WARN_DATA_OUT_OF_RANGE,
+    ER.NO_DEFAULT_FOR_FIELD,
+)
 _IDLE_S = 30
 
 
@@ -60,7 +71,6 @@ breaker = CircuitBreaker(
 
 _connection: Connection[Cursor] | None = None
 _used_at_s = 0.0
-_credentials: tuple[str, str] | None = None
 
 
 def atomically(work: Callable[[Cursor], T]) -> T:
@@ -131,9 +141,10 @@ def _connect() -> Connection[Cursor]:
         try:
             _connection = _open()
         except pymysql.err.OperationalError as error:
-            if _code(error) not in _DENIED or not settings().mysql_secret_id:
+            secret_id = settings().mysql_secret_id
+            if _code(error) not in _DENIED or not secret_id:
                 raise
-            _forget_credentials()  # the secret was rotated
+            secrets.forget(secret_id)  # it was rotated
             _connection = _open()
     _used_at_s = now_s
     return _connection
@@ -161,23 +172,11 @@ def _open() -> Connection[Cursor]:
 
 
 def _read_credentials() -> tuple[str, str]:
-    global _credentials
     address = settings().mysql
     if address.user is not None:
         return address.user, address.password or ""
-    if _credentials is None:
-        import botocore.session  # slow to import, and only needed here
-
-        secrets: Any = botocore.session.get_session().create_client("secretsmanager")
-        answer = secrets.get_secret_value(SecretId=settings().mysql_secret_id)
-        secret = json.loads(answer["SecretString"])
-        _credentials = secret["username"], secret["password"]
-    return _credentials
-
-
-def _forget_credentials() -> None:
-    global _credentials
-    _credentials = None
+    secret = json.loads(secrets.read(settings().mysql_secret_id or ""))
+    return secret["username"], secret["password"]
 
 
 def _twice_if_lost(call: Callable[[], T]) -> T:
@@ -211,5 +210,15 @@ def _guarded(call: Callable[[], T]) -> T:
         raise MysqlDown("MySQL is away, not asked") from None
     except (pymysql.err.MySQLError, OSError) as error:
         if _is_answer(error) and _code(error) not in _AGAIN:
+            _leave_values_out(error)
             raise
         raise MysqlDown(f"MySQL is away: {type(error).__name__} {_code(error)}") from error
+
+
+def _leave_values_out(error: BaseException) -> None:
+    """Take what ``error`` quotes out of it: it is logged, and a value may be a phone number."""
+    if _code(error) not in _NAMES_ONLY:
+        error.args = tuple(
+            re.sub("'.*'", "'...'", part, flags=re.DOTALL) if isinstance(part, str) else part
+            for part in error.args
+        )

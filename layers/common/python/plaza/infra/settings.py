@@ -30,7 +30,10 @@ class MysqlAddress:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Typed and complete. ``queues`` maps a queue's name (``reactions``) to its URL."""
+    """Typed and complete. ``queues`` maps a queue's name (``reactions``) to its URL.
+
+    Only the function that signs people in has ``auth_secret_id`` and ``sms_sender``.
+    """
 
     environment: str
     redis_url: str
@@ -45,6 +48,8 @@ class Settings:
     outbox_limit: int
     idle_ttl_s: int
     session_ttl_s: int
+    auth_secret_id: str | None
+    sms_sender: str | None
 
 
 def read_settings(env: Mapping[str, str]) -> Settings:
@@ -67,6 +72,8 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         outbox_limit=_whole(env, "PLAZA_OUTBOX_LIMIT", 1_000_000),
         idle_ttl_s=_whole(env, "PLAZA_IDLE_TTL_S", 10 * 86_400),
         session_ttl_s=_whole(env, "PLAZA_SESSION_TTL_S", 30 * 86_400),
+        auth_secret_id=env.get("PLAZA_AUTH_SECRET_ID") or None,
+        sms_sender=_sms_sender(env),
     )
 
 
@@ -101,6 +108,16 @@ def _whole(env: Mapping[str, str], name: str, default: int) -> int:
     if value != int(value):
         raise BadSettings(f"{name} is {value:g}, not a whole number")
     return int(value)
+
+
+def _sms_sender(env: Mapping[str, str]) -> str | None:
+    """``sns``, or ``echo``: on one machine only, since whoever reads Redis can sign in then."""
+    if not env.get("PLAZA_SMS_SENDER"):
+        return None
+    sender = _required(env, "PLAZA_SMS_SENDER", choices=("sns", "echo"))
+    if sender == "echo" and env.get("PLAZA_ENVIRONMENT") != "local":
+        raise BadSettings("PLAZA_SMS_SENDER is 'echo', which only PLAZA_ENVIRONMENT=local may be")
+    return sender
 
 
 def _mysql_address(env: Mapping[str, str]) -> MysqlAddress:

@@ -1,0 +1,69 @@
+"""Signing in with a phone, and signing out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools.event_handler import Response
+
+from plaza import auth
+from plaza.auth import signing_in
+from plaza.auth.contract import CodeQuestion, CodeSent, SessionOpened, SessionQuestion
+from plaza.infra.errors import Unauthenticated
+from plaza.infra.http import BEARER, answers, api, caller, problems, serve, source_address
+
+app = api()
+
+_OPEN: dict[str, Any] = {"tags": ["auth"]}
+_OWN: dict[str, Any] = {
+    "tags": ["auth"],
+    "security": [BEARER],
+    "responses": {204: {"description": "signed out"}} | problems(401),
+}
+
+
+@app.post(
+    "/auth/codes", **_OPEN, responses=answers(202, CodeSent, "on its way") | problems(400, 429)
+)
+def send_code(question: CodeQuestion) -> tuple[CodeSent, int]:
+    """Send a code to a phone. 60 s apart, 5 an hour."""
+    ttl_s = signing_in.send_code(question.phone, source_address(app))
+    return CodeSent(expires_in=ttl_s), 202
+
+
+@app.post(
+    "/auth/sessions",
+    **_OPEN,
+    responses=answers(201, SessionOpened, "signed in") | problems(400, 401, 429),
+)
+def sign_in(question: SessionQuestion) -> tuple[SessionOpened, int]:
+    """Sign in with the code, which works once, for 5 minutes. The first time makes the user."""
+    done = signing_in.sign_in(question.phone, question.code, source_address(app))
+    return SessionOpened.of(done), 201
+
+
+@app.delete("/auth/sessions/current", **_OWN)
+def sign_out() -> Response[str]:
+    """Sign out."""
+    auth.end_session(_token())
+    caller(app)  # whose token is unknown is told so, once it is so everywhere
+    return Response(204)
+
+
+@app.delete("/auth/sessions", **_OWN)
+def sign_out_everywhere() -> Response[str]:
+    """Sign out everywhere."""
+    auth.end_all_sessions(_token())
+    return Response(204)
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Answer one request about signing in."""
+    return serve(app, event, context)
+
+
+def _token() -> str:
+    token = auth.read_bearer(app.current_event.headers.get("authorization", ""))
+    if token is None:
+        raise Unauthenticated("Send `Authorization: Bearer <token>`")
+    return token

@@ -1,0 +1,38 @@
+"""Phone numbers as people write them, and as E.164. No I/O."""
+
+from __future__ import annotations
+
+import re
+
+from phonenumbers import (
+    NumberParseException,
+    PhoneNumberFormat,
+    PhoneNumberType,
+    format_number,
+    is_valid_number,
+    number_type,
+    parse,
+)
+
+from plaza.infra.errors import BadInput
+
+# What the library would read besides (letters, extensions, digits of other scripts) is not meant.
+WRITTEN = r"^\+[0-9 ().-]{6,31}$"
+_WRITTEN = re.compile(WRITTEN)
+_COSTLY = (PhoneNumberType.PREMIUM_RATE, PhoneNumberType.SHARED_COST)
+
+
+def read_phone(text: str) -> str:
+    """The number in ``text`` as E.164, +8613800138000. Raises BadInput.
+
+    Numbers that earn their owner money with each message are refused.
+    """
+    try:
+        number = parse(text if _WRITTEN.fullmatch(text) else "")
+    except NumberParseException:
+        raise BadInput("phone", "is not a phone number with + and its country") from None
+    if not is_valid_number(number):
+        raise BadInput("phone", "is not a number that its country gives to anybody")
+    if number_type(number) in _COSTLY:
+        raise BadInput("phone", "is of a kind that no code is sent to")
+    return format_number(number, PhoneNumberFormat.E164)

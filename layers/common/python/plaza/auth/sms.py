@@ -1,0 +1,87 @@
+"""Sending texts: by SNS, or, on one machine, into Redis, where `python -m local sms` reads them.
+
+{<shard>}:echo:<SHA-256 of the phone, hex>  string  the text
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import Any, Protocol
+
+from plaza.auth.codes import CODE_TTL_S
+from plaza.infra import redis
+from plaza.infra.errors import Unavailable
+from plaza.infra.observability import record
+from plaza.infra.settings import BadSettings, settings
+from plaza.infra.shards import shard_of
+
+
+class SmsDown(Unavailable):
+    """The text may not have been sent. Its limit counts all the same: it may have been, too."""
+
+
+class SmsSender(Protocol):
+    """Sends texts to phones."""
+
+    def send(self, phone: str, text: str) -> None:
+        """Send ``text`` to ``phone`` (E.164), or raise Unavailable."""
+
+
+class SnsSender:
+    """By Amazon SNS: one try, seconds and not minutes, since a second try may be a second text."""
+
+    def __init__(self) -> None:
+        import botocore.session  # slow to import, and only needed here
+        from botocore.config import Config
+
+        config = Config(connect_timeout=1, read_timeout=4, retries={"total_max_attempts": 1})
+        self._client: Any = botocore.session.get_session().create_client("sns", config=config)
+
+    def send(self, phone: str, text: str) -> None:
+        """Raises SmsDown."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            self._client.publish(
+                PhoneNumber=phone,
+                Message=text,
+                MessageAttributes={
+                    "AWS.SNS.SMS.SMSType": {"DataType": "String", "StringValue": "Transactional"}
+                },
+            )
+        except (BotoCoreError, ClientError) as error:
+            # What the error says may name the phone; its code doesn't.
+            code = getattr(error, "response", {}).get("Error", {}).get("Code")
+            record("sms_failed", {"sms_failed": 1}, error=type(error).__name__, code=code)
+            raise SmsDown("The code could not be sent", retry_after_s=60) from None
+
+
+class EchoSender:
+    """Keeps the text in Redis, in plain, for as long as its code works."""
+
+    def send(self, phone: str, text: str) -> None:
+        """Raises RedisDown."""
+        redis.execute("SET", _echo_key(phone), text, "EX", CODE_TTL_S)
+
+
+@lru_cache(maxsize=1)
+def sender() -> SmsSender:
+    """What this deployment sends with. Raises BadSettings when nobody said."""
+    match settings().sms_sender:
+        case "sns":
+            return SnsSender()
+        case "echo":
+            return EchoSender()
+    raise BadSettings("PLAZA_SMS_SENDER is not set")
+
+
+def read_echo(phone: str) -> str | None:
+    """The newest text to ``phone``, None when there is none. Raises RedisDown."""
+    text = redis.execute("GET", _echo_key(phone))
+    return None if text is None else str(text)
+
+
+def _echo_key(phone: str) -> str:
+    name = f"echo:{hashlib.sha256(phone.encode()).hexdigest()}"
+    return f"{{{shard_of(name)}}}:{name}"

@@ -1,0 +1,40 @@
+"""Secrets of AWS Secrets Manager, each read once per process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plaza.infra.errors import Unavailable
+
+_held: dict[str, str] = {}
+
+
+class SecretsDown(Unavailable):
+    """Secrets Manager can't be reached, or doesn't give the secret."""
+
+
+def read(secret_id: str) -> str:
+    """The text of a secret. Raises SecretsDown."""
+    if secret_id not in _held:
+        _held[secret_id] = _ask(secret_id)
+    return _held[secret_id]
+
+
+def forget(secret_id: str) -> None:
+    """It was rotated: the next read asks again."""
+    _held.pop(secret_id, None)
+
+
+def _ask(secret_id: str) -> str:
+    import botocore.session  # slow to import, and not every function needs it
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    config = Config(
+        connect_timeout=1, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 2}
+    )
+    try:
+        client: Any = botocore.session.get_session().create_client("secretsmanager", config=config)
+        return str(client.get_secret_value(SecretId=secret_id)["SecretString"])
+    except (BotoCoreError, ClientError) as error:
+        raise SecretsDown("A secret can't be read") from error
