@@ -16,7 +16,7 @@ from plaza.counters.mysql_counters import (
     lock_content,
     read_users_in,
 )
-from plaza.counters.redis_counters import release, unclaim
+from plaza.counters.redis_counters import release, unclaim, user_key
 from plaza.infra.projections import read_through
 from plaza.infra.redis import RedisDown
 
@@ -35,6 +35,7 @@ __all__ = [
     "read_users_in",
     "release",
     "unclaim",
+    "user_key",
 ]
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 
 # Not U+200C and U+200D: they join and part letters, and make one emoji of several.
-_CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
-_BREAKS = "\t\n"
-_SPACE = " \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+_BREAKS = r"\t\n"
+_SPACE = r" \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
 # Default_Ignorable_Code_Point of Unicode, and a Braille cell without dots.
 _INVISIBLE = (
-    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u2065\u206a-\u206f"
-    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff"
+    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u2065\u206a-\u206f"
+    r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _NOTHING_TO_SEE = f"{_CONTROL}{_BREAKS}{_SPACE}{_INVISIBLE}"
 

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from plaza.infra.http import Answer
-from plaza.users.users import Card
+from typing import Annotated
+
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
+
+from plaza.infra.http import Answer, Question
+from plaza.infra.texts import HTTPS_URL, LINE, check_line
+from plaza.users.users import Card, Profile
+
+Nickname = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=40),
+    AfterValidator(check_line),
+    Field(json_schema_extra={"pattern": LINE}, description="one line with something to see in it"),
+]
+Picture = Annotated[str, Field(pattern=HTTPS_URL, max_length=512, description="an https URL")]
 
 
 class UserCard(Answer):
@@ -22,3 +35,65 @@ class UserCard(Answer):
     def unknown(cls, user_id: int) -> UserCard:
         """What to answer about an id that no user has."""
         return cls(id=str(user_id), nickname="somebody", avatar=None)
+
+
+class MyFollow(Answer):
+    """What I am to a user."""
+
+    following: bool
+
+
+class UserProfile(Answer):
+    """A user and their totals. ``mine`` is null without a session, and of oneself at /users/me.
+
+    ``exact`` is false while Redis is away: the followers too are a second or so behind then.
+    """
+
+    id: str
+    nickname: str
+    avatar: str | None
+    followers: int
+    following: int
+    posts: int
+    likes_received: int
+    collects_received: int
+    mine: MyFollow | None
+    exact: bool
+
+    @classmethod
+    def of(cls, profile: Profile) -> UserProfile:
+        """What to answer about ``profile``."""
+        card, totals, following = profile.card, profile.totals, profile.following
+        return cls(
+            id=str(card.id),
+            nickname=card.nickname,
+            avatar=card.avatar,
+            followers=profile.followers,
+            following=totals.following_total,
+            posts=totals.posts_total,
+            likes_received=totals.likes_received_total,
+            collects_received=totals.collects_received_total,
+            mine=None if following is None else MyFollow(following=following),
+            exact=profile.exact,
+        )
+
+
+class ProfileChange(Question):
+    """What to change of the own profile: at least one of them. ``avatar`` null removes it."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    # What isn't said is not in ``changes``; these stand for nothing.
+    nickname: Nickname = Field(default_factory=str)
+    avatar: Picture | None = Field(default_factory=lambda: None)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> ProfileChange:
+        if not self.model_fields_set:
+            raise ValueError("say nickname or avatar")
+        return self
+
+    @property
+    def changes(self) -> dict[str, str | None]:
+        """What was said, by column of the user."""
+        return self.model_dump(exclude_unset=True)

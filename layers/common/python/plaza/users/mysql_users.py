@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+from pymysql.cursors import Cursor
 
 from plaza.infra import mysql
 from plaza.users.users import Card
@@ -10,8 +12,30 @@ from plaza.users.users import Card
 
 def read_cards(user_ids: Iterable[int]) -> dict[int, tuple[Card, int]]:
     """(card, version) of those of ``user_ids`` who are there. One statement. Raises MysqlDown."""
+    ids = list(user_ids)
+    return _cards_of(mysql.fetch_all(_select_cards(ids))) if ids else {}
+
+
+def change_card(
+    cursor: Cursor, user_id: int, changes: Mapping[str, str | None]
+) -> tuple[Card, int] | None:
+    """Set columns of a user, of which the names are ours. (card, version) after it, or None.
+
+    Two statements.
+    """
+    columns = ", ".join(f"{column} = %s" for column in changes)
+    args = (*changes.values(), user_id)
+    cursor.execute(f"UPDATE user SET {columns}, ver = user.ver + 1 WHERE id = %s", args)
+    cursor.execute(_select_cards([user_id]))
+    return _cards_of(cursor.fetchall()).get(user_id)
+
+
+def _select_cards(user_ids: Iterable[int]) -> str:
     numbers = ",".join(str(int(user_id)) for user_id in user_ids)
-    if not numbers:
-        return {}
-    rows = mysql.fetch_all(f"SELECT id, nickname, avatar, ver FROM user WHERE id IN ({numbers})")
-    return {user_id: (Card(user_id, *shown), ver) for user_id, *shown, ver in rows}
+    return f"SELECT id, nickname, avatar, ver FROM user WHERE id IN ({numbers})"
+
+
+def _cards_of(rows: Iterable[tuple[int, str, str | None, int]]) -> dict[int, tuple[Card, int]]:
+    return {
+        user_id: (Card(user_id, nickname, avatar), ver) for user_id, nickname, avatar, ver in rows
+    }

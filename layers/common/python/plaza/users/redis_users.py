@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from plaza import counters
+from plaza.counters import UserCounter
 from plaza.infra import projections
 from plaza.infra.projections import Projection, key_of
 from plaza.users.users import Card
@@ -26,6 +28,18 @@ def read_cards(user_ids: Iterable[int]) -> dict[int, tuple[Card, int]]:
         for user_id, held in zip(ids, found, strict=True)
         if held is not None
     }
+
+
+def read_profile(user_id: int) -> tuple[Card | None, UserCounter | None]:
+    """The card and the totals of a user, None for what isn't there. One round trip.
+
+    Raises RedisDown.
+    """
+    card, totals = projections.read_all([card_key(user_id), counters.user_key(user_id)])
+    return (
+        Card.from_json(user_id, card[1]) if card else None,
+        UserCounter.from_json(totals[1]) if totals else None,
+    )
 
 
 def keep_cards(cards: Mapping[int, tuple[Card, int]], *, create: bool) -> None:

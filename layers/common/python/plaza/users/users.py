@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from plaza.counters import UserCounter
 from plaza.infra.errors import NotFound
 
 
@@ -28,3 +29,19 @@ class Card:
     def from_json(cls, user_id: int, text: str) -> Card:
         """What ``to_json`` wrote."""
         return cls(user_id, *json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A user as others see them: the card, and what they came to.
+
+    ``followers`` is what the gate counts, the other totals are MySQL's, a second or so behind.
+    ``following``: does who asks follow them; None when nobody in particular asks. ``exact`` is
+    false while Redis is away, when the followers too are MySQL's.
+    """
+
+    card: Card
+    followers: int
+    totals: UserCounter
+    following: bool | None
+    exact: bool

@@ -1,0 +1,54 @@
+"""Profiles: one's own, and those of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plaza import users
+from plaza.infra.http import (
+    BEARER,
+    Id,
+    answers,
+    api,
+    caller,
+    caller_if_any,
+    problems,
+    read_id,
+    serve,
+)
+from plaza.users.contract import ProfileChange, UserProfile
+
+app = api()
+
+_OWN: dict[str, Any] = {"security": [BEARER], "tags": ["users"]}
+_GET_OWN = _OWN | {"responses": answers(200, UserProfile, "my profile") | problems(401, 404)}
+_CHANGE_OWN = _OWN | {"responses": answers(200, UserProfile, "changed") | problems(400, 401, 404)}
+_GET: dict[str, Any] = {
+    "tags": ["users"],
+    "security": [{}, BEARER],
+    "responses": answers(200, UserProfile, "the profile") | problems(401, 404),
+}
+
+
+@app.get("/users/me", **_GET_OWN)
+def get_me() -> UserProfile:
+    """My profile."""
+    return UserProfile.of(users.read_profile(caller(app), None))
+
+
+@app.patch("/users/me", **_CHANGE_OWN)
+def change_me(change: ProfileChange) -> UserProfile:
+    """Change my nickname, my avatar, or both."""
+    return UserProfile.of(users.change_profile(caller(app), change.changes))
+
+
+@app.get("/users/<user_id>", **_GET)
+def get_user(user_id: Id) -> UserProfile:
+    """The profile of a user, and whether I follow them."""
+    actor_id = caller_if_any(app)
+    return UserProfile.of(users.read_profile(read_id(user_id, "user"), actor_id))
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Answer one request about users."""
+    return serve(app, event, context)
