@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from plaza import reactions, targets
+from plaza import content, reactions, targets
 from plaza.auth import sms
 from plaza.infra import ids, migrations, mysql, queues, redis, secrets, settings
 from plaza.infra.queues import QueueDown
 from plaza.reactions import ReactionChanged
+from plaza.targets import Refresh
 
 
 @dataclass
@@ -60,6 +61,9 @@ class FakeQueues:
             ),
             reactions.REBUILDS: lambda bodies: reactions.rebuild(
                 [reactions.read_step(body) for body in bodies]
+            ),
+            targets.REFRESHES: lambda bodies: content.refresh(
+                [Refresh.from_json(body) for body in bodies]
             ),
         }
         while any(self.messages.values()):
@@ -138,6 +142,7 @@ def forget() -> None:
     settings.settings.cache_clear()
     sms.sender.cache_clear()
     targets.forget_seen()
+    content.forget_texts()
     ids.forget_block()
     redis.forget_client()
     mysql.forget_connection()

@@ -12,6 +12,7 @@ import pytest
 from plaza.auth import read_bearer
 from plaza.infra.queues import BadRecord
 from plaza.reactions import ReactionChanged, read_keys, read_step
+from plaza.targets import Refresh
 from tests.unit.policy import template
 from tests.unit.policy.template import FUNCTION, ROOT, resources
 
@@ -22,6 +23,7 @@ READERS = {
     "save_reactions": ReactionChanged.from_json,
     "settle_reactions": read_keys,
     "rebuild_target": read_step,
+    "refresh_projections": Refresh.from_json,
 }
 
 

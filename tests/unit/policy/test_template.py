@@ -265,6 +265,8 @@ def test_the_search_for_queues_finds_those_we_know() -> None:
     assert queues_needed("SaveReactions") == {"reactions", "reactions_dlq", "settlements"}
     assert queues_needed("SweepOutbox") == {"reactions"}
     assert queues_needed("RebuildTarget") == {"rebuilds", "rebuilds_dlq"}
+    assert queues_needed("ContentApi") == {"refreshes", "rebuilds"}
+    assert queues_needed("RefreshProjections") == {"refreshes", "refreshes_dlq"}
     assert queues_needed("Migrate") == set()
 
 

@@ -1,0 +1,34 @@
+"""Posts, comments on posts, reviews of shops: written, read whole, listed, deleted by who wrote."""
+
+from plaza.content.content import Attempt, Draft, Place, Text, name_viewer
+from plaza.content.reading import (
+    Listed,
+    Whole,
+    forget_texts,
+    list_comments,
+    list_posts,
+    list_reviews,
+    read_one,
+    read_posts,
+)
+from plaza.content.refreshing import refresh
+from plaza.content.writing import create, delete
+
+__all__ = [
+    "Attempt",
+    "Draft",
+    "Listed",
+    "Place",
+    "Text",
+    "Whole",
+    "create",
+    "delete",
+    "forget_texts",
+    "list_comments",
+    "list_posts",
+    "list_reviews",
+    "name_viewer",
+    "read_one",
+    "read_posts",
+    "refresh",
+]

@@ -1,0 +1,135 @@
+"""What people write: posts, comments on posts, reviews of shops. No I/O.
+
+A text never changes: it is made, and it may be deleted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from plaza.infra.errors import Conflict, Forbidden, Gone, NotFound
+from plaza.reactions import Target
+
+# Lambda answers with 6 MB at most. In there each backslash of a body stands twice.
+MOST_PAGE_BYTES = 2_500_000
+LIVE, DELETED = 1, 2  # the versions of a text
+LAST_US = (datetime(9999, 12, 31, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(
+    microseconds=1
+)
+
+
+class ContentMissing(NotFound):
+    """There is no such post, comment or review, or nothing that it could be written about."""
+
+
+class ContentGone(Gone):
+    """The post, comment or review was deleted."""
+
+
+class NotYours(Forbidden):
+    """Somebody else wrote it."""
+
+
+class KeyReused(Conflict):
+    """The Idempotency-Key was used before, for something else."""
+
+    slug = "key-reused"
+    title = "This Idempotency-Key was used for something else"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What somebody wants to write. ``parent_id`` is the post of a comment, the shop of a review;
+    ``kind``, ``title`` and ``images`` are of posts, ``score`` (1 to 5) is of reviews."""
+
+    type: str
+    author_id: int
+    body: str
+    parent_id: int | None = None
+    kind: str | None = None
+    title: str | None = None
+    images: tuple[str, ...] = ()
+    score: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(Draft):
+    """What was written. ``created_us``: microseconds since 1970, by the database's clock."""
+
+    id: int
+    created_us: int
+
+    @property
+    def target(self) -> Target:
+        """What it is to reactions."""
+        return Target(self.type, self.id)
+
+    def to_json(self) -> str:
+        """As it stands in Redis."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, said: str) -> Text:
+        """What ``to_json`` wrote."""
+        fields = json.loads(said)
+        return cls(**fields | {"images": tuple(fields["images"])})
+
+
+class Stored(NamedTuple):
+    """A text as MySQL has it."""
+
+    text: Text
+    deleted: bool
+
+
+class Place(NamedTuple):
+    """Where in a list a text stands: by time, and by id among those of one time."""
+
+    created_us: int
+    id: int
+
+    @property
+    def possible(self) -> bool:
+        """False for a time that no database would keep."""
+        return 0 <= self.created_us <= LAST_US and self.id > 0
+
+
+class Attempt(NamedTuple):
+    """One try to create something under an Idempotency-Key: digests of the key and of what is
+    asked for."""
+
+    key_sha256: bytes
+    request_sha256: bytes
+
+    @classmethod
+    def of(cls, key: str, draft: Draft) -> Attempt:
+        """An attempt to write ``draft``; the type and the parent of it tell the route."""
+        asked = json.dumps(asdict(draft), sort_keys=True, separators=(",", ":"))
+        return cls(hashlib.sha256(key.encode()).digest(), hashlib.sha256(asked.encode()).digest())
+
+
+def name_viewer(actor_id: int | None, source_ip: str, user_agent: str) -> str:
+    """Who sees something, as far as viewers are told apart. Nobody can tell a person from it."""
+    seen = f"{source_ip} {user_agent}" if actor_id is None else f"user:{actor_id}"
+    return hashlib.sha256(seen.encode()).hexdigest()[:16]
+
+
+def cut(texts: Sequence[Text], limit: int) -> tuple[list[Text], Place | None]:
+    """A page of ``texts``, and where the next begins (None: the end).
+
+    At most ``limit``, and no more than an answer may hold: long texts make short pages.
+    """
+    page: list[Text] = []
+    size = 0
+    for text in texts[:limit]:
+        size += len(text.to_json())
+        if page and size > MOST_PAGE_BYTES:
+            break
+        page.append(text)
+    more = len(texts) > len(page)
+    return page, Place(page[-1].created_us, page[-1].id) if more else None

@@ -1,0 +1,173 @@
+"""Content in MySQL: the record of what was written. A text is one row; deleting it sets a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pymysql.cursors import Cursor
+
+from plaza.content.content import Attempt, Draft, Place, Stored, Text
+from plaza.infra import mysql
+from plaza.reactions import Target
+from plaza.targets import There
+
+_COLUMNS = (
+    "content_type, content_id, author_id, created_at, deleted_at IS NOT NULL,"
+    " parent_id, kind, title, body, images, score"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_US = timedelta(microseconds=1)
+
+
+def find_made(author_id: int, attempt: Attempt) -> tuple[bytes, Target] | None:
+    """(digest of what was asked for, what came of it) under the attempt's key. Raises MysqlDown."""
+    found = mysql.fetch_all(
+        "SELECT request_sha256, content_type, content_id FROM creation"
+        " WHERE user_id = %s AND key_sha256 = %s",
+        (author_id, attempt.key_sha256),
+    )
+    return (found[0][0], Target(*found[0][1:])) if found else None
+
+
+def claim_key(cursor: Cursor, author_id: int, attempt: Attempt, target: Target) -> bool:
+    """Let the attempt's key stand for ``target``; False when it stands for something already.
+
+    Whoever has the key waits here until the one before has committed or given up.
+    """
+    # Not INSERT IGNORE: two that wait for one that gives up would then be a deadlock.
+    return (
+        cursor.execute(
+            "INSERT INTO creation (user_id, key_sha256, request_sha256, content_type, content_id,"
+            " created_at) VALUES (%s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
+            " ON DUPLICATE KEY UPDATE user_id = creation.user_id",
+            (author_id, *attempt, *target),
+        )
+        == 1
+    )
+
+
+def hold_post(cursor: Cursor, post_id: int) -> There:
+    """Whether the post is there, and it stays so until the commit; others may hold it too."""
+    cursor.execute(
+        "SELECT deleted_at IS NOT NULL FROM content"
+        " WHERE content_type = 'post' AND content_id = %s LOCK IN SHARE MODE",
+        (post_id,),
+    )
+    found = cursor.fetchone()
+    if found is None:
+        return There.NONE
+    return There.GONE if found[0] else There.LIVE
+
+
+def insert(cursor: Cursor, content_id: int, draft: Draft) -> Text:
+    """Store ``draft``, and read back what was stored."""
+    cursor.execute(
+        "INSERT INTO content (content_type, content_id, author_id, created_at, parent_id, kind,"
+        " title, body, images, score)"
+        " VALUES (%s, %s, %s, UTC_TIMESTAMP(6), %s, %s, %s, %s, %s, %s)",
+        (
+            draft.type,
+            content_id,
+            draft.author_id,
+            draft.parent_id,
+            draft.kind,
+            draft.title,
+            draft.body,
+            json.dumps(draft.images) if draft.images else None,
+            draft.score,
+        ),
+    )
+    cursor.execute(
+        f"SELECT {_COLUMNS} FROM content WHERE content_type = %s AND content_id = %s",
+        (draft.type, content_id),
+    )
+    [row] = cursor.fetchall()
+    return _stored(row).text
+
+
+def mark_deleted(cursor: Cursor, target: Target) -> bool:
+    """Set the time of its deletion; False when it was set before."""
+    return (
+        cursor.execute(
+            "UPDATE content SET deleted_at = UTC_TIMESTAMP(6)"
+            " WHERE content_type = %s AND content_id = %s AND deleted_at IS NULL",
+            target,
+        )
+        == 1
+    )
+
+
+def read(targets: Iterable[Target]) -> dict[Target, Stored]:
+    """Those of ``targets`` that are or were there. One statement. Raises MysqlDown."""
+    ids: dict[str, list[str]] = {}
+    for target in targets:
+        ids.setdefault(target.type, []).append(str(int(target.id)))
+    arms = [
+        f"SELECT {_COLUMNS} FROM content FORCE INDEX (PRIMARY)"
+        f" WHERE content_type = '{content_type}' AND content_id IN ({','.join(numbers)})"
+        for content_type, numbers in ids.items()
+    ]
+    found = map(_stored, mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ())
+    return {stored.text.target: stored for stored in found}
+
+
+def read_of_author(author_id: int, after: Place | None, limit: int) -> list[Text]:
+    """A page of somebody's posts, newest first. One statement. Raises MysqlDown."""
+    return _read_page("post", "author_id", author_id, after, True, limit)
+
+
+def read_of_parent(
+    content_type: str, parent_id: int, after: Place | None, latest: bool, limit: int
+) -> list[Text]:
+    """A page of the comments of a post or the reviews of a shop, newest first if ``latest``.
+
+    One statement. Raises MysqlDown.
+    """
+    return _read_page(content_type, "parent_id", parent_id, after, latest, limit)
+
+
+def find_shop(shop_id: int) -> bool:
+    """Whether there is such a shop. Raises MysqlDown."""
+    return bool(mysql.fetch_all("SELECT 1 FROM shop WHERE id = %s", (shop_id,)))
+
+
+def _read_page(
+    content_type: str, column: str, owner_id: int, after: Place | None, latest: bool, limit: int
+) -> list[Text]:
+    index = {"author_id": "by_author", "parent_id": "by_parent"}[column]
+    sign, order = ("<", "DESC") if latest else (">", "ASC")
+    where, args = "", [content_type, owner_id]
+    if after is not None:
+        at = (_EPOCH + after.created_us * _US).replace(tzinfo=None)
+        # The first condition is what makes it a range of the index.
+        where = f" AND created_at {sign}= %s AND (created_at {sign} %s OR content_id {sign} %s)"
+        args += [at, at, after.id]
+    rows = mysql.fetch_all(
+        f"SELECT {_COLUMNS} FROM content FORCE INDEX ({index})"
+        f" WHERE content_type = %s AND {column} = %s AND deleted_at IS NULL"
+        f"{where} ORDER BY created_at {order}, content_id {order} LIMIT {limit:d}",
+        args,
+    )
+    return [_stored(row).text for row in rows]
+
+
+def _stored(row: tuple[Any, ...]) -> Stored:
+    (content_type, content_id, author_id, created_at, deleted, parent_id, kind, title, body,
+     images, score) = row  # fmt: skip
+    is_post = content_type == "post"
+    text = Text(
+        type=content_type,
+        id=content_id,
+        author_id=author_id,
+        created_us=(created_at.replace(tzinfo=UTC) - _EPOCH) // _US,
+        parent_id=parent_id,
+        kind=kind or ("note" if is_post else None),  # rows that are only reacted to have no text
+        title=title or ("" if is_post else None),
+        body=body or "",
+        images=tuple(json.loads(images)) if images else (),
+        score=score,
+    )
+    return Stored(text, bool(deleted))

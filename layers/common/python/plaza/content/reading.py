@@ -1,0 +1,230 @@
+"""Reading what was written: one text, lists, and texts whole, with what is counted about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cachetools import TTLCache
+
+from plaza import counters, reactions, targets, users
+from plaza.content import mysql_content, redis_content
+from plaza.content.content import ContentGone, ContentMissing, Draft, Place, Stored, Text, cut
+from plaza.infra.redis import RedisDown
+from plaza.reactions import COLLECT, LIKE, Count, Target
+from plaza.targets import There
+from plaza.users import Card
+
+
+class _Unknown:
+    """What memory says of what it doesn't hold; None is what was deleted."""
+
+
+_UNKNOWN = _Unknown()
+# A second: what another process deleted is shown for so long.
+_TEXTS: TTLCache[Target, Text | None] = TTLCache(maxsize=500, ttl=1)
+_SHOPS: TTLCache[int, bool] = TTLCache(maxsize=1000, ttl=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A text with everything that is shown of it. ``mine`` of the counts is about who asks.
+
+    ``author`` is None for an id without a user; ``collects``, ``comments`` and ``viewers`` are of
+    posts; ``viewers`` is None and ``exact`` false while Redis is away.
+    """
+
+    text: Text
+    author: Card | None
+    likes: Count
+    collects: Count
+    comments: int
+    viewers: int | None
+    exact: bool
+
+
+class Listed(NamedTuple):
+    """A page, and where the next begins (None: the end)."""
+
+    items: list[Whole]
+    last: Place | None
+
+
+def forget_texts() -> None:
+    """Empty this process's memory of texts and shops."""
+    _TEXTS.clear()
+    _SHOPS.clear()
+
+
+def remember(stored: Stored) -> None:
+    """This process knows it to be like this."""
+    _TEXTS[stored.text.target] = None if stored.deleted else stored.text
+
+
+def read(target: Target) -> Text:
+    """One text: from memory, Redis, or MySQL. Raises ContentMissing, ContentGone, MysqlDown."""
+    found = _read_hot([target])
+    if target not in found:
+        insist_there(target, targets.find(*target))  # its marker spares MySQL what isn't there
+        found = _read_cold([target])
+    if target not in found:
+        raise ContentMissing(f"There is no {target.type} {target.id}")
+    text = found[target]
+    if text is None:
+        raise ContentGone(f"The {target.type} {target.id} was deleted")
+    return text
+
+
+def read_stored(target: Target) -> Stored:
+    """One text as MySQL has it now. Raises ContentMissing, MysqlDown."""
+    found = mysql_content.read([target])
+    if target not in found:
+        raise ContentMissing(f"There is no {target.type} {target.id}")
+    return found[target]
+
+
+def insist(target: Target, deleted: bool) -> None:
+    """Raises ContentGone for what was deleted."""
+    insist_there(target, There.GONE if deleted else There.LIVE)
+
+
+def insist_there(target: Target, there: There) -> None:
+    """Raises ContentMissing or ContentGone."""
+    if there is There.NONE:
+        raise ContentMissing(f"There is no {target.type} {target.id}")
+    if there is There.GONE:
+        raise ContentGone(f"The {target.type} {target.id} was deleted")
+
+
+def require_parent(draft: Draft) -> None:
+    """Raises ContentMissing or ContentGone when what ``draft`` is about isn't there; MysqlDown."""
+    if draft.parent_id is None:
+        return
+    if draft.type == "comment":
+        read(Target("post", draft.parent_id))
+    else:
+        require_shop(draft.parent_id)
+
+
+def require_shop(shop_id: int) -> None:
+    """Raises ContentMissing when there is no such shop; MysqlDown."""
+    if shop_id not in _SHOPS:
+        if not mysql_content.find_shop(shop_id):
+            raise ContentMissing(f"There is no shop {shop_id}")
+        _SHOPS[shop_id] = True
+
+
+def read_one(target: Target, actor_id: int | None, viewer: str | None = None) -> Whole:
+    """One text whole; ``viewer``, if any, has now seen it.
+
+    Raises ContentMissing, ContentGone, MysqlDown, RedisDown.
+    """
+    [whole] = complete([read(target)], actor_id, viewer)
+    return whole
+
+
+def read_posts(post_ids: Iterable[int], actor_id: int | None) -> dict[int, Whole]:
+    """The posts of ``post_ids`` that are there, whole, by id.
+
+    A constant number of round trips: to Redis five when all is warm, and one statement when some
+    isn't. Raises MysqlDown, RedisDown.
+    """
+    wanted = [Target("post", post_id) for post_id in dict.fromkeys(post_ids)]
+    found = _read_hot(wanted)
+    found |= _read_cold([target for target in wanted if target not in found])
+    wholes = complete([text for t in wanted if (text := found.get(t))], actor_id)
+    return {whole.text.id: whole for whole in wholes}
+
+
+def list_posts(author_id: int, after: Place | None, limit: int, actor_id: int | None) -> Listed:
+    """Somebody's posts, newest first. Raises ContentMissing, MysqlDown, RedisDown."""
+    if targets.find("user", author_id) is There.NONE:
+        raise ContentMissing(f"There is no user {author_id}")
+    return _listed(mysql_content.read_of_author(author_id, after, limit + 1), limit, actor_id)
+
+
+def list_comments(
+    post_id: int, after: Place | None, latest: bool, limit: int, actor_id: int | None
+) -> Listed:
+    """The comments of a post, newest first if ``latest``.
+
+    Raises ContentMissing, ContentGone, MysqlDown, RedisDown.
+    """
+    read(Target("post", post_id))
+    texts = mysql_content.read_of_parent("comment", post_id, after, latest, limit + 1)
+    return _listed(texts, limit, actor_id)
+
+
+def list_reviews(shop_id: int, after: Place | None, limit: int, actor_id: int | None) -> Listed:
+    """The reviews of a shop, newest first. Raises ContentMissing, MysqlDown, RedisDown."""
+    require_shop(shop_id)
+    texts = mysql_content.read_of_parent("review", shop_id, after, True, limit + 1)
+    return _listed(texts, limit, actor_id)
+
+
+def complete(texts: Sequence[Text], actor_id: int | None, viewer: str | None = None) -> list[Whole]:
+    """``texts`` with what is counted about them.
+
+    Round trips to Redis when all is warm: one each for reactions and authors, and of posts one each
+    for comments and viewers. Raises MysqlDown, RedisDown.
+    """
+    wanted = [(k, t.target) for t in texts for k in (LIKE, COLLECT) if t.type in k.targets]
+    counts, exact = reactions.count(wanted, actor_id)
+    found = dict(zip(wanted, counts, strict=True))
+    authors = users.read_cards(text.author_id for text in texts)
+    posts = [text.id for text in texts if text.type == "post"]
+    comments, viewers = counters.read_comments(posts), _read_viewers(posts, viewer)
+    return [
+        Whole(
+            text,
+            authors.get(text.author_id),
+            found[LIKE, text.target],
+            found.get((COLLECT, text.target), Count(0, False)),
+            comments.get(text.id, 0) if text.type == "post" else 0,
+            viewers.get(text.id),
+            exact,
+        )
+        for text in texts
+    ]
+
+
+def untouched(text: Text, author: Card | None) -> Whole:
+    """A text that nobody has seen yet."""
+    return Whole(text, author, Count(0, False), Count(0, False), 0, 0, True)
+
+
+def _listed(texts: Sequence[Text], limit: int, actor_id: int | None) -> Listed:
+    page, last = cut(texts, limit)
+    return Listed(complete(page, actor_id), last)
+
+
+def _read_viewers(post_ids: Sequence[int], viewer: str | None) -> dict[int, int]:
+    try:
+        return dict(zip(post_ids, redis_content.count_viewers(post_ids, viewer), strict=True))
+    except RedisDown:
+        return {}
+
+
+def _read_hot(wanted: Sequence[Target]) -> dict[Target, Text | None]:
+    """What memory and Redis have; None for the deleted. One round trip at most."""
+    # Asked once: it may be forgotten between two questions.
+    remembered = {target: _TEXTS.get(target, _UNKNOWN) for target in wanted}
+    found = {t: text for t, text in remembered.items() if not isinstance(text, _Unknown)}
+    missing = [target for target in wanted if target not in found]
+    with suppress(RedisDown):
+        hot = redis_content.read_texts(missing)
+        _TEXTS.update(hot)
+        found |= hot
+    return found
+
+
+def _read_cold(wanted: Sequence[Target]) -> dict[Target, Text | None]:
+    """What MySQL has, None for the deleted; Redis has it from then on. One statement."""
+    stored = mysql_content.read(wanted)
+    with suppress(RedisDown):
+        redis_content.keep_texts(stored.values())
+    for one in stored.values():
+        remember(one)
+    return {t: None if deleted else text for t, (text, deleted) in stored.items()}

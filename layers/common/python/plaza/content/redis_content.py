@@ -1,0 +1,66 @@
+"""Content in Redis, in the shard of the post, comment or review:
+
+{<shard>}:<type>:<id>:text     hash    ver, value: the text, JSON, or "gone" (``infra.projections``)
+{<shard>}:post:<id>:viewers  string  HyperLogLog: who saw it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from plaza.content.content import DELETED, LIVE, Stored, Text
+from plaza.infra import projections, redis
+from plaza.infra.projections import Projection, key_of
+from plaza.reactions import Target
+
+VIEWERS_TTL_S = 90 * 86_400
+_GONE = "gone"
+
+
+def text_key(target: Target) -> str:
+    """Where a text is projected to."""
+    return key_of(str(target), "text")
+
+
+def viewers_key(post_id: int) -> str:
+    """Where the viewers of a post are counted."""
+    return key_of(f"post:{post_id}", "viewers")
+
+
+def read_texts(targets: Iterable[Target]) -> dict[Target, Text | None]:
+    """The texts that are in Redis, None for the deleted. One round trip. Raises RedisDown."""
+    wanted = list(targets)
+    found = projections.read_all([text_key(target) for target in wanted])
+    return {
+        target: None if held[1] == _GONE else Text.from_json(held[1])
+        for target, held in zip(wanted, found, strict=True)
+        if held is not None
+    }
+
+
+def keep_texts(stored: Iterable[Stored]) -> None:
+    """Keep what MySQL has. What is deleted is kept as such: a late reader who still saw it live
+    can't bring it back. One round trip. Raises RedisDown."""
+    projections.keep_all(
+        [
+            Projection(text_key(text.target), DELETED, _GONE)
+            if deleted
+            else Projection(text_key(text.target), LIVE, text.to_json())
+            for text, deleted in stored
+        ],
+        create=True,
+    )
+
+
+def count_viewers(post_ids: Sequence[int], viewer: str | None = None) -> list[int]:
+    """About how many saw each of the posts (off by 1% or so); ``viewer``, if any, now has.
+
+    One round trip. Raises RedisDown.
+    """
+    commands: list[tuple[str | int, ...]] = []
+    for key in map(viewers_key, post_ids):
+        if viewer is not None:
+            commands += [("PFADD", key, viewer), ("EXPIRE", key, VIEWERS_TTL_S)]
+        commands.append(("PFCOUNT", key))
+    of_each = 1 if viewer is None else 3
+    return redis.pipeline(commands)[of_each - 1 :: of_each]

@@ -1,0 +1,113 @@
+"""Writing and deleting: announced, done in one transaction, then told to Redis.
+
+Who dies between the commit and the telling has announced the write before: its refresh comes.
+"""
+
+from __future__ import annotations
+
+from pymysql.cursors import Cursor
+
+from plaza import counters, targets, users
+from plaza.content import mysql_content, reading, refreshing
+from plaza.content.content import (
+    Attempt,
+    Draft,
+    KeyReused,
+    NotYours,
+    Stored,
+    Text,
+)
+from plaza.content.reading import Whole
+from plaza.infra import ids, mysql
+from plaza.infra.errors import Unavailable
+from plaza.infra.observability import cause, record
+from plaza.reactions import Target
+
+
+def create(draft: Draft, attempt: Attempt | None = None) -> Whole:
+    """What was written, by this attempt or by one before.
+
+    Raises ContentMissing and ContentGone for what it is about, ContentGone also for what an attempt
+    before wrote and somebody deleted; KeyReused; MysqlDown, RedisDown: try again. An attempt has a
+    key, so that trying again is safe whatever happened.
+    """
+    if attempt and (made := mysql_content.find_made(draft.author_id, attempt)):
+        return _answer_again(draft.author_id, attempt, *made)
+    reading.require_parent(draft)
+    author = users.read_cards([draft.author_id]).get(draft.author_id)
+    target = Target(draft.type, ids.new_id())
+    announced = targets.announce(*target)
+    text = mysql.atomically(lambda cursor: _write(cursor, target, draft, attempt))
+    if text is None:
+        return create(draft, attempt)
+    _tell(Stored(text, deleted=False), announced)
+    return reading.untouched(text, author)
+
+
+def delete(target: Target, actor_id: int) -> None:
+    """Delete what the actor wrote. What it received stays counted.
+
+    Raises ContentMissing, NotYours; ContentGone when it was deleted before; MysqlDown.
+    """
+    text, deleted = reading.read_stored(target)
+    if text.author_id != actor_id:
+        reading.insist(target, deleted)
+        raise NotYours(f"Somebody else wrote the {target.type} {target.id}")
+    announced = False
+    if not deleted:
+        announced = targets.announce(*target)
+        deleted = not mysql.atomically(lambda cursor: _delete(cursor, text))
+    # Also when it was deleted before: who did it may have died before Redis was told.
+    _tell(Stored(text, deleted=True), announced)
+    reading.insist(target, deleted)
+
+
+def _write(cursor: Cursor, target: Target, draft: Draft, attempt: Attempt | None) -> Text | None:
+    """The text, None when the attempt's key stands for something already.
+
+    The counter comes last: everybody who writes about the same waits for its row.
+    """
+    if attempt and not mysql_content.claim_key(cursor, draft.author_id, attempt, target):
+        return None
+    if draft.type == "comment" and draft.parent_id is not None:
+        reading.insist_there(
+            Target("post", draft.parent_id), mysql_content.hold_post(cursor, draft.parent_id)
+        )
+    text = mysql_content.insert(cursor, target.id, draft)
+    _count(cursor, draft, 1)
+    return text
+
+
+def _delete(cursor: Cursor, text: Text) -> bool:
+    if not mysql_content.mark_deleted(cursor, text.target):
+        return False
+    _count(cursor, text, -1)
+    return True
+
+
+def _count(cursor: Cursor, draft: Draft, by: int) -> None:
+    if draft.type == "post":
+        counters.add_to_users(cursor, {(draft.author_id,): {"posts_total": by}})
+    elif draft.type == "comment" and draft.parent_id is not None:
+        counters.add_to_content(cursor, {("post", draft.parent_id): {"comment_total": by}})
+
+
+def _answer_again(author_id: int, attempt: Attempt, request_sha256: bytes, target: Target) -> Whole:
+    if request_sha256 != attempt.request_sha256:
+        raise KeyReused("Take a new key for another request")
+    text, deleted = reading.read_stored(target)
+    # Who wrote it may have died before Redis was told, and the client tries again for that reason.
+    _tell(Stored(text, deleted), announced=False)
+    reading.insist(target, deleted)
+    [whole] = reading.complete([text], author_id)
+    return whole
+
+
+def _tell(stored: Stored, announced: bool) -> None:
+    """Tell Redis. It is in MySQL already, so there is no reason left to refuse: the announced
+    refresh tells it later, or what Redis has runs out."""
+    reading.remember(stored)
+    try:
+        refreshing.tell([stored])
+    except Unavailable as error:
+        record("telling_postponed", {"tellings_postponed": 1}, announced=announced, **cause(error))
