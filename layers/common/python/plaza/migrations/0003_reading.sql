@@ -43,7 +43,8 @@ ALTER TABLE content_counter
 
 -- Authors whose posts are read from them rather than pushed to followers. Once one, always one.
 CREATE TABLE IF NOT EXISTS star (
-  user_id BIGINT      NOT NULL,
-  since   DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+  user_id   BIGINT      NOT NULL,
+  since     DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+  announced TINYINT     NOT NULL DEFAULT 0 COMMENT '1: every inbox of a follower knows it; until then posts are pushed too',
   PRIMARY KEY (user_id)
 );
