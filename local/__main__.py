@@ -65,9 +65,11 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("-f", "--follow", action="store_true", help="wait for more")
     sub.add_argument("--minutes", type=float, default=10, help="how far back (default: 10)")
 
-    sub = add("replay", _delegate("local.replay"), "play a file of interactions")
+    sub = add("replay", _delegate("local.replay"), "play a file of interactions or follows")
     sub.add_argument(
-        "file", type=Path, help="CSV, may be gzipped: user_id,item_id,rating,timestamp"
+        "file",
+        type=Path,
+        help="CSV, may be gzipped: user_id,item_id,rating,timestamp or follower_id,followee_id",
     )
     sub.add_argument("--rate", type=float, help="requests a second (default: as fast as it goes)")
     sub.add_argument("--duplicates", type=float, default=0.0, help="share sent twice, 0 to 1")

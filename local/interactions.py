@@ -5,20 +5,17 @@ rating of 4 and more is a like, 5 is a collect as well, 2 and less takes a like 
 anything between is a view.
 """
 
-import csv
-import gzip
-import random
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
-from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple
 
-from local.paths import LocalError
+from local import files
+from local.files import read_whole
+from local.plans import Copies, draw_copies, find_wrong_change
 
 COLUMNS = ["user_id", "item_id", "rating", "timestamp"]
-MOST_ID = 2**63 - 1
 HIGHEST_RATING = 5.0
 
 
@@ -40,12 +37,7 @@ class Verb(Enum):
     VIEW = ("", None)
 
 
-class Copies(Enum):
-    """How often a request is sent: what an impatient finger or a retrying network makes of it."""
-
-    ONE = "once"
-    AT_ONCE = "twice at the same moment"
-    IN_A_ROW = "twice, one after the other"
+_METHODS = {Verb.LIKE: "PUT", Verb.UNLIKE: "DELETE", Verb.COLLECT: "PUT"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +49,21 @@ class Request:
     verb: Verb
     copies: Copies = Copies.ONE
 
+    @property
+    def act(self) -> str:
+        """The verb as a word."""
+        return self.verb.name.lower()
+
     def __str__(self) -> str:
-        return f"{self.verb.name.lower()} of post {self.item_id} by user {self.user_id}"
+        return f"{self.act} of post {self.item_id} by user {self.user_id}"
+
+    def write(self) -> tuple[str, str, dict[str, Any] | None]:
+        """Method, path and JSON body."""
+        if self.verb is Verb.VIEW:
+            question = {"targets": [{"type": "post", "id": str(self.item_id)}]}
+            return "POST", "/reactions/query", question
+        kind, _ = self.verb.value
+        return _METHODS[self.verb], f"/posts/{self.item_id}/{kind}s/me", None
 
 
 class Reaction(NamedTuple):
@@ -80,66 +85,50 @@ class Forecast(NamedTuple):
     liked: bool
     collected: bool
 
+    def find_wrong(
+        self, request: Request, answers: Sequence[Mapping[str, Any]], sure: bool
+    ) -> list[str]:
+        """What can't be true in the ``answers`` to the copies of ``request``.
+
+        Unless it is ``sure`` how often it was done, only the state after it is known.
+        """
+        if request.verb is not Verb.VIEW:
+            kind, on = request.verb.value
+            said = "liked" if kind == "like" else "collected"
+            changes = int(self.changes) if sure else None
+            return find_wrong_change(request, answers, said=said, on=on, changes=changes)
+        expected = {"liked": self.liked, "collected": self.collected}
+        seen = [
+            (answer.get("items") or [{}])[0].get("mine")
+            for answer in answers
+            if answer.get("exact") is not False
+        ]
+        return [f"{request}: mine is {mine}, not {expected}" for mine in seen if mine != expected]
+
 
 def read_file(path: Path, limit: int | None = None) -> list[Interaction]:
     """The first ``limit`` interactions of a file. Raises LocalError, naming the line."""
-    try:
-        with _open_text(path) as text:
-            found = list(islice(parse(text, path.name), limit))
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        raise LocalError(f"{path} can't be read: {error}") from None
-    if not found:
-        raise LocalError(f"{path} holds no interactions")
-    return found
+    return files.read_rows(path, COLUMNS, _read_row, limit)
 
 
 def parse(lines: Iterable[str], name: str) -> Iterator[Interaction]:
     """The interactions in ``lines``, the first of which is the header. Raises LocalError."""
-    rows = csv.reader(lines)
-    header = next(rows, [])
-    if header != COLUMNS:
-        raise LocalError(
-            f"{name}, line 1: the header is {','.join(header)[:80]!r}, not {','.join(COLUMNS)!r}"
-        )
-    for row in filter(None, rows):  # an empty line is nothing
-        try:
-            if len(row) != len(COLUMNS):
-                raise ValueError(f"{len(row)} columns, not {len(COLUMNS)}")
-            yield Interaction(
-                _whole("user_id", row[0], 1),
-                _whole("item_id", row[1], 1),
-                _rating(row[2]),
-                _whole("timestamp", row[3], 0),
-            )
-        except ValueError as error:
-            raise LocalError(f"{name}, line {rows.line_num}: {error}") from None
+    return files.parse_rows(lines, name, COLUMNS, _read_row)
 
 
 def write_file(path: Path, interactions: Iterable[Interaction]) -> None:
     """Write a file that ``read_file`` reads."""
-    with path.open("w", newline="") as out:
-        writer = csv.writer(out)
-        writer.writerow(COLUMNS)
-        for user_id, item_id, rating, at_s in interactions:
-            writer.writerow([user_id, item_id, f"{rating:g}", at_s])
+    rows = ((one.user_id, one.item_id, f"{one.rating:g}", one.at_s) for one in interactions)
+    files.write_rows(path, COLUMNS, rows)
 
 
 def plan(
     interactions: Iterable[Interaction], duplicates: float = 0.0, seed: int = 0
 ) -> list[Request]:
-    """The requests for ``interactions``, in order; a share of the changing ones sent twice.
-
-    ``duplicates`` is that share, 0 to 1. Half of those are sent at the same moment, half in a row.
-    """
-    chance = random.Random(seed)
-
-    def copies() -> Copies:
-        if chance.random() >= duplicates:
-            return Copies.ONE
-        return chance.choice([Copies.AT_ONCE, Copies.IN_A_ROW])
-
+    """The requests for ``interactions``, in order; a share of the changing ones sent twice."""
+    draw = draw_copies(duplicates, seed)
     return [
-        Request(one.user_id, one.item_id, verb, Copies.ONE if verb is Verb.VIEW else copies())
+        Request(one.user_id, one.item_id, verb, Copies.ONE if verb is Verb.VIEW else draw())
         for one in interactions
         for verb in verbs_of(one.rating)
     ]
@@ -180,22 +169,16 @@ def author_of(item_id: int, user_ids: Sequence[int]) -> int:
     return user_ids[item_id * 2_654_435_761 % 2**32 % len(user_ids)]
 
 
-def _open_text(path: Path) -> TextIO:
-    with path.open("rb") as raw:
-        zipped = raw.read(2) == b"\x1f\x8b"
-    if zipped:
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+def _read_row(row: Sequence[str]) -> Interaction:
+    return Interaction(
+        read_whole("user_id", row[0]),
+        read_whole("item_id", row[1]),
+        _read_rating(row[2]),
+        read_whole("timestamp", row[3], 0),
+    )
 
 
-def _whole(column: str, text: str, least: int) -> int:
-    # int() alone would take "1_000", " 7" and digits of other scripts
-    if not (text.isascii() and text.isdigit()) or not least <= int(text[:20]) <= MOST_ID:
-        raise ValueError(f"{column} is {text[:40]!r}, not a whole number from {least} to 2^63-1")
-    return int(text)
-
-
-def _rating(text: str) -> float:
+def _read_rating(text: str) -> float:
     try:
         value = float(text)
     except ValueError:

@@ -12,15 +12,13 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from local.interactions import Copies, Forecast, Request, Verb
+from local.plans import Copies, Forecast, Request
 
 TIMEOUT_S = 20.0
 MOST_TRIES = 8
 FIRST_WAIT_S = 0.1
 LONGEST_WAIT_S = 10.0
 LATER = (429, 503)
-
-_METHODS = {Verb.LIKE: "PUT", Verb.UNLIKE: "DELETE", Verb.COLLECT: "PUT", Verb.VIEW: "POST"}
 
 
 class Turns:
@@ -187,7 +185,7 @@ class Player:
         if request.user_id not in self._lost:
             sure = all(answer.sure and answer.status == 200 for answer in answers)
             tally.unsure += not sure
-            tally.wrong += find_wrong(request, forecast, [a.body for a in answers], sure)
+            tally.wrong += forecast.find_wrong(request, [a.body for a in answers], sure)
         self._tell(tally)
 
     async def _send(self, request: Request) -> Answer:
@@ -196,7 +194,7 @@ class Player:
         for tries in range(1, MOST_TRIES + 1):
             self.tally.sent += 1
             began_s = time.monotonic()
-            wait_s = random.uniform(0, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**tries))
+            wait_s = draw_wait_s(tries)
             try:
                 status, headers, body = await self._ask(request)
             except (aiohttp.ClientError, TimeoutError) as error:
@@ -209,14 +207,14 @@ class Player:
                 if status not in LATER:
                     return answer
                 reason = str(status)
-                wait_s += _retry_after_s(headers)
+                wait_s += read_retry_after_s(headers)
             if tries < MOST_TRIES:
                 self.tally.retries[reason] += 1
                 await asyncio.sleep(wait_s)
         return answer
 
     async def _ask(self, request: Request) -> tuple[int, Mapping[str, str], Mapping[str, Any]]:
-        method, path, question = write_request(request)
+        method, path, question = request.write()
         async with self._session.request(
             method,
             self._base_url + path,
@@ -241,42 +239,12 @@ def open_session(concurrency: int) -> aiohttp.ClientSession:
     )
 
 
-def write_request(request: Request) -> tuple[str, str, dict[str, Any] | None]:
-    """Method, path and JSON body of a request."""
-    if request.verb is Verb.VIEW:
-        question = {"targets": [{"type": "post", "id": str(request.item_id)}]}
-        return "POST", "/reactions/query", question
-    kind, _ = request.verb.value
-    return _METHODS[request.verb], f"/posts/{request.item_id}/{kind}s/me", None
+def draw_wait_s(tries: int) -> float:
+    """How long to wait after so many tries: by chance, and longer each time."""
+    return random.uniform(0, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**tries))
 
 
-def find_wrong(
-    request: Request, forecast: Forecast, answers: Sequence[Mapping[str, Any]], sure: bool
-) -> list[str]:
-    """What can't be true in the ``answers`` to the copies of one request.
-
-    Unless it is ``sure`` how often it was done, only the state after it is known.
-    """
-    wrong = []
-    if request.verb is Verb.VIEW:
-        expected = {"liked": forecast.liked, "collected": forecast.collected}
-        for answer in answers:
-            items = answer.get("items") or [{}]
-            if answer.get("exact") is not False and items[0].get("mine") != expected:
-                wrong.append(f"{request}: mine is {items[0].get('mine')}, not {expected}")
-        return wrong
-    kind, on = request.verb.value
-    said = "liked" if kind == "like" else "collected"
-    wrong += [
-        f"{request}: {said} is {answer.get(said)}" for answer in answers if answer.get(said) != on
-    ]
-    changes = sum(answer.get("changed") is True for answer in answers)
-    if sure and changes != forecast.changes:
-        wrong.append(f"{request}: changed {changes} times, not {int(forecast.changes)}")
-    return wrong
-
-
-def _retry_after_s(headers: Mapping[str, str]) -> float:
+def read_retry_after_s(headers: Mapping[str, str]) -> float:
     """What Retry-After asks for, in seconds, within reason."""
     text = headers.get("Retry-After", "")
     return min(float(text), LONGEST_WAIT_S) if text.isascii() and text.isdigit() else 0.0

@@ -1,7 +1,7 @@
-"""``replay``: play a file of interactions through the HTTP API, then hold everything against it.
+"""``replay``: play a file through the HTTP API, then hold everything against it.
 
 What must be true after a replay follows from the file alone: it is compared with the rows, the
-counters, Redis and the answers of the API.
+counters, Redis and the answers of the API. What a file is about is known by its header.
 """
 
 import argparse
@@ -11,15 +11,13 @@ import json
 import random
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-import aiohttp
 import psutil
-from pymysql.cursors import SSCursor
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -31,18 +29,13 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from local import audit
+from local import audit, files, follows, interactions
+from local.asking import Asker
 from local.audit import mark, new_list, new_table
-from local.interactions import (
-    Reaction,
-    Request,
-    Verb,
-    author_of,
-    foresee,
-    plan,
-    read_file,
-)
+from local.follows_piece import FollowsPiece
+from local.interactions_piece import InteractionsPiece
 from local.paths import LocalError
+from local.plans import Comparison, Forecast, Request
 from local.players import Player, Tally, open_session
 from local.quiet import deliver_again_sooner, wait_until_quiet
 from local.servers import connect_mysql
@@ -53,9 +46,6 @@ from local.truth import Truth
 CONCURRENCY = 8
 KILL_EVERY_S = (2.0, 5.0)
 SHOWN = 10
-_BATCH = 1000
-_QUERY = 100  # the most targets one question takes
-_LISTED = 20  # the most liked posts: their likers are read through the API
 
 console = Console(highlight=False)
 
@@ -72,13 +62,30 @@ class Options:
     quiet_s: float = 300.0
 
 
+class Piece(Protocol):
+    """What is played of a file. Everybody in ``user_ids`` has a session before it begins."""
+
+    @property
+    def requests(self) -> Sequence[Request]:
+        """What is sent, in the order of the file."""
+
+    @property
+    def user_ids(self) -> Sequence[int]:
+        """Who takes part."""
+
+    def prepare(self, stack: Stack) -> Sequence[Forecast]:
+        """Make what must be there; what each request must come to, by what is there already."""
+
+    async def compare(self, stack: Stack, asker: Asker, tell: Callable[[str], None]) -> Comparison:
+        """What is there now, beside what the file says. Raises LocalError."""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a replay came to.
 
     ``expected`` changes are those the file makes; ``persisted`` facts were saved during the
-    replay. ``totals``: kind -> (what the file says, rows, API). ``differences`` are between
-    the file and the rows, lists and totals that there are.
+    replay. ``compared``: with the rows, lists and totals that there are.
     """
 
     name: str
@@ -87,14 +94,13 @@ class Report:
     expected: int
     persisted: int
     killed: int
-    totals: Mapping[str, tuple[int, int, int]]
-    differences: Sequence[str]
+    compared: Comparison
     truth: Truth
 
     @property
     def clean(self) -> bool:
         """Everything was taken, every answer can be true, and all agree with the file."""
-        wrong = self.tally.failures or self.tally.wrong or self.differences
+        wrong = self.tally.failures or self.tally.wrong or self.compared.differences
         return self.truth.clean and not wrong
 
     def to_json(self) -> dict[str, Any]:
@@ -115,10 +121,11 @@ class Report:
             "wrong": self.tally.wrong[:SHOWN],
             "killed": self.killed,
             "totals": {
-                kind: dict(zip(("file", "rows", "api"), all_, strict=True))
-                for kind, all_ in self.totals.items()
+                name: dict(zip(("file", "rows", "api"), all_, strict=True))
+                for name, all_ in self.compared.totals.items()
             },
-            "differences": list(self.differences[:SHOWN]),
+            "compared": list(self.compared.notes),
+            "differences": list(self.compared.differences[:SHOWN]),
             "took_s": round(self.tally.took_s, 2),
             "per_s": round(self.tally.sent / max(self.tally.took_s, 1e-9), 1),
             "p50_ms": p50_ms,
@@ -159,30 +166,34 @@ def replay(
     out: Console = console,
 ) -> Report:
     """Play the file at ``path``, wait for quiet, and compare. Raises LocalError."""
-    requests = plan(read_file(path, limit), options.duplicates, options.seed)
-    user_ids = sorted({request.user_id for request in requests})
-    item_ids = sorted({request.item_id for request in requests})
-    with out.status("preparing users and posts"):
+    piece = read_piece(path, options, limit)
+    with out.status("preparing users and what they do it to"):
         if not wait_until_quiet(stack, options.quiet_s):
             raise LocalError("the stack does not come to rest; `audit` says what is on its way")
-        create_posts(stack.mysql_url, item_ids, user_ids)
-        tokens = dict(zip(user_ids, open_sessions(stack, user_ids), strict=True))
-        before, logged = read_reactions(stack.mysql_url, set(item_ids))
-    forecasts, after = foresee(requests, before)
+        tokens = dict(zip(piece.user_ids, open_sessions(stack, piece.user_ids), strict=True))
+        forecasts = piece.prepare(stack)
+        logged = count_log(stack.mysql_url)
     killed: list[int] = []
 
     async def play() -> Tally:
-        with show_progress(path.name, len(requests), out) as tell:
+        with show_progress(path.name, len(piece.requests), out) as tell:
             async with open_session(options.concurrency) as session:
                 player = Player(session, stack.base_url, tokens, tell)
                 killer = asyncio.create_task(kill_at_random(stack, options, killed))
                 try:
                     await player.play(
-                        requests, forecasts, concurrency=options.concurrency, rate=options.rate
+                        piece.requests,
+                        forecasts,
+                        concurrency=options.concurrency,
+                        rate=options.rate,
                     )
                 finally:
                     killer.cancel()
                 return player.tally
+
+    async def compare(tell: Callable[[str], None]) -> Comparison:
+        async with Asker(stack.base_url, tokens, options.concurrency) as asker:
+            return await piece.compare(stack, asker, tell)
 
     with contextlib.ExitStack() as meanwhile:
         if options.kill_consumers:
@@ -192,31 +203,41 @@ def replay(
             wait_until_quiet(
                 stack, options.quiet_s, lambda text: status.update(f"waiting for quiet: {text}")
             )
-    with out.status("comparing"):
-        rows, logged_now = read_reactions(stack.mysql_url, set(item_ids))
-        truth = audit.read_truth(stack)
-        seen = asyncio.run(ask_totals(stack.base_url, item_ids))
-        likers = asyncio.run(ask_likers(stack.base_url, find_most_liked(after)))
+    with out.status("comparing") as status:
+        persisted = count_log(stack.mysql_url) - logged
+        compared = asyncio.run(compare(lambda text: status.update(f"comparing: {text}")))
+        truth = audit.read_truth(stack)  # last: it sees what asking brought into Redis
     return Report(
         name=path.name,
-        requests=requests,
+        requests=piece.requests,
         tally=tally,
         expected=sum(forecast.changes for forecast in forecasts),
-        persisted=logged_now - logged,
+        persisted=persisted,
         killed=len(killed),
-        totals=add_up(after, rows, seen),
-        differences=find_differences(after, rows, seen, likers),
+        compared=compared,
         truth=truth,
     )
+
+
+def read_piece(path: Path, options: Options, limit: int | None = None) -> Piece:
+    """What is to be played of a file, by its header. Raises LocalError."""
+    header = files.read_header(path)
+    if header == interactions.COLUMNS:
+        rows = interactions.read_file(path, limit)
+        return InteractionsPiece(rows, options.duplicates, options.seed)
+    if header == follows.COLUMNS:
+        return FollowsPiece(follows.read_file(path, limit), options.duplicates, options.seed)
+    wanted = " or ".join(",".join(module.COLUMNS) for module in (interactions, follows))
+    raise LocalError(files.tell_header(path.name, header, wanted))
 
 
 def show(report: Report, out: Console) -> None:
     """Print what a replay came to."""
     tally = report.tally
-    verbs = Counter(request.verb for request in report.requests)
+    acts = Counter(request.act for request in report.requests)
     p50_ms, p99_ms = latencies_ms(tally)
     facts = new_list()
-    parts = ", ".join(f"{verbs[verb]:,} {verb.name.lower()}s" for verb in Verb if verbs[verb])
+    parts = ", ".join(f"{count:,} {act}s" for act, count in acts.most_common())
     facts.add_row("requests in the file", f"{len(report.requests):,}: {parts}", "")
     retried = ", ".join(f"{count:,} after {why}" for why, count in tally.retries.most_common())
     again = f"{tally.duplicates:,} duplicates, {sum(tally.retries.values()):,} retries"
@@ -235,134 +256,29 @@ def show(report: Report, out: Console) -> None:
     facts.add_row("latency", f"p50 {p50_ms:.1f} ms, p99 {p99_ms:.1f} ms", "")
     out.print(f"[bold]{report.name}[/bold]")
     out.print(facts)
-    problems = [*tally.failures[:SHOWN], *tally.wrong[:SHOWN], *report.differences[:SHOWN]]
+    problems = [*tally.failures[:SHOWN], *tally.wrong[:SHOWN], *report.compared.differences[:SHOWN]]
     for problem in problems:
         out.print(Text(f"  {problem}"))
     out.print()
-    totals = new_table("of its posts", "the file", "COUNT(*)", "API", "")
-    for kind, (expected, rows, seen) in report.totals.items():
-        totals.add_row(
-            f"{kind}s", f"{expected:,}", f"{rows:,}", f"{seen:,}", mark(expected == rows == seen)
-        )
+    totals = new_table(report.compared.of, "the file", "COUNT(*)", "API", "")
+    for name, (expected, rows, seen) in report.compared.totals.items():
+        good = mark(expected == rows == seen)
+        totals.add_row(name.replace("_", " "), f"{expected:,}", f"{rows:,}", f"{seen:,}", good)
     out.print(totals)
-    found = f"{len(report.differences):,} differences from the file"
-    out.print(f"{found} {mark(not report.differences)}\n")
+    for note in report.compared.notes:
+        out.print(f"compared: {note}")
+    differences = report.compared.differences
+    out.print(f"{len(differences):,} differences from the file {mark(not differences)}\n")
     out.print("[bold]audit of everything[/bold]")
     out.print(audit.render(report.truth))
 
 
-def create_posts(mysql_url: str, item_ids: Sequence[int], user_ids: Sequence[int]) -> None:
-    """Rows of ``content`` for posts that have none, each by one of ``user_ids`` (sorted)."""
+def count_log(mysql_url: str) -> int:
+    """How many facts were ever saved."""
     with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:
-        for start in range(0, len(item_ids), _BATCH):
-            cursor.executemany(
-                "INSERT IGNORE INTO content (content_type, content_id, author_id)"
-                " VALUES ('post', %s, %s)",
-                [(id_, author_of(id_, user_ids)) for id_ in item_ids[start : start + _BATCH]],
-            )
-
-
-def read_reactions(mysql_url: str, item_ids: Set[int]) -> tuple[set[Reaction], int]:
-    """What is on of these posts, and how many facts were ever saved."""
-    with closing(connect_mysql(mysql_url)) as connection, connection.cursor(SSCursor) as cursor:
         cursor.execute("SELECT COUNT(*) FROM reaction_log")
         ((logged,),) = cursor.fetchall()
-        cursor.execute(
-            "SELECT kind, target_id, actor_id FROM reaction"
-            " WHERE target_type = 'post' AND state = 1"
-        )
-        return {Reaction(*row) for row in cursor if row[1] in item_ids}, logged
-
-
-async def ask_totals(base_url: str, item_ids: Sequence[int]) -> dict[int, dict[str, int]]:
-    """The totals of posts by the API: post -> kind -> total. Raises LocalError."""
-    seen = {}
-    async with open_session(4) as session:
-        for start in range(0, len(item_ids), _QUERY):
-            part = item_ids[start : start + _QUERY]
-            targets = [{"type": "post", "id": str(item_id)} for item_id in part]
-            answer = await _ask(
-                session, "POST", f"{base_url}/reactions/query", {"targets": targets}
-            )
-            for item_id, said in zip(part, answer["items"], strict=True):
-                seen[item_id] = {"like": said["likes"], "collect": said["collects"]}
-    return seen
-
-
-async def ask_likers(base_url: str, item_ids: Iterable[int]) -> dict[int, list[int]]:
-    """Who likes each of these posts, by all pages of the API. Raises LocalError."""
-    likers: dict[int, list[int]] = {}
-    async with open_session(4) as session:
-        for item_id in item_ids:
-            found, cursor = likers.setdefault(item_id, []), ""
-            while cursor is not None:
-                url = f"{base_url}/posts/{item_id}/likers?limit=100{cursor}"
-                page = await _ask(session, "GET", url)
-                found += [int(liker["user_id"]) for liker in page["items"]]
-                cursor = page["next"] and f"&cursor={page['next']}"
-    return likers
-
-
-async def _ask(
-    session: aiohttp.ClientSession, method: str, url: str, question: Any = None
-) -> dict[str, Any]:
-    async with session.request(method, url, json=question) as response:
-        if response.status != 200:
-            text = await response.text()
-            raise LocalError(f"{method} {url} answers {response.status}: {text[:300]}")
-        answer: dict[str, Any] = await response.json()
-    return answer
-
-
-def find_most_liked(reactions: Iterable[Reaction]) -> list[int]:
-    """The posts with the most likes, most first."""
-    likes = Counter(reaction.item_id for reaction in reactions if reaction.kind == "like")
-    return [item_id for item_id, _ in likes.most_common(_LISTED)]
-
-
-def add_up(
-    after: Set[Reaction], rows: Set[Reaction], seen: Mapping[int, Mapping[str, int]]
-) -> dict[str, tuple[int, int, int]]:
-    """Kind -> what the file says, COUNT(*) and what the API says, of all posts of the file."""
-    expected = Counter(reaction.kind for reaction in after)
-    counted = Counter(reaction.kind for reaction in rows)
-    return {
-        kind: (expected[kind], counted[kind], sum(totals[kind] for totals in seen.values()))
-        for kind in ("like", "collect")
-    }
-
-
-def find_differences(
-    after: Set[Reaction],
-    rows: Set[Reaction],
-    seen: Mapping[int, Mapping[str, int]],
-    likers: Mapping[int, Sequence[int]],
-) -> list[str]:
-    """Where rows, the API's totals or its lists of likers are not as the file says.
-
-    As sets, post by post and kind by kind: a wrong one and a missing one are two differences.
-    """
-    differences = [
-        f"{kind} of post {item_id} by user {user_id} is in the rows, not in the file"
-        for kind, item_id, user_id in sorted(rows - after)
-    ]
-    differences += [
-        f"{kind} of post {item_id} by user {user_id} is in the file, not in the rows"
-        for kind, item_id, user_id in sorted(after - rows)
-    ]
-    expected = Counter((reaction.item_id, reaction.kind) for reaction in after)
-    differences += [
-        f"post {item_id} has {total} {kind}s by the API, {expected[item_id, kind]} by the file"
-        for item_id, totals in seen.items()
-        for kind, total in totals.items()
-        if total != expected[item_id, kind]
-    ]
-    for item_id, found in likers.items():
-        should = {r.user_id for r in after if r.kind == "like" and r.item_id == item_id}
-        if sorted(found) != sorted(should):
-            wrong = sorted(set(found) ^ should) or "some twice"
-            differences.append(f"likers of post {item_id} by the API are wrong: {wrong}"[:200])
-    return differences
+    return int(logged)
 
 
 def latencies_ms(tally: Tally) -> tuple[float, float]:

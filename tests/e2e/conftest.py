@@ -86,6 +86,12 @@ def add(rows: Callable[..., Any]) -> Callable[..., int]:
             AUTHOR,
             deleted,
         )
+        if content_type == "post" and not deleted:
+            rows(
+                "INSERT INTO user_counter (user_id, posts_total, ver) VALUES (%s, 1, 1)"
+                " ON DUPLICATE KEY UPDATE posts_total = posts_total + 1, ver = ver + 1",
+                AUTHOR,
+            )
         return content_id
 
     return make

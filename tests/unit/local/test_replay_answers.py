@@ -9,8 +9,9 @@ from typing import Any, Self
 import pytest
 
 from local import players
-from local.interactions import Copies, Forecast, Request, Verb
-from local.players import Player, Tally, find_wrong, write_request
+from local.interactions import Forecast, Request, Verb
+from local.plans import Copies
+from local.players import Player, Tally
 
 LIKE = Request(1, 7, Verb.LIKE)
 LIKED = Forecast(changes=True, liked=True, collected=False)
@@ -30,6 +31,12 @@ class FakeResponse:
         self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
     ) -> None:
         pass
+
+    async def json(self) -> Any:
+        return self._body
+
+    async def text(self) -> str:
+        return (await self.read()).decode()
 
     async def read(self) -> bytes:
         return self._body if isinstance(self._body, bytes) else json.dumps(self._body).encode()
@@ -83,7 +90,7 @@ def play(session: FakeSession, *requests: Request, forecasts: list[Forecast]) ->
     ],
 )
 def test_a_verb_is_a_route(verb: Verb, method: str, path: str) -> None:
-    assert write_request(Request(1, 7, verb))[:2] == (method, path)
+    assert Request(1, 7, verb).write()[:2] == (method, path)
 
 
 def test_a_good_answer_is_counted_once(waits: list[float]) -> None:
@@ -151,17 +158,17 @@ def test_after_a_request_was_given_up_nothing_is_expected_of_that_user(waits: li
 def test_a_view_must_show_what_its_user_did() -> None:
     view = Request(1, 7, Verb.VIEW)
     answer = {"items": [{"mine": {"liked": False, "collected": False}}], "exact": True}
-    assert find_wrong(view, Forecast(False, False, False), [answer], True) == []
-    assert len(find_wrong(view, Forecast(False, True, False), [answer], True)) == 1
+    assert Forecast(False, False, False).find_wrong(view, [answer], True) == []
+    assert len(Forecast(False, True, False).find_wrong(view, [answer], True)) == 1
 
 
 def test_a_view_that_says_it_is_not_exact_may_be_old() -> None:
     view = Request(1, 7, Verb.VIEW)
     answer = {"items": [{"mine": {"liked": False, "collected": False}}], "exact": False}
-    assert find_wrong(view, Forecast(False, True, False), [answer], True) == []
+    assert Forecast(False, True, False).find_wrong(view, [answer], True) == []
 
 
 def test_an_answer_must_say_what_was_wished() -> None:
-    assert find_wrong(LIKE, LIKED, [{**DONE, "liked": False}], True) == [
+    assert LIKED.find_wrong(LIKE, [{**DONE, "liked": False}], True) == [
         "like of post 7 by user 1: liked is False"
     ]

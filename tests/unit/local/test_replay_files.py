@@ -77,7 +77,7 @@ def test_another_header_is_told(header: str) -> None:
 def test_an_empty_file_and_one_without_lines_are_told(tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     path.write_text(HEADER + "\n")
-    with pytest.raises(LocalError, match="holds no interactions"):
+    with pytest.raises(LocalError, match="holds no rows"):
         read_file(path)
     path.write_text("")
     with pytest.raises(LocalError, match="line 1"):

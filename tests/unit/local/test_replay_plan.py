@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 
 from local.interactions import (
-    Copies,
     Forecast,
     Interaction,
     Reaction,
@@ -16,6 +15,7 @@ from local.interactions import (
     plan,
     verbs_of,
 )
+from local.plans import Copies
 from local.players import Turns
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from local.evidence import Cache, Difference, Found, Hot, Projected, Record
 from local.interactions import Reaction
-from local.replay import find_differences
+from local.interactions_piece import find_differences
 from local.truth import Truth, compare
 from plaza.counters import ContentCounter, UserCounter
 from plaza.counters.redis_counters import comments_key, user_key

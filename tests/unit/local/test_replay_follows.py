@@ -1,0 +1,216 @@
+"""A file of follows: what is in it, what is sent, what must come of it, and what is compared."""
+
+import gzip
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from local.follows import (
+    Follow,
+    Forecast,
+    Request,
+    Seen,
+    add_up,
+    choose_pairs,
+    find_differences,
+    find_most_followed,
+    foresee,
+    parse,
+    plan,
+    read_file,
+    write_file,
+)
+from local.follows_piece import FollowsPiece
+from local.interactions import Interaction
+from local.interactions import write_file as write_interactions
+from local.interactions_piece import InteractionsPiece
+from local.paths import LocalError
+from local.plans import Copies
+from local.replay import Options, read_piece
+
+HEADER = "follower_id,followee_id"
+FOLLOW = Request(1, 7)
+DONE = {"following": True, "followers": 1, "changed": True, "exact": True}
+AGAIN = {**DONE, "changed": False}
+AFTER = {Follow(1, 7), Follow(2, 7), Follow(1, 8), Follow(2, 8), Follow(7, 1)}
+SEEN = Seen(
+    totals={1: (1, 2), 2: (0, 2), 7: (2, 1), 8: (2, 0)},
+    followers={7: [2, 1]},
+    following={7: [1], 1: [7, 8]},
+    common={(1, 2): [8, 7], (1, 7): []},
+)
+
+
+def test_a_line_is_a_follow() -> None:
+    assert list(parse([HEADER, "30,1412", "", "3,28"], "f.csv")) == [
+        Follow(30, 1412),
+        Follow(3, 28),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("1", "1 columns, not 2"),
+        ("1,2,3", "3 columns, not 2"),
+        ("x,2", "follower_id is 'x'"),
+        ("1,0", "followee_id is '0'"),
+        ("1,9223372036854775808", "followee_id is '9223372036854775808'"),
+        ("7,7", "user 7 follows themself"),
+    ],
+)
+def test_a_bad_line_is_named_with_what_is_wrong(line: str, named: str) -> None:
+    with pytest.raises(LocalError) as error:
+        list(parse([HEADER, "1,2", line], "f.csv"))
+    assert str(error.value).startswith("f.csv, line 3: ")
+    assert named in str(error.value)
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    follows = [Follow(1, 2**63 - 1), Follow(3, 4)]
+    write_file(tmp_path / "f.csv", follows)
+    assert read_file(tmp_path / "f.csv") == follows
+    assert read_file(tmp_path / "f.csv", limit=1) == follows[:1]
+
+
+def test_what_a_file_is_about_is_known_by_its_header(tmp_path: Path) -> None:
+    path = tmp_path / "follows.csv.gz"
+    path.write_bytes(gzip.compress(f"{HEADER}\n1,2\n2,3\n".encode()))
+    piece = read_piece(path, Options())
+    assert isinstance(piece, FollowsPiece)
+    assert (len(piece.requests), piece.user_ids) == (2, [1, 2, 3])
+    assert read_piece(path, Options(), limit=1).user_ids == [1, 2]
+
+    write_interactions(path, [Interaction(1, 2, 5.0, 0)])
+    assert isinstance(read_piece(path, Options()), InteractionsPiece)
+
+
+@pytest.mark.parametrize("header", ["", "follower_id", "followee_id,follower_id", "1,2"])
+def test_another_header_is_told(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "f.csv"
+    path.write_text(f"{header}\n1,2\n")
+    with pytest.raises(LocalError, match=r"f\.csv, line 1: .*rating,timestamp or follower_id,"):
+        read_piece(path, Options())
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(LocalError, match="can't be read"):
+        read_piece(tmp_path / "nowhere.csv", Options())
+
+
+def test_a_row_is_a_request() -> None:
+    (request,) = plan([Follow(3, 28)])
+    assert request.write() == ("PUT", "/users/28/followers/me", None)
+    assert (request.user_id, request.act, str(request)) == (
+        3,
+        "follow",
+        "follow of user 28 by user 3",
+    )
+
+
+def test_a_fifth_is_sent_twice_half_of_it_at_once_and_the_same_each_time() -> None:
+    follows = [Follow(1, id_) for id_ in range(2, 5002)]
+    requests = plan(follows, duplicates=0.2, seed=3)
+    copies = Counter(request.copies for request in requests)
+    assert copies[Copies.ONE] == pytest.approx(4000, rel=0.03)
+    assert copies[Copies.AT_ONCE] == pytest.approx(copies[Copies.IN_A_ROW], rel=0.2)
+    assert requests == plan(follows, duplicates=0.2, seed=3)
+    assert requests != plan(follows, duplicates=0.2, seed=4)
+
+
+def test_the_end_follows_from_what_was_and_what_is_done() -> None:
+    before = {Follow(1, 7), Follow(5, 7)}
+    forecasts, after = foresee([Request(1, 7), Request(1, 8), Request(1, 8)], before)
+    assert forecasts == [Forecast(False), Forecast(True), Forecast(False)]
+    assert after == {Follow(1, 7), Follow(5, 7), Follow(1, 8)}
+
+
+def test_a_good_answer_is_believed() -> None:
+    assert Forecast(True).find_wrong(FOLLOW, [DONE], True) == []
+    assert Forecast(True).find_wrong(FOLLOW, [AGAIN, DONE], True) == []
+    assert Forecast(False).find_wrong(FOLLOW, [AGAIN, AGAIN], True) == []
+
+
+def test_a_follow_that_counted_twice_or_never_is_found() -> None:
+    assert Forecast(True).find_wrong(FOLLOW, [DONE, DONE], True) == [
+        "follow of user 7 by user 1: changed 2 times, not 1"
+    ]
+    assert Forecast(True).find_wrong(FOLLOW, [AGAIN], True) == [
+        "follow of user 7 by user 1: changed 0 times, not 1"
+    ]
+    assert Forecast(True).find_wrong(FOLLOW, [AGAIN], False) == []
+
+
+def test_an_answer_must_say_that_one_follows() -> None:
+    assert Forecast(True).find_wrong(FOLLOW, [{**DONE, "following": False}], False) == [
+        "follow of user 7 by user 1: following is False"
+    ]
+
+
+def test_where_all_agree_there_is_no_difference() -> None:
+    assert find_differences(AFTER, AFTER, SEEN) == []
+    assert add_up(AFTER, AFTER, SEEN) == {
+        "followers": (5, 5, 5),
+        "following": (5, 5, 5),
+        "common_follows": (2, 2, 2),
+    }
+
+
+def test_rows_are_compared_follow_by_follow() -> None:
+    rows = AFTER - {Follow(1, 7)} | {Follow(8, 7)}
+    assert find_differences(AFTER, rows, SEEN) == [
+        "follow of user 7 by user 8 is in the rows, not in the file",
+        "follow of user 7 by user 1 is in the file, not in the rows",
+    ]
+    sums = add_up(AFTER, rows | {Follow(8, 1)}, SEEN)
+    assert (sums["followers"], sums["common_follows"]) == ((5, 6, 5), (2, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("totals", "said"),
+    [
+        ({7: (3, 1)}, "user 7 has 3 followers by the API, 2 by the file"),
+        ({7: (2, 0)}, "user 7 has 0 following by the API, 1 by the file"),
+        ({9: (1, 0)}, "user 9 has 1 followers by the API, 0 by the file"),
+    ],
+)
+def test_the_totals_of_the_api_are_compared(totals: dict[int, tuple[int, int]], said: str) -> None:
+    assert find_differences(AFTER, AFTER, Seen(totals=totals)) == [said]
+
+
+@pytest.mark.parametrize("ids", [[], [1], [1, 2, 2], [1, 2, 3]])
+def test_the_lists_of_the_api_are_compared(ids: list[int]) -> None:
+    (followers,) = find_differences(AFTER, AFTER, Seen(followers={7: ids}))
+    assert followers.startswith("followers of user 7 by the API are wrong")
+    (following,) = find_differences(AFTER, AFTER, Seen(following={2: ids}))
+    assert following.startswith("following of user 2 by the API are wrong")
+    (common,) = find_differences(AFTER, AFTER, Seen(common={(2, 1): ids}))
+    assert common.startswith("follows that users 2 and 1 have in common by the API are wrong")
+
+
+def test_the_most_followed_come_first() -> None:
+    follows = [Follow(1, 5), Follow(2, 5), Follow(1, 6), Follow(1, 7), Follow(2, 7)]
+    assert find_most_followed(follows, 2) == [5, 7]
+
+
+def test_pairs_are_the_same_each_time_and_half_of_them_share_somebody() -> None:
+    # everybody follows one of their own; users 100 to 139 follow 1 as well
+    follows = {Follow(id_, id_ + 1000) for id_ in range(100, 500)}
+    follows |= {Follow(id_, 1) for id_ in range(100, 140)}
+    pairs = choose_pairs(follows, 100, seed=5)
+    assert len(set(pairs)) == len(pairs) == 100
+    assert all(one != other and {one, other} <= set(range(100, 500)) for one, other in pairs)
+    shared = sum(one < 140 and other < 140 for one, other in pairs)
+    assert 50 <= shared <= 60
+    assert choose_pairs(follows, 100, seed=5) == pairs
+    assert choose_pairs(follows, 100, seed=6) != pairs
+
+
+@pytest.mark.parametrize("follows", [set(), {Follow(1, 2)}])
+def test_who_follows_alone_has_nothing_in_common(follows: set[Follow]) -> None:
+    assert choose_pairs(follows, 10) == []
+
+
+def test_there_may_be_fewer_pairs_than_wished() -> None:
+    assert sorted(choose_pairs({Follow(1, 3), Follow(2, 3)}, 10)) == [(1, 2), (2, 1)]

@@ -1,0 +1,68 @@
+"""What a replay came to, to read and for a machine."""
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from local.evidence import Cache, Record
+from local.follows import Follow, plan
+from local.plans import Comparison
+from local.players import Tally
+from local.replay import Report, show
+from local.truth import compare
+
+COMPARED = Comparison("of its users", {"followers": (2, 2, 2)}, [], ["profiles of 3 users"])
+
+
+@pytest.fixture
+def report() -> Report:
+    return Report(
+        name="follows.csv",
+        requests=plan([Follow(1, 2), Follow(3, 2)]),
+        tally=Tally(sent=3, done=2, accepted=3, changed=2, duplicates=1, latencies_s=[0.01] * 3),
+        expected=2,
+        persisted=2,
+        killed=1,
+        compared=COMPARED,
+        truth=compare(Record(), Cache(), {}),
+    )
+
+
+def shown(report: Report) -> str:
+    out = io.StringIO()
+    show(report, Console(file=out, width=120))
+    return out.getvalue()
+
+
+def test_a_clean_replay_says_so(report: Report) -> None:
+    assert report.clean
+    text = shown(report)
+    for part in ("2: 2 follows", "of its users", "compared: profiles of 3 users", "clean"):
+        assert part in text
+    assert "✗" not in text
+
+
+def test_a_difference_from_the_file_is_not_clean(report: Report) -> None:
+    said = "user 2 has 3 followers by the API, 2 by the file"
+    report = replace(report, compared=Comparison("of its users", {"followers": (2, 2, 3)}, [said]))
+    assert not report.clean
+    assert said in shown(report)
+    assert "✗" in shown(report)
+    assert report.to_json()["differences"] == [said]
+
+
+@pytest.mark.parametrize("tally", [Tally(failures=["503"]), Tally(wrong=["changed 2 times"])])
+def test_a_failure_or_an_answer_that_cannot_be_true_is_not_clean(
+    report: Report, tally: Tally
+) -> None:
+    assert not replace(report, tally=tally).clean
+
+
+def test_a_machine_reads_it_too(report: Report) -> None:
+    said = report.to_json()
+    assert said["totals"] == {"followers": {"file": 2, "rows": 2, "api": 2}}
+    assert (said["clean"], said["requests"], said["sent"], said["killed"]) == (True, 2, 3, 1)
+    assert said["compared"] == ["profiles of 3 users"]
+    assert said["audit"]["clean"] is True
