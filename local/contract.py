@@ -71,6 +71,7 @@ def _load(path: Path) -> ModuleType:
 def _tidy(path: str, method: str, operation: dict[str, Any]) -> None:
     """Drop what Powertools adds for its own validation answers; ours is 400, and declared."""
     operation["responses"].pop("422", None)
+    operation["responses"].get("204", {}).pop("content", None)  # it has none
     suffix = re.sub(r"\W", "_", path) + f"_{method}"
     operation["operationId"] = operation["operationId"].removesuffix(suffix)
     operation["summary"] = operation.pop("description", operation["summary"])

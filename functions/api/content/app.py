@@ -88,7 +88,7 @@ def read_post(post_id: Id) -> Post:
 
 
 @app.delete("/posts/<post_id>", **_DELETE)
-def delete_post(post_id: Id) -> Response[str]:
+def delete_post(post_id: Id) -> Response[None]:
     """Delete a post of one's own. What it received stays counted."""
     return _delete(_target("post", post_id))
 
@@ -128,7 +128,7 @@ def read_comment(comment_id: Id) -> Comment:
 
 
 @app.delete("/comments/<comment_id>", **_DELETE)
-def delete_comment(comment_id: Id) -> Response[str]:
+def delete_comment(comment_id: Id) -> Response[None]:
     """Delete a comment of one's own."""
     return _delete(_target("comment", comment_id))
 
@@ -157,7 +157,7 @@ def read_review(review_id: Id) -> Review:
 
 
 @app.delete("/reviews/<review_id>", **_DELETE)
-def delete_review(review_id: Id) -> Response[str]:
+def delete_review(review_id: Id) -> Response[None]:
     """Delete a review of one's own."""
     return _delete(_target("review", review_id))
 
@@ -175,7 +175,7 @@ def _made(draft: Draft, key: str | None) -> Whole:
     return content.create(draft, Attempt.of(key, draft) if key else None)
 
 
-def _delete(target: Target) -> Response[str]:
+def _delete(target: Target) -> Response[None]:
     content.delete(target, caller(app))
     return Response(204)
 

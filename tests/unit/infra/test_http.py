@@ -288,6 +288,13 @@ def test_a_bad_body_is_a_400_that_names_what_is_wrong(body: str | None, field: s
     assert any(error["field"].startswith(field) for error in said["errors"])
 
 
+def test_a_number_of_thousands_of_digits_is_a_400() -> None:
+    status, said, _ = request(
+        "PUT", "/things/7", '{"number": ' + "1" * 5_000 + "}", {"user_id": "9"}
+    )
+    assert (status, said["type"]) == (400, PROBLEM_TYPES + "bad-input")
+
+
 @pytest.mark.parametrize("depth", [990, 30_000])
 def test_a_body_that_is_nested_too_deeply_is_a_400(depth: int) -> None:
     body = '{"number": 3, "names": ' + "[" * depth + "]" * depth + "}"

@@ -138,7 +138,7 @@ def serve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> d
 
 def api() -> APIGatewayHttpResolver:
     """A resolver with typed routes whose errors are problem+json."""
-    app = APIGatewayHttpResolver(enable_validation=True)
+    app = APIGatewayHttpResolver(enable_validation=True, json_body_deserializer=_read_json)
 
     @app.exception_handler(PlazaError)  # type: ignore[untyped-decorator]
     def refused(error: PlazaError) -> Response[str]:
@@ -256,6 +256,16 @@ def unpack_cursor(cursor: str, shape: tuple[type, ...]) -> list[Any]:
     if not fits or not all(p.isascii() if type(p) is str else abs(p) <= MOST_ID for p in parts):
         raise BadInput("cursor", "is not one that we gave")
     return list(parts)
+
+
+def _read_json(text: str) -> Any:
+    """What ``text`` says. Raises JSONDecodeError, RecursionError; BadInput for absurd numbers."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        raise BadInput("body", "holds a number of too many digits") from None
 
 
 def _problem_of(error: PlazaError) -> Response[str]:

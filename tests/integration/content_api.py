@@ -1,0 +1,180 @@
+"""Asking the content function in this process, and what must hold of all that was written."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import pytest
+from pymysql.cursors import Cursor
+
+from bench.round_trips import counting
+from local.paths import ROOT
+from plaza import content, counters, targets
+from plaza.infra import mysql
+
+POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}
+COMMENT = {"body": "The thin ones are better."}
+REVIEW = {"score": 4, "body": "Quick and warm."}
+SHOP = 5
+
+
+@dataclass
+class Reply:
+    """An answer: ``body`` is its JSON, None without one."""
+
+    status: int
+    body: Any
+    headers: dict[str, str]
+
+    @property
+    def slug(self) -> str:
+        """The last part of a problem's type."""
+        return str(self.body["type"]).rpartition("/")[2]
+
+
+@cache
+def _load(folder: str) -> Callable[[dict[str, Any], object], Any]:
+    name = "function_" + folder.replace("/", "_")
+    spec = importlib.util.spec_from_file_location(name, ROOT / "functions" / folder / "app.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    found: Callable[[dict[str, Any], object], Any] = module.handler
+    return found
+
+
+def ask(
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    user: int | None = 7,
+    key: str | None = None,
+    ip: str = "203.0.113.7",
+    folder: str = "api/content",
+) -> Reply:
+    """One request, as API Gateway would pass it on. A ``str`` is sent as it is, else as JSON."""
+    path, _, query = path.partition("?")
+    headers = {"user-agent": "tests", "content-type": "application/json"}
+    if key is not None:
+        headers["idempotency-key"] = key
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": f"{method} {path}",
+        "rawPath": path,
+        "rawQueryString": query,
+        "queryStringParameters": dict(p.split("=", 1) for p in query.split("&")) if query else {},
+        "headers": headers,
+        "requestContext": {
+            "http": {"method": method, "path": path, "sourceIp": ip, "userAgent": "tests"},
+            "stage": "$default",
+            "requestId": "r",
+            "authorizer": {"lambda": {"user_id": str(user), "role": "user"} if user else {}},
+        },
+        "isBase64Encoded": False,
+    }
+    if body is not None:
+        event["body"] = body if isinstance(body, str) else json.dumps(body)
+    answer = _load(folder)(event, None)
+    said = json.loads(answer["body"]) if answer.get("body") else None
+    return Reply(answer["statusCode"], said, answer.get("headers") or {})
+
+
+def made(path: str, body: Any, user: int = 7) -> str:
+    """The id of what was just written there."""
+    reply = ask("POST", path, body, user=user)
+    assert reply.status == 201, reply.body
+    return str(reply.body["id"])
+
+
+def post(user: int = 7) -> str:
+    """The id of a new post."""
+    return made("/posts", POST, user)
+
+
+def comment(post_id: str, user: int = 8) -> str:
+    """The id of a new comment."""
+    return made(f"/posts/{post_id}/comments", COMMENT, user)
+
+
+def review(user: int = 7) -> str:
+    """The id of a new review."""
+    return made(f"/shops/{SHOP}/reviews", REVIEW, user)
+
+
+def add_shop() -> None:
+    """The one shop of these tests."""
+    mysql.write("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Noodles')", (SHOP,))
+
+
+def add_users(*user_ids: int) -> None:
+    """Users with nicknames."""
+    for user_id in user_ids:
+        mysql.write(
+            "INSERT IGNORE INTO user (id, nickname) VALUES (%s, %s)", (user_id, f"user{user_id}")
+        )
+
+
+def as_another_process() -> None:
+    """Forget what this process remembers of texts and targets, as if it were a fresh one."""
+    content.forget_texts()
+    targets.forget_seen()
+
+
+def check_counters() -> None:
+    """Raises AssertionError unless posts_total and comment_total are what the rows say, in MySQL
+    and as readers get them."""
+    posts = dict(
+        mysql.fetch_all(
+            "SELECT author_id, CAST(SUM(deleted_at IS NULL) AS SIGNED) FROM content"
+            " WHERE content_type = 'post' GROUP BY author_id"
+        )
+    )
+    comments = dict(
+        mysql.fetch_all(
+            "SELECT parent_id, CAST(SUM(deleted_at IS NULL) AS SIGNED) FROM content"
+            " WHERE content_type = 'comment' GROUP BY parent_id"
+        )
+    )
+    counted = dict(mysql.fetch_all("SELECT user_id, posts_total FROM user_counter"))
+    assert {user: counted.get(user, 0) for user in posts} == posts
+    of_posts = dict(
+        mysql.fetch_all(
+            "SELECT target_id, comment_total FROM content_counter WHERE target_type = 'post'"
+        )
+    )
+    assert {post_id: of_posts.get(post_id, 0) for post_id in comments} == comments
+    read = counters.read_users(sorted(posts))
+    assert {user: totals.posts_total for user, totals in read.items()} == posts
+    assert counters.read_comments(sorted(comments)) == comments
+
+
+class Work:
+    """How much was sent while it was counted."""
+
+    statements = 0
+    round_trips = 0
+
+
+@contextmanager
+def counting_work() -> Iterator[Work]:
+    """Counts statements (of transactions too) and round trips to Redis meanwhile."""
+    work, execute = Work(), Cursor.execute
+
+    def execute_counted(cursor: Cursor, *args: Any) -> Any:
+        work.statements += 1
+        return execute(cursor, *args)
+
+    with pytest.MonkeyPatch.context() as patch, counting() as sent:
+        patch.setattr(Cursor, "execute", execute_counted)
+        yield work
+        work.round_trips = sent.sent
