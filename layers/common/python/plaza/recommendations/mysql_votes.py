@@ -1,0 +1,137 @@
+"""Rolling up votes: from the log, in the order in which it was written, into what readers sort by.
+
+``reaction_log.seq`` is the order of appending, not of committing. A fact that isn't committed yet
+may have a lower seq than one that is; the log gate is what tells when none has (docs/decisions.md).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pymysql.cursors import Cursor
+
+from plaza.infra import mysql
+
+HOUR_US = 3_600_000_000
+_NAME = "votes"
+# The likes in a part of the log; every one of it is committed, see ``wait_for_writers``.
+_LIKES = (
+    "reaction_log FORCE INDEX (by_seq)"
+    " WHERE seq > %(begin)s AND seq <= %(end)s AND target_type = '{target_type}' AND kind = 'like'"
+)
+_REVIEWS = _LIKES.format(target_type="review")
+_POSTS = _LIKES.format(target_type="post")
+# What every fact of an actor about a post changed, as far as the log went up to ``end``: a like of
+# who likes it changed nothing. Of who was never heard of before, Redis knew: it took a change
+# (total says so) or a wish, which is one if it is a like.
+_TURNS = """
+    SELECT target_id AS post_id, ver DIV {hour_us} AS hour, {sign} * (state - COALESCE(
+        LAG(state) OVER (PARTITION BY target_id, actor_id ORDER BY ver),
+        IF(total IS NULL, 0, 1 - state))) AS turn
+    FROM (SELECT DISTINCT target_id, actor_id FROM {posts}) AS touched
+    STRAIGHT_JOIN reaction_log AS l FORCE INDEX (PRIMARY) USING (target_id, actor_id)
+    WHERE l.target_type = 'post' AND l.kind = 'like' AND l.seq <= %({until})s
+"""
+
+
+class Rolled(NamedTuple):
+    """A page of the log that was rolled up: everything above ``begin`` and up to ``end``."""
+
+    begin: int
+    end: int
+
+
+def read_head() -> int:
+    """The highest seq in the log, 0 when it is empty. Raises MysqlDown."""
+    return int(mysql.fetch_all("SELECT COALESCE(MAX(seq), 0) FROM reaction_log")[0][0])
+
+
+def wait_for_writers() -> None:
+    """Returns when everything that was in the log, or on its way, is committed or given up.
+
+    Those who begin to append later get a higher seq. Raises MysqlDown when somebody takes longer
+    than the lock timeout.
+    """
+
+    def wait(cursor: Cursor) -> None:
+        if not cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE"):
+            raise LookupError("log_gate has no row: writers could not be waited for")
+
+    mysql.atomically(wait)
+
+
+def roll_up_page(head: int, size: int, first_hour: int) -> Rolled:
+    """Roll up at most ``size`` facts up to ``head``, from where the one before stopped.
+
+    One transaction of eight statements at most; those who do this at one time take turns, and each goes on
+    where the other has stopped. Hours before ``first_hour`` are left out. Raises MysqlDown.
+    """
+    return mysql.atomically(lambda cursor: _roll_up_page(cursor, head, size, first_hour))
+
+
+def _roll_up_page(cursor: Cursor, head: int, size: int, first_hour: int) -> Rolled:
+    begin = _hold_watermark(cursor)
+    if head <= begin:
+        return Rolled(begin, begin)
+    end = _find_end(cursor, begin, head, size)
+    page = {"begin": begin, "end": end, "first_hour": first_hour}
+    # INSERT rather than UPDATE: what an INSERT ... SELECT reads it does not lock, so it can't get
+    # into a deadlock with those who save reactions.
+    cursor.execute(
+        "INSERT INTO content (content_type, content_id, author_id, votes)"
+        " SELECT c.content_type, c.content_id, c.author_id, k.like_total"
+        f" FROM (SELECT DISTINCT target_id FROM {_REVIEWS}) AS liked"
+        " STRAIGHT_JOIN content AS c ON c.content_type = 'review' AND c.content_id = target_id"
+        " STRAIGHT_JOIN content_counter AS k ON k.target_type = 'review'"
+        " AND k.target_id = c.content_id"
+        " WHERE c.votes <> k.like_total ORDER BY c.content_id"
+        " ON DUPLICATE KEY UPDATE votes = VALUES(votes)",
+        page,
+    )
+    cursor.execute(
+        "INSERT INTO stale_list (shop_id, seq) SELECT c.parent_id, MAX(liked.seq)"
+        f" FROM (SELECT target_id, seq FROM {_REVIEWS}) AS liked"
+        " STRAIGHT_JOIN content AS c ON c.content_type = 'review' AND c.content_id = target_id"
+        " WHERE c.parent_id IS NOT NULL GROUP BY c.parent_id ORDER BY c.parent_id"
+        " ON DUPLICATE KEY UPDATE seq = GREATEST(stale_list.seq, VALUES(seq))",
+        page,
+    )
+    after = _TURNS.format(hour_us=HOUR_US, sign=1, posts=_POSTS, until="end")
+    before = _TURNS.format(hour_us=HOUR_US, sign=-1, posts=_POSTS, until="begin")
+    cursor.execute(
+        "INSERT INTO post_hour (hour, post_id, net) SELECT hour, post_id, SUM(turn)"
+        f" FROM ({after} UNION ALL {before}) AS turns WHERE hour >= %(first_hour)s"
+        " GROUP BY hour, post_id HAVING SUM(turn) <> 0 ORDER BY hour, post_id"
+        " ON DUPLICATE KEY UPDATE net = post_hour.net + VALUES(net)",
+        page,
+    )
+    cursor.execute("UPDATE watermark SET seq = %s WHERE name = %s", (end, _NAME))
+    return Rolled(begin, end)
+
+
+def _hold_watermark(cursor: Cursor) -> int:
+    """Where the roll-up before stopped; nobody else rolls up until the commit."""
+    cursor.execute(
+        "INSERT INTO watermark (name, seq) VALUES (%s, 0)"
+        " ON DUPLICATE KEY UPDATE seq = watermark.seq",
+        (_NAME,),
+    )
+    cursor.execute("SELECT seq FROM watermark WHERE name = %s FOR UPDATE", (_NAME,))
+    [(seq,)] = cursor.fetchall()
+    return int(seq)
+
+
+def _find_end(cursor: Cursor, begin: int, head: int, size: int) -> int:
+    """Where a page of ``size`` facts ends. There may be gaps of any width."""
+    cursor.execute(
+        "SELECT COUNT(*), MAX(seq) FROM (SELECT seq FROM reaction_log FORCE INDEX (by_seq)"
+        f" WHERE seq > %s AND seq <= %s ORDER BY seq LIMIT {size:d}) AS page",
+        (begin, head),
+    )
+    [(count, last)] = cursor.fetchall()
+    return int(last) if count == size else head
+
+
+def delete_hours(first_hour: int, limit: int) -> int:
+    """Delete at most ``limit`` rows of hours before ``first_hour``; how many. Raises MysqlDown."""
+    return mysql.write(f"DELETE FROM post_hour WHERE hour < %s LIMIT {limit:d}", (first_hour,))

@@ -1,0 +1,45 @@
+"""Rolling up: what the log says since the last time becomes votes of reviews and hours of posts."""
+
+from __future__ import annotations
+
+import time
+
+from plaza.infra.observability import record
+from plaza.recommendations import mysql_votes
+
+PAGE = 50_000
+MOST_S = 60
+HOURS_KEPT = 8 * 24  # a day more than the longest window
+_ROWS_PER_DELETE = 10_000
+
+
+def roll_up_votes() -> int:
+    """Roll up what was logged since the last time; how far in the log that is now.
+
+    Each page is a transaction that moves the watermark along: nothing is skipped and nothing is
+    done twice, wherever this ends. It stops after 60 s, what is left is for the next run.
+    Raises MysqlDown.
+    """
+    began_s = time.monotonic()
+    first_hour = time.time_ns() // 1000 // mysql_votes.HOUR_US - HOURS_KEPT
+    head = mysql_votes.read_head()
+    mysql_votes.wait_for_writers()
+    rolled = mysql_votes.roll_up_page(head, PAGE, first_hour)
+    done = rolled.end - rolled.begin
+    while rolled.end < head and time.monotonic() - began_s < MOST_S:
+        rolled = mysql_votes.roll_up_page(head, PAGE, first_hour)
+        done += rolled.end - rolled.begin
+    deleted = _delete_hours(first_hour, began_s)
+    behind = max(head - rolled.end, 0)
+    record("votes_rolled_up", {"rolled_up": done, "votes_behind": behind}, hours_deleted=deleted)
+    return rolled.end
+
+
+def _delete_hours(first_hour: int, began_s: float) -> int:
+    deleted = 0
+    while time.monotonic() - began_s < MOST_S:
+        found = mysql_votes.delete_hours(first_hour, _ROWS_PER_DELETE)
+        deleted += found
+        if found < _ROWS_PER_DELETE:
+            break
+    return deleted

@@ -1,0 +1,531 @@
+"""The roll-up on a real MariaDB: nothing skipped and nothing twice, whatever happens around it."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+from pymysql.cursors import Cursor
+
+from local.servers import connect_mysql
+from plaza import reactions, recommendations
+from plaza.infra import mysql
+from plaza.infra.mysql import MysqlDown
+from plaza.reactions import COLLECT, LIKE, Kind, ReactionChanged, Target, mysql_reactions, saving
+from plaza.reactions.reactions import Key
+from plaza.recommendations import mysql_votes, rolling_up
+from tests.integration.looking import wait_for
+from tests.integration.test_saving import consumer, deadlocks, end, go
+from tests.plaza import World
+
+NOW_US = time.time_ns() // 1000
+HOUR_US = mysql_votes.HOUR_US
+
+
+def like(
+    target: Target,
+    actor: int,
+    on: bool = True,
+    at: int = 0,
+    kind: Kind = LIKE,
+    *,
+    wish: bool = False,
+) -> ReactionChanged:
+    """A fact of ``at`` microseconds from now (before, when negative)."""
+    return ReactionChanged(Key(*target, kind.name, actor), on, NOW_US + at, None if wish else 1)
+
+
+def review(review_id: int) -> Target:
+    return Target("review", review_id)
+
+
+def post(post_id: int) -> Target:
+    return Target("post", post_id)
+
+
+def add_reviews(shop_id: int, *review_ids: int) -> None:
+    for review_id in review_ids:
+        mysql.write(
+            "INSERT INTO content (content_type, content_id, author_id, parent_id)"
+            " VALUES ('review', %s, %s, %s)",
+            (review_id, 9_000 + review_id, shop_id),
+        )
+
+
+def votes() -> dict[int, int]:
+    rows = mysql.fetch_all("SELECT content_id, votes FROM content WHERE content_type = 'review'")
+    return dict(rows)
+
+
+def totals() -> dict[int, int]:
+    """What the votes must be."""
+    return dict(
+        mysql.fetch_all(
+            "SELECT c.content_id, COALESCE(k.like_total, 0) FROM content c LEFT JOIN"
+            " content_counter k ON k.target_type = 'review' AND k.target_id = c.content_id"
+            " WHERE c.content_type = 'review'"
+        )
+    )
+
+
+def hours() -> dict[tuple[int, int], int]:
+    """(hour, post) -> net, without the zeros."""
+    rows = mysql.fetch_all("SELECT hour, post_id, net FROM post_hour WHERE net <> 0")
+    return {(hour, post_id): int(net) for hour, post_id, net in rows}
+
+
+def hours_in_log() -> dict[tuple[int, int], int]:
+    """What the hours must be: what each fact in the log changed, told in Python."""
+    rows = mysql.fetch_all(
+        "SELECT target_id, actor_id, ver, state, total FROM reaction_log"
+        " WHERE target_type = 'post' AND kind = 'like' ORDER BY target_id, actor_id, ver"
+    )
+    found: dict[tuple[int, int], int] = {}
+    states: dict[tuple[int, int], int] = {}
+    for post_id, actor_id, ver, state, total in rows:
+        first = 0 if total is None else 1 - state
+        turn = state - states.get((post_id, actor_id), first)
+        states[post_id, actor_id] = state
+        at = ver // HOUR_US, post_id
+        found[at] = found.get(at, 0) + turn
+    return {at: net for at, net in found.items() if net}
+
+
+def watermark() -> int:
+    rows = mysql.fetch_all("SELECT seq FROM watermark WHERE name = 'votes'")
+    return rows[0][0] if rows else 0
+
+
+def stale() -> dict[int, int]:
+    return dict(mysql.fetch_all("SELECT shop_id, seq FROM stale_list"))
+
+
+def seqs() -> list[int]:
+    return [seq for (seq,) in mysql.fetch_all("SELECT seq FROM reaction_log ORDER BY seq")]
+
+
+def small_pages(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(rolling_up, "PAGE", size)
+
+
+# ---------------------------------------------------------------- one run
+
+
+def test_votes_are_the_likes_of_reviews_and_their_shops_are_stale(plaza: World) -> None:
+    add_reviews(5, 51, 52)
+    add_reviews(6, 61)
+    plaza.add(Target("comment", 1), post(1))
+    reactions.save(
+        [
+            like(review(51), 1),
+            like(review(51), 2),
+            like(review(52), 3),
+            like(review(52), 3, on=False, at=1),
+            like(Target("comment", 1), 1),
+            like(post(1), 1, kind=COLLECT),
+        ]
+    )
+    recommendations.roll_up_votes()
+    assert votes() == {51: 2, 52: 0, 61: 0}
+    assert stale().keys() == {5}
+    assert stale()[5] in seqs()
+    assert hours() == {}
+    assert watermark() == seqs()[-1]
+
+
+def test_hours_of_posts_hold_what_was_given_less_what_was_taken_back(plaza: World) -> None:
+    plaza.add(post(1), post(2))
+    hour = NOW_US // HOUR_US
+    begin = hour * HOUR_US - NOW_US
+    reactions.save(
+        [
+            like(post(1), 1, at=begin - 1),
+            like(post(1), 2, at=begin),
+            like(post(1), 3, at=begin),
+            like(post(1), 1, on=False, at=begin + 5),
+            like(post(1), 4, kind=COLLECT),
+            like(post(2), 4, at=begin - HOUR_US),
+        ]
+    )
+    recommendations.roll_up_votes()
+    assert hours() == {(hour - 1, 1): 1, (hour, 1): 1, (hour - 1, 2): 1}
+
+
+def test_a_like_that_changed_nothing_is_counted_once(plaza: World) -> None:
+    """While Redis is away every wish becomes a fact, and after it lost its data a like may be
+    accepted that is on its way already."""
+    plaza.add(post(1))
+    reactions.save([like(post(1), 1, at=n, wish=True) for n in range(20)])
+    reactions.save([like(post(1), 2, at=n) for n in range(2)])
+    reactions.save([like(post(1), 3, on=False, wish=True)])
+    recommendations.roll_up_votes()
+    assert sum(hours().values()) == 2
+    reactions.save([like(post(1), 1, at=n, wish=True) for n in range(20, 25)])
+    reactions.save([like(post(1), 1, on=False, at=30, wish=True)])
+    recommendations.roll_up_votes()
+    assert sum(hours().values()) == 1
+
+
+def test_a_like_that_is_logged_after_its_unlike_is_put_where_it_belongs(plaza: World) -> None:
+    plaza.add(post(1))
+    reactions.save([like(post(1), 1, on=False, at=9)])
+    recommendations.roll_up_votes()
+    assert sum(hours().values()) == -1
+    reactions.save([like(post(1), 1, on=True, at=-HOUR_US)])
+    recommendations.roll_up_votes()
+    assert hours() == hours_in_log()
+    assert sum(hours().values()) == 0
+
+
+def test_a_run_without_anything_new_does_nothing(plaza: World) -> None:
+    add_reviews(5, 51)
+    assert recommendations.roll_up_votes() == 0
+    reactions.save([like(review(51), 1)])
+    assert recommendations.roll_up_votes() == watermark()
+    mysql.write("DELETE FROM stale_list")
+    mysql.write("UPDATE content SET votes = 77")
+    recommendations.roll_up_votes()
+    assert (votes(), stale()) == ({51: 77}, {}), "what was rolled up is not looked at again"
+
+
+def test_old_hours_are_deleted_and_do_not_come_back(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plaza.add(post(1))
+    monkeypatch.setattr(rolling_up, "_ROWS_PER_DELETE", 2)
+    hour = NOW_US // HOUR_US
+    mysql.write(
+        "INSERT INTO post_hour (hour, post_id, net) VALUES "
+        + ",".join(f"({hour - rolling_up.HOURS_KEPT - n}, {n}, 1)" for n in range(6))
+    )
+    reactions.save([like(post(1), 1, at=-9 * 24 * HOUR_US), like(post(1), 2, at=-7 * 24 * HOUR_US)])
+    recommendations.roll_up_votes()
+    assert hours() == {(hour - rolling_up.HOURS_KEPT, 0): 1, (hour - 168, 1): 1}
+
+
+def test_a_run_stops_in_time_and_the_next_goes_on(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_reviews(5, 51)
+    reactions.save([like(review(51), actor) for actor in range(10)])
+    small_pages(monkeypatch, 4)
+    monkeypatch.setattr(rolling_up, "MOST_S", 0)
+    ends = [recommendations.roll_up_votes() for _ in range(3)]
+    assert ends[0] < ends[1] < ends[2] or ends[2] == seqs()[-1]
+    monkeypatch.setattr(rolling_up, "MOST_S", 60)
+    assert recommendations.roll_up_votes() == seqs()[-1]
+    assert votes() == {51: 10}
+
+
+def statements() -> int:
+    return int(mysql.fetch_all("SHOW SESSION STATUS LIKE 'Questions'")[0][1])
+
+
+def test_a_page_takes_the_same_number_of_statements_whatever_it_holds(plaza: World) -> None:
+    add_reviews(5, *range(1, 101))
+    plaza.add(*map(post, range(1, 101)))
+    taken = []
+    for round_, size in enumerate((10, 100, 1_000)):
+        reactions.save(
+            [like((review, post)[n % 2](n % 100 + 1), round_ * 10_000 + n + 1) for n in range(size)]
+        )
+        before = statements()
+        recommendations.roll_up_votes()
+        taken.append(statements() - before - 1)
+    assert len(set(taken)) == 1, taken
+    assert taken[0] <= 14, "head, the gate, a page, the hours"
+
+
+def test_a_page_reads_its_part_of_the_log_by_index(plaza: World) -> None:
+    add_reviews(5, *range(1, 21))
+    plaza.add(*map(post, range(1, 21)))
+    for begin in range(0, 20_000, 1_000):
+        reactions.save(
+            [like((review, post)[n % 2](n % 20 + 1), begin + n + 1) for n in range(1_000)]
+        )
+    recommendations.roll_up_votes()
+    reactions.save([like(review(1), 50_000), like(post(1), 50_000)])
+
+    def rows_read() -> int:
+        rows = mysql.fetch_all("SHOW SESSION STATUS LIKE 'Handler_read%%'", ())
+        return sum(int(count) for name, count in rows if not name.endswith("deleted"))
+
+    before = rows_read()
+    recommendations.roll_up_votes()
+    assert rows_read() - before < 200
+
+
+# ---------------------------------------------------------------- the order of commits
+
+
+@contextmanager
+def stranger(mysql_url: str) -> Iterator[Cursor]:
+    """A transaction of another connection, as a consumer or another run has it."""
+    with connect_mysql(mysql_url) as other, other.cursor() as cursor:
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        other.begin()
+        yield cursor
+        other.rollback()
+
+
+def commit(cursor: Cursor) -> None:
+    cursor.connection.commit()
+
+
+def never_wait() -> None:
+    """From here on this process does not wait for a lock, it fails."""
+    mysql.write("SET SESSION innodb_lock_wait_timeout = 0")
+
+
+def save_in(cursor: Cursor, facts: Sequence[ReactionChanged]) -> None:
+    """What a consumer does up to its commit."""
+    saving._write(cursor, facts)
+
+
+@pytest.mark.parametrize("gated", [True, False], ids=["with the gate", "without it"])
+def test_a_fact_that_commits_after_one_with_a_higher_seq_is_not_skipped(
+    plaza: World, mysql_url: str, monkeypatch: pytest.MonkeyPatch, gated: bool
+) -> None:
+    """The trap: seq is given when a fact is appended, and seen when it is committed."""
+    add_reviews(5, 51, 52)
+    if not gated:
+        monkeypatch.setattr(mysql_reactions, "pass_log_gate", lambda cursor: None)
+    with stranger(mysql_url) as slow:
+        save_in(slow, [like(review(51), 1)])  # the lower seq, not committed
+        reactions.save([like(review(52), 1)])  # the higher, committed
+        never_wait()
+        if gated:
+            with pytest.raises(MysqlDown):
+                recommendations.roll_up_votes()
+            assert watermark() == 0, "it gives up rather than to skip"
+        else:
+            recommendations.roll_up_votes()
+        commit(slow)
+    recommendations.roll_up_votes()
+    assert totals() == {51: 1, 52: 1}
+    assert votes() == (totals() if gated else {51: 0, 52: 1})
+
+
+def test_the_roll_up_waits_for_who_is_appending_and_nobody_else(
+    plaza: World, mysql_url: str
+) -> None:
+    add_reviews(5, 51, 52, 53)
+    with stranger(mysql_url) as slow, ThreadPoolExecutor() as pool:
+        save_in(slow, [like(review(51), 1)])
+        reactions.save([like(review(52), 1)])
+        rolling = pool.submit(recommendations.roll_up_votes)
+        with stranger(mysql_url) as other:
+            wait_for(lambda: lock_waits(other) == 1, "the roll-up waits for the slow one")
+        assert not rolling.done()
+        commit(slow)
+        rolling.result(timeout=20)
+    assert votes() == {51: 1, 52: 1, 53: 0}
+
+
+def lock_waits(cursor: Cursor) -> int:
+    cursor.execute("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
+    [(_, count)] = cursor.fetchall()
+    return int(count)
+
+
+def test_what_is_appended_while_the_roll_up_is_at_work_is_for_the_next(
+    plaza: World, mysql_url: str
+) -> None:
+    add_reviews(5, 51, 52)
+    reactions.save([like(review(51), 1)])
+    head = mysql_votes.read_head()
+    mysql_votes.wait_for_writers()
+    with stranger(mysql_url) as late:
+        save_in(late, [like(review(52), 1)])
+        assert mysql_votes.roll_up_page(head, 100, 0).end == head
+        commit(late)
+    assert mysql_votes.roll_up_page(head, 100, 0).end == head
+    assert votes() == {51: 1, 52: 0}
+    recommendations.roll_up_votes()
+    assert votes() == {51: 1, 52: 1}
+
+
+def test_what_was_appended_and_rolled_back_leaves_a_gap_and_nothing_else(
+    plaza: World, mysql_url: str
+) -> None:
+    add_reviews(5, 51)
+    with stranger(mysql_url) as failed:
+        save_in(failed, [like(review(51), actor) for actor in range(1, 51)])
+    reactions.save([like(review(51), 1), like(review(51), 2)])
+    recommendations.roll_up_votes()
+    assert votes() == {51: 2}
+
+
+# ---------------------------------------------------------------- overlapping and failing runs
+
+
+@pytest.mark.parametrize("first", ["commits", "fails"])
+def test_two_runs_at_one_time_take_turns_and_do_everything_once(
+    plaza: World, mysql_url: str, first: str
+) -> None:
+    add_reviews(5, 51)
+    plaza.add(post(1))
+    reactions.save([like(t, actor) for t in (review(51), post(1)) for actor in range(1, 11)])
+    head = mysql_votes.read_head()
+    with stranger(mysql_url) as one, ThreadPoolExecutor() as pool:
+        one_rolled = mysql_votes._roll_up_page(one, head, 10, 0)
+        other = pool.submit(recommendations.roll_up_votes)
+        with stranger(mysql_url) as onlooker:
+            wait_for(lambda: lock_waits(onlooker) == 1, "the second waits for the first")
+        commit(one) if first == "commits" else one.connection.rollback()
+        assert other.result(timeout=20) == head
+    assert one_rolled.end < head
+    assert (votes(), sum(hours().values())) == ({51: 10}, 10)
+    assert hours() == hours_in_log()
+    assert watermark() == head
+
+
+def test_a_run_that_was_overtaken_turns_back_nothing(plaza: World) -> None:
+    add_reviews(5, 51)
+    plaza.add(post(1))
+    reactions.save([like(post(1), 1)])
+    late_head = mysql_votes.read_head()
+    reactions.save([like(post(1), 2), like(review(51), 2)])
+    done = recommendations.roll_up_votes()
+    assert mysql_votes.roll_up_page(late_head, 100, 0) == (done, done)
+    assert watermark() == done
+    assert hours() == hours_in_log()
+
+
+class Killed(Exception):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("step", range(1, 9))
+def test_a_run_that_ends_after_any_step_leaves_nothing_half_done(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    add_reviews(5, *range(1, 11))
+    plaza.add(*map(post, range(1, 11)))
+    small_pages(monkeypatch, 13)
+    facts = [like(t(n), actor) for t in (review, post) for n in range(1, 11) for actor in (1, 2)]
+    reactions.save(facts)
+    whole_page = mysql_votes._roll_up_page
+    pages = []
+
+    def killed(cursor: Cursor, *args: int) -> mysql_votes.Rolled:
+        """The second page ends after some of its statements."""
+        pages.append(1)
+        if len(pages) != 2:
+            return whole_page(cursor, *args)
+        done: list[int] = []
+        execute = cursor.execute
+
+        def execute_some(*args: Any) -> int:
+            if len(done) == step:
+                raise Killed
+            done.append(1)
+            return execute(*args)
+
+        cursor.execute = execute_some  # type: ignore[method-assign]
+        whole_page(cursor, *args)
+        raise Killed
+
+    monkeypatch.setattr(mysql_votes, "_roll_up_page", killed)
+    with pytest.raises(Killed):
+        recommendations.roll_up_votes()
+    assert watermark() < seqs()[-1]
+    recommendations.roll_up_votes()
+    assert votes() == totals()
+    assert hours() == hours_in_log()
+    assert set(votes().values()) == set(hours().values()) == {2}
+
+
+# ---------------------------------------------------------------- whatever happened
+
+
+def random_facts(draw: random.Random, count: int) -> list[ReactionChanged]:
+    """Likes and unlikes of few actors and targets, in and out of order, some wishes."""
+    return [
+        like(
+            draw.choice((review, post))(draw.randint(1, 6)),
+            draw.randint(1, 5),
+            on=draw.random() < 0.6,
+            at=-draw.randint(0, 30) * HOUR_US // 4 + draw.randint(0, 50),
+            wish=draw.random() < 0.2,
+        )
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_after_any_history_votes_are_the_totals_and_hours_are_the_log(
+    plaza: World, mysql_url: str, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Batches again and late, writers that are slow or fail, runs that give up, small pages."""
+    draw = random.Random(seed)
+    add_reviews(5, *range(1, 7))
+    plaza.add(*map(post, range(1, 7)))
+    never_wait()
+    batches: list[list[ReactionChanged]] = []
+    runs = 0
+    for _ in range(12):
+        small_pages(monkeypatch, draw.choice((1, 3, 10, 1_000)))
+        batch = random_facts(draw, draw.randint(1, 12))
+        batches.append(batch)
+        match draw.choice(("save", "save", "again", "slow", "fails")):
+            case "save":
+                reactions.save(batch)
+            case "again":
+                reactions.save(draw.choice(batches))
+            case "slow" | "fails" as how:
+                with stranger(mysql_url) as slow:
+                    save_in(slow, batch)
+                    with pytest.raises(MysqlDown):
+                        recommendations.roll_up_votes()
+                    if how == "slow":
+                        commit(slow)
+        if draw.random() < 0.6:
+            recommendations.roll_up_votes()
+            runs += 1
+            assert votes() == totals()
+            assert hours() == hours_in_log()
+    recommendations.roll_up_votes()
+    assert votes() == totals()
+    assert hours() == hours_in_log()
+    assert runs
+
+
+def test_runs_beside_consumers_at_work_lose_nothing_and_lock_nobody_out(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_reviews(5, *range(1, 11))
+    plaza.add(*map(post, range(1, 11)))
+    small_pages(monkeypatch, 100)
+    batches = [
+        [
+            like(t(n), actor, at=actor)
+            for t in (review, post)
+            for n in range(1, 11)
+            for actor in range(first, first + 5)
+        ]
+        for first in range(1, 201, 5)
+    ]
+    before, runs = deadlocks(), 0
+    with ExitStack() as stack:
+        all_of_them = [
+            stack.enter_context(consumer(b)) for b in (batches, batches[::-1], batches[::2])
+        ]
+        for one in all_of_them:
+            go(one)
+        while any(one.poll() is None for one in all_of_them):
+            recommendations.roll_up_votes()
+            runs += 1
+        for one in all_of_them:
+            end(one)
+    recommendations.roll_up_votes()
+    assert runs > 3, "it did run beside them"
+    assert deadlocks() == before
+    assert votes() == totals() == dict.fromkeys(range(1, 11), 200)
+    assert hours() == hours_in_log()
+    assert sum(hours().values()) == 2_000
