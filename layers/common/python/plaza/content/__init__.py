@@ -1,6 +1,6 @@
 """Posts, comments on posts, reviews of shops: written, read whole, listed, deleted by who wrote."""
 
-from plaza.content.content import Attempt, Draft, Place, Text, name_viewer
+from plaza.content.content import Attempt, Draft, Place, Text, count_fitting, name_viewer
 from plaza.content.reading import (
     Listed,
     Whole,
@@ -10,6 +10,8 @@ from plaza.content.reading import (
     list_reviews,
     read_one,
     read_posts,
+    read_reviews,
+    require_shop,
 )
 from plaza.content.refreshing import refresh
 from plaza.content.writing import create, delete
@@ -21,6 +23,7 @@ __all__ = [
     "Place",
     "Text",
     "Whole",
+    "count_fitting",
     "create",
     "delete",
     "forget_texts",
@@ -30,5 +33,7 @@ __all__ = [
     "name_viewer",
     "read_one",
     "read_posts",
+    "read_reviews",
     "refresh",
+    "require_shop",
 ]

@@ -119,17 +119,21 @@ def name_viewer(actor_id: int | None, source_ip: str, user_agent: str) -> str:
     return hashlib.sha256(seen.encode()).hexdigest()[:16]
 
 
+def count_fitting(texts: Sequence[Text]) -> int:
+    """How many of ``texts``, from the first on, one answer may hold: one at least, if there are."""
+    size = 0
+    for count, text in enumerate(texts):
+        size += len(text.to_json())
+        if count and size > MOST_PAGE_BYTES:
+            return count
+    return len(texts)
+
+
 def cut(texts: Sequence[Text], limit: int) -> tuple[list[Text], Place | None]:
     """A page of ``texts``, and where the next begins (None: the end).
 
     At most ``limit``, and no more than an answer may hold: long texts make short pages.
     """
-    page: list[Text] = []
-    size = 0
-    for text in texts[:limit]:
-        size += len(text.to_json())
-        if page and size > MOST_PAGE_BYTES:
-            break
-        page.append(text)
+    page = list(texts[: count_fitting(texts[:limit])])
     more = len(texts) > len(page)
     return page, Place(page[-1].created_us, page[-1].id) if more else None

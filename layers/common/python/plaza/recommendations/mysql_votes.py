@@ -63,8 +63,8 @@ def wait_for_writers() -> None:
 def roll_up_page(head: int, size: int, first_hour: int) -> Rolled:
     """Roll up at most ``size`` facts up to ``head``, from where the one before stopped.
 
-    One transaction of eight statements at most; those who do this at one time take turns, and each goes on
-    where the other has stopped. Hours before ``first_hour`` are left out. Raises MysqlDown.
+    One transaction of eight statements at most. Those who do this at one time take turns, and each
+    goes on where the other has stopped. Hours before ``first_hour`` are left out. Raises MysqlDown.
     """
     return mysql.atomically(lambda cursor: _roll_up_page(cursor, head, size, first_hour))
 
