@@ -124,6 +124,12 @@ def insert_rows(found: Sequence[tuple[Target, int, int, int]], kind: Kind = LIKE
     )
 
 
+def add_users(*user_ids: int) -> None:
+    """Make users who can be followed."""
+    values = ",".join(f"({user_id:d},'somebody')" for user_id in user_ids)
+    mysql.write(f"INSERT IGNORE INTO user (id, nickname) VALUES {values}")
+
+
 def hydrate(target: Target = POST, kind: Kind = LIKE) -> None:
     """Bring a target from MySQL into Redis."""
     reacting.hydrate([(kind, target)])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from plaza import reactions
-from plaza.infra import mysql
-from plaza.reactions import LIKE, Target
+from plaza import reactions, targets
+from plaza.infra import mysql, redis
+from plaza.reactions import FOLLOW, LIKE, Target
 from plaza.reactions.reactions import TargetGone, TargetMissing
-from tests.integration.looking import POST, counter
+from plaza.targets import There, mysql_targets
+from tests.integration.looking import POST, add_users, counter, marker_key
 from tests.plaza import World
 
 
@@ -27,3 +28,54 @@ def test_what_was_deleted_and_then_counted_is_gone_still(plaza: World) -> None:
     reactions.count([(LIKE, POST)], 7)
     with pytest.raises(TargetGone):
         reactions.react(LIKE, POST, 7, True)
+
+
+def test_a_user_is_there_once_they_signed_up(plaza: World) -> None:
+    nobody = Target("user", 404)
+    with pytest.raises(TargetMissing):
+        reactions.react(FOLLOW, nobody, 7, True)
+    add_users(404)
+    targets.mark_made(*nobody)
+    assert reactions.react(FOLLOW, nobody, 7, True).changed
+    assert targets.find_live([nobody, Target("user", 405), POST]) == {nobody}
+
+
+# ---------------------------------------------------------------- who looked, and who knew better
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(There.NONE, There.LIVE), (There.LIVE, There.GONE), (There.NONE, There.GONE)],
+    ids=lambda there: there.value,
+)
+def test_who_looked_before_a_write_does_not_mark_over_it(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, before: There, after: There
+) -> None:
+    """Between the look and its marker it was made, or deleted, and marked as such."""
+    if before is There.LIVE:
+        plaza.add(POST)
+    look = mysql_targets.look_up
+
+    def slow(target_type: str, target_id: int) -> There:
+        found = look(target_type, target_id)
+        assert found is before
+        plaza.add(POST)
+        targets.mark_made(*POST)
+        if after is There.GONE:
+            mysql.write("UPDATE content SET deleted_at = NOW(6)")
+            targets.mark_gone([POST])
+        return found
+
+    monkeypatch.setattr(mysql_targets, "look_up", slow)
+    assert targets.find(*POST) is before
+    targets.forget_seen()
+    assert targets.find(*POST) is after
+
+
+def test_a_marker_lives_as_long_as_what_it_says_is_good_for(plaza: World) -> None:
+    plaza.add(POST)
+    targets.look_up(*POST)
+    assert 30 < redis.execute("TTL", marker_key()) <= 3600
+    targets.mark_gone([POST])
+    assert redis.execute("GET", marker_key()) == "gone"
+    assert 30 < redis.execute("TTL", marker_key()) <= 3600

@@ -75,6 +75,50 @@ def test_a_file_that_failed_half_way_is_repeated_whole(folder: Path) -> None:
     assert apply_migrations(folder) == ["9002_second"], "and the lock was given back"
 
 
+def test_an_alter_that_was_done_before_the_crash_is_no_failure_the_second_time(
+    folder: Path,
+) -> None:
+    """The first statements were applied, then the deploy died; nothing recorded that."""
+    (folder / "9002_second.sql").write_text(
+        "CREATE TABLE IF NOT EXISTS try_b (n INT);\n"
+        "ALTER TABLE try_b\n  ADD COLUMN m INT,\n  ADD KEY by_m (m);\n"
+        "ALTER TABLE try_b ADD KEY by_n (n);\n"
+        "ALTER TABLE try_b ADD COLUMN o INT;\n"
+    )
+    statements = migrations.statements_of((folder / "9002_second.sql").read_text())
+    for done in range(1, len(statements)):
+        for statement in statements[:done]:
+            mysql.write(statement)
+        assert apply_migrations(folder)[-1] == "9002_second"
+        columns = [name for name, *_ in mysql.fetch_all("SHOW COLUMNS FROM try_b")]
+        keys = {row[2] for row in mysql.fetch_all("SHOW KEYS FROM try_b")}
+        assert (columns, keys) == (["n", "m", "o"], {"by_m", "by_n"})
+        mysql.write("DROP TABLE try_b")
+        mysql.write("DELETE FROM schema_migration WHERE name = '9002_second'")
+
+
+def test_an_alter_that_fails_for_another_reason_stops_the_deploy(folder: Path) -> None:
+    (folder / "9002_second.sql").write_text("ALTER TABLE try_a ADD KEY by_x (x);\n")
+    with pytest.raises(Exception, match="1072"):
+        apply_migrations(folder)
+    assert recorded() == ["9001_first"]
+
+
+def test_every_migration_of_ours_bears_to_be_repeated(plaza: World) -> None:
+    """Each file again, as if the deploy had died before it was recorded."""
+
+    def tables() -> list[tuple[str, str]]:
+        return [
+            mysql.fetch_all(f"SHOW CREATE TABLE {name}")[0]
+            for (name,) in mysql.fetch_all("SHOW TABLES")
+        ]
+
+    before = tables()
+    mysql.write("DELETE FROM schema_migration")
+    assert apply_migrations() == sorted(file.stem for file in migrations.FOLDER.glob("[0-9]*.sql"))
+    assert tables() == before
+
+
 def test_a_deploy_does_not_run_into_another(
     folder: Path, mysql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

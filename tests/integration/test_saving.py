@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 
 import pymysql
 import pytest
 
-from local.paths import ROOT
-from local.servers import connect_mysql
 from plaza import reactions
 from plaza.infra import mysql
 from plaza.infra.queues import consume
-from plaza.reactions import COLLECT, LIKE, Kind, ReactionChanged, Target
-from plaza.reactions.reactions import Key
-from tests.integration.looking import (
-    POST,
-    counter,
-    meta,
-    pending,
-    received,
-    rows,
-    wait_for,
+from plaza.reactions import COLLECT, LIKE, ReactionChanged, Target
+from tests.integration.consumers import (
+    BASE_US,
+    consumer,
+    deadlocks,
+    end,
+    fact,
+    go,
+    held,
+    save_at_once,
+    statements,
 )
+from tests.integration.looking import POST, counter, meta, pending, received, rows
 from tests.plaza import World
-
-BASE_US = 1_700_000_000_000_000
-
-
-def fact(
-    actor: int, on: bool = True, at: int = 0, target: Target = POST, kind: Kind = LIKE
-) -> ReactionChanged:
-    return ReactionChanged(Key(*target, kind.name, actor), on, BASE_US + at, None)
 
 
 def log() -> list[tuple[int, int, int]]:
@@ -121,11 +110,6 @@ def test_the_version_of_a_counter_moves_with_every_row_that_changed(plaza: World
 # ---------------------------------------------------------------- a fixed number of statements
 
 
-def statements() -> int:
-    [(_, count)] = mysql.fetch_all("SHOW SESSION STATUS LIKE 'Questions'")
-    return int(count)
-
-
 def test_a_batch_takes_the_same_number_of_statements_whatever_it_holds(plaza: World) -> None:
     plaza.add(*[Target("post", n) for n in range(1, 101)])
     taken = []
@@ -179,77 +163,10 @@ def test_a_fact_that_mysql_will_not_take_does_not_hold_up_its_neighbours(
 # ---------------------------------------------------------------- at the same time
 
 
-@contextmanager
-def consumer(batches: Sequence[Sequence[ReactionChanged]]) -> Iterator[subprocess.Popen[str]]:
-    """A consumer in its own process that has its batches and waits for ``go``."""
-    env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers/common/python'}"}
-    command = [sys.executable, "-m", "tests.integration.consumer_process"]
-    process = subprocess.Popen(
-        command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdin
-        assert process.stdout
-        for batch in batches:
-            process.stdin.writelines(f.to_json() + "\n" for f in batch)
-            process.stdin.write("\n")
-        process.stdin.write("ready?\n")
-        process.stdin.flush()
-        assert process.stdout.readline() == "ready\n"
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def go(process: subprocess.Popen[str]) -> None:
-    assert process.stdin
-    process.stdin.write("go\n")
-    process.stdin.flush()
-
-
-def end(process: subprocess.Popen[str]) -> None:
-    out, _ = process.communicate(timeout=60)
-    assert (process.returncode, out.splitlines()[-1]) == (0, "done"), out
-
-
-@contextmanager
-def held(mysql_url: str, target: Target) -> Iterator[Callable[[], int]]:
-    """Somebody else holds the counter of ``target``; gives how many transactions wait."""
-    mysql.write(
-        "INSERT IGNORE INTO content_counter (target_type, target_id) VALUES (%s, %s)", target
-    )
-    with connect_mysql(mysql_url) as other, other.cursor() as cursor:
-        other.begin()
-        cursor.execute(
-            "SELECT ver FROM content_counter WHERE target_type = %s AND target_id = %s FOR UPDATE",
-            target,
-        )
-
-        def waiting() -> int:
-            found = mysql.fetch_all("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
-            return int(found[0][1])
-
-        yield waiting
-        other.rollback()
-
-
-def deadlocks() -> int:
-    [(_, count)] = mysql.fetch_all("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'")
-    return int(count)
-
-
 def test_two_consumers_with_the_same_new_keys_count_them_once(plaza: World, mysql_url: str) -> None:
     plaza.add(POST)
     batch = [fact(actor, at=actor) for actor in range(1, 51)]
-    with ExitStack() as stack:
-        both = [stack.enter_context(consumer([b])) for b in (batch, batch[::-1])]
-        with held(mysql_url, POST) as waiting:
-            for one in both:
-                go(one)
-            wait_for(lambda: waiting() == 2, "both wait for their turn")
-        for one in both:
-            end(one)
+    save_at_once(held(mysql_url, POST), batch, batch[::-1])
     assert set(rows()) == set(range(1, 51))
     assert (counter(), received()) == (50, 50)
     assert len(log()) == 50
@@ -262,14 +179,7 @@ def test_two_consumers_with_a_like_and_its_unlike_end_with_the_newer(
     likes = [fact(actor, True, at=1) for actor in range(1, 21)]
     unlikes = [fact(actor, False, at=2) for actor in range(1, 21)]
     before = deadlocks()
-    with ExitStack() as stack:
-        both = [stack.enter_context(consumer([b])) for b in (likes, unlikes)]
-        with held(mysql_url, POST) as waiting:
-            for one in both:
-                go(one)
-            wait_for(lambda: waiting() == 2, "both wait for their turn")
-        for one in both:
-            end(one)
+    save_at_once(held(mysql_url, POST), likes, unlikes)
     assert deadlocks() == before
     assert set(rows().values()) == {(False, BASE_US + 2)}
     assert (counter(), received()) == (0, 0)

@@ -1,0 +1,79 @@
+"""bury.lua: a deleted target refuses, and what was accepted before is saved all the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from plaza import reactions
+from plaza.infra import mysql, redis
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Target
+from plaza.reactions.reactions import TargetGone
+from tests.integration.looking import POST, counter, gate, keys, meta, pending, put, received, rows
+from tests.plaza import World
+
+
+def delete(target: Target = POST) -> None:
+    mysql.write(
+        "UPDATE content SET deleted_at = UTC_TIMESTAMP(6)"
+        " WHERE content_type = %s AND content_id = %s",
+        target,
+    )
+    reactions.bury([target])
+
+
+def test_every_kind_of_a_buried_target_refuses_and_no_other_target_does(plaza: World) -> None:
+    put()
+    put(kind=COLLECT)
+    put(target=Target("post", 12))
+    put(target=Target("user", POST.id), kind=FOLLOW)
+    reactions.bury([POST])
+    assert gate(7).code == gate(7, on=False).code == gate(7, kind=COLLECT).code == "GONE"
+    assert gate(7, target=Target("post", 12)).code == "CHANGED"
+    assert gate(7, target=Target("user", POST.id), kind=FOLLOW).code == "CHANGED"
+
+
+def test_burying_what_is_not_in_redis_leaves_nothing_but_its_marker(plaza: World) -> None:
+    reactions.bury([POST, Target("comment", 5)])
+    assert {key.partition("}:")[2] for key in redis.client().keys("*")} == {
+        "post:11:there",
+        "comment:5:there",
+    }
+    reactions.bury([])
+
+
+def test_what_was_accepted_before_is_saved_and_counted(plaza: World) -> None:
+    plaza.add(POST, author_id=99)
+    reactions.react(LIKE, POST, 7, True)
+    reactions.react(LIKE, POST, 8, True)
+    delete()
+    with pytest.raises(TargetGone):
+        reactions.react(LIKE, POST, 9, True)
+    with pytest.raises(TargetGone):
+        reactions.react(LIKE, POST, 7, False)
+    assert set(pending()) == {7, 8}
+    plaza.queues.drain()
+    assert pending() == {}
+    assert {actor for actor, (on, _) in rows().items() if on} == {7, 8}
+    assert (counter(), received(), meta()["total"]) == (2, 2, 2)
+
+
+def test_a_buried_target_stays_buried_when_its_settle_finds_it_in_doubt(plaza: World) -> None:
+    plaza.add(POST)
+    reactions.react(LIKE, POST, 7, True)
+    redis.execute("HSET", keys().meta, "stale", 1)
+    delete()
+    plaza.queues.drain()
+    assert meta() == {}, "forgotten"
+    with pytest.raises(TargetGone):
+        reactions.react(LIKE, POST, 8, True)
+    assert meta() == {}
+    assert reactions.count([(LIKE, POST)], 7)[0] == [(1, True)]
+    assert meta() == {}, "reading does not bring it back"
+
+
+def test_burying_twice_is_burying_once(plaza: World) -> None:
+    put()
+    reactions.bury([POST])
+    before = meta()
+    reactions.bury([POST, POST])
+    assert meta() == before
