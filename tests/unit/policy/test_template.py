@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from local.contract import CONTRACT, make_contract
+from plaza.targets.announcing import DELAY_S
 from tests.unit.policy import template
 from tests.unit.policy.modules import LAYER, module_file, names_used, tree_of
 from tests.unit.policy.template import ALARM, FUNCTION, QUEUE, EventSource, resources
@@ -189,6 +190,12 @@ def sent_to(function: str) -> set[str]:
         for policy in resources(FUNCTION)[function]["Policies"]
         if "SQSSendMessagePolicy" in policy
     }
+
+
+def test_a_refresh_comes_when_what_was_announced_is_done_or_never_will_be() -> None:
+    for name, function in resources(FUNCTION).items():
+        if template.folder_of(name).parent.name == "api":
+            assert function.get("Timeout", template.GLOBALS["Timeout"]) < DELAY_S
 
 
 # ---------------------------------------------------------------- the queues that code names
