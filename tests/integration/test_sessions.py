@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Callable
 
 import pytest
 
+from local.servers import Server
 from plaza import auth
-from plaza.auth import sessions
+from plaza.auth import mysql_sessions, redis_sessions, sessions
+from plaza.auth.redis_sessions import session_key
+from plaza.auth.sessions import Session
 from plaza.infra import mysql, redis
+from plaza.infra.errors import Unauthenticated
 from plaza.infra.mysql import MysqlDown
+from plaza.infra.redis import RedisDown
 from tests.integration.conftest import Away
+from tests.integration.signing import ask, is_known, sign_in, signed_in
 from tests.plaza import World
 
 
@@ -30,10 +37,10 @@ def let_pass(token: str, seconds: int) -> None:
         "UPDATE session SET expires_at = expires_at - INTERVAL %s SECOND WHERE token_sha256 = %s",
         (seconds, sha),
     )
-    kept = redis.execute("GET", f"session:{sha.hex()}")
+    kept = redis.execute("GET", session_key(sha))
     if kept:
         head, _, end_s = kept.rpartition(":")
-        redis.execute("SET", f"session:{sha.hex()}", f"{head}:{int(end_s) - seconds}")
+        redis.execute("SET", session_key(sha), f"{head}:{int(end_s) - seconds}")
 
 
 def test_a_session_is_found_by_its_token(plaza: World) -> None:
@@ -57,7 +64,7 @@ def test_only_the_hash_of_a_token_is_stored_anywhere(plaza: World) -> None:
     assert row[0] == hashlib.sha256(token.encode()).digest()
     assert token not in repr(row)
     keys = redis.client().keys("*")
-    assert keys == [f"session:{hashlib.sha256(token.encode()).hexdigest()}"]
+    assert keys == [session_key(hashlib.sha256(token.encode()).digest())]
     assert token not in redis.execute("GET", keys[0])
 
 
@@ -95,7 +102,7 @@ def test_a_session_that_expired_is_refused(plaza: World, kept: bool) -> None:
 def test_what_redis_keeps_of_a_session_ends_within_the_hour(plaza: World) -> None:
     token = auth.open_session(7)
     auth.find_session(token)
-    [key] = redis.client().keys("session:*")
+    [key] = redis.client().keys("*:session:*")
     assert 3_500 < redis.execute("TTL", key) <= 3_600
 
 
@@ -123,3 +130,283 @@ def test_while_mysql_is_away_sessions_that_redis_holds_work(plaza: World, mysql_
         with pytest.raises(MysqlDown):
             auth.find_session(unknown)
     assert auth.find_session(unknown)
+
+
+# ---------------------------------------------------------------- ending
+
+
+def sha_of(token: str) -> bytes:
+    return sessions.hash_token(token)
+
+
+def test_a_session_that_was_ended_is_over_at_once_and_stays_over(plaza: World) -> None:
+    token, other = auth.open_session(7), auth.open_session(7)
+    assert auth.find_session(token)
+    auth.end_session(token)
+    for _ in range(3):
+        assert auth.find_session(token) is None
+    assert mysql_sessions.read(sha_of(token)) is None
+    assert auth.find_session(other)
+    auth.end_session(token)
+    assert auth.find_session(token) is None
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["in MySQL", "in Redis too"])
+def test_a_reader_who_read_before_the_end_can_not_bring_it_back(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    """The reader has the row from MySQL, then it ends, then the reader fills Redis."""
+    token = auth.open_session(7)
+    if kept:
+        auth.find_session(token)
+        redis.execute("DEL", session_key(sha_of(token)))
+    read = mysql_sessions.read
+
+    def read_and_be_overtaken(sha: bytes) -> Session | None:
+        found = read(sha)
+        auth.end_session(token)
+        return found
+
+    monkeypatch.setattr(mysql_sessions, "read", read_and_be_overtaken)
+    assert auth.find_session(token), "it was there when it was asked for"
+    monkeypatch.setattr(mysql_sessions, "read", read)
+    assert auth.find_session(token) is None
+
+
+def test_a_use_that_moves_the_end_can_not_bring_it_back(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end is moved in MySQL, then it is over, then Redis is told of the new end."""
+    token = auth.open_session(7)
+    auth.find_session(token)
+    let_pass(token, 90)
+    extend = mysql_sessions.extend
+
+    def extend_and_be_overtaken(sha: bytes, expires_at_s: int) -> bool:
+        moved = extend(sha, expires_at_s)
+        auth.end_session(token)
+        return moved
+
+    monkeypatch.setattr(mysql_sessions, "extend", extend_and_be_overtaken)
+    assert auth.find_session(token)
+    monkeypatch.setattr(mysql_sessions, "extend", extend)
+    assert auth.find_session(token) is None
+
+
+def test_a_use_that_read_redis_before_the_end_is_told_by_mysql(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = auth.open_session(7)
+    auth.find_session(token)
+    let_pass(token, 90)
+    read = redis_sessions.read
+
+    def read_and_be_overtaken(sha: bytes) -> Session | None:
+        found = read(sha)
+        auth.end_session(token)
+        return found
+
+    monkeypatch.setattr(redis_sessions, "read", read_and_be_overtaken)
+    assert auth.find_session(token) is None
+
+
+def test_what_a_redis_that_failed_over_still_shows_ends_within_a_minute_of_use(
+    plaza: World,
+) -> None:
+    """The replica had the session, but not yet its end."""
+    token = auth.open_session(7)
+    auth.find_session(token)
+    old = redis.execute("GET", session_key(sha_of(token)))
+    auth.end_session(token)
+    redis.execute("SET", session_key(sha_of(token)), old)
+    head, _, end_s = old.rpartition(":")
+    redis.execute("SET", session_key(sha_of(token)), f"{head}:{int(end_s) - 61}")
+    assert auth.find_session(token) is None
+    assert auth.find_session(token) is None
+
+
+def test_the_mark_of_an_end_outlives_whatever_was_kept(plaza: World) -> None:
+    token = auth.open_session(7)
+    auth.end_session(token)
+    ttl_s = redis.execute("TTL", session_key(sha_of(token)))
+    assert ttl_s > redis_sessions.MOST_TTL_S
+    redis.execute("DEL", session_key(sha_of(token)))
+    assert auth.find_session(token) is None, "MySQL has none"
+
+
+def test_tokens_that_nobody_has_can_not_fill_redis_for_long(plaza: World) -> None:
+    token = sessions.make_token()
+    auth.end_session(token)
+    assert 0 < redis.execute("TTL", session_key(sha_of(token))) <= 60
+
+
+def test_without_redis_an_end_is_asked_for_again_and_then_it_is_one(
+    plaza: World, redis_server: Server, set_up: Callable[..., None]
+) -> None:
+    """Redis hangs and comes back with what it had: the worst case for an end."""
+    set_up(redis_timeout_s=0.2)
+    token = signed_in()
+    assert is_known(token)
+    redis_server.pause()
+    try:
+        refused = ask("DELETE", "/auth/sessions/current", token=token)
+        assert (refused.status, refused.problem) == (503, "unavailable")
+        assert ask("DELETE", "/auth/sessions/current", token=token).status == 503, "as long as"
+    finally:
+        redis_server.resume()
+        redis.breaker.close()
+    # A Redis that hung may have been told all the same, and then the token is unknown now.
+    assert ask("DELETE", "/auth/sessions/current", token=token).status in (204, 401)
+    assert not is_known(token)
+
+
+def test_an_end_that_redis_did_not_hear_of_is_repeated_with_the_same_token(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = signed_in()
+    assert is_known(token)
+
+    def fail(*_: object) -> None:
+        raise RedisDown("Redis is away (a test says so)")
+
+    with monkeypatch.context() as for_now:
+        for_now.setattr(redis_sessions, "end_all", fail)
+        assert ask("DELETE", "/auth/sessions/current", token=token).status == 503
+    assert is_known(token), "Redis still shows it, which is why it has to be repeated"
+    assert ask("DELETE", "/auth/sessions/current", token=token).status == 204
+    assert not is_known(token)
+
+
+def test_without_mysql_nothing_has_ended_and_it_can_be_repeated(
+    plaza: World, mysql_away: Away
+) -> None:
+    token = signed_in()
+    assert is_known(token)
+    with mysql_away():
+        for path in ("/auth/sessions/current", "/auth/sessions"):
+            assert ask("DELETE", path, token=token).status == 503
+        assert is_known(token)
+    assert ask("DELETE", "/auth/sessions/current", token=token).status == 204
+    assert not is_known(token)
+
+
+# ---------------------------------------------------------------- ending all of them
+
+
+def test_signed_out_everywhere_is_everywhere_and_nobody_else(plaza: World) -> None:
+    tokens, others = auth.open_sessions([7] * 20), auth.open_sessions([8, 9])
+    for token in [*tokens[:10], *others]:
+        auth.find_session(token)
+    auth.end_all_sessions(tokens[0])
+    assert [auth.find_session(token) for token in tokens] == [None] * 20
+    assert all(auth.find_session(token) for token in others)
+    assert mysql.fetch_all("SELECT COUNT(*) FROM session WHERE user_id = 7") == [(0,)]
+    assert auth.find_session(auth.open_session(7)), "signing in again works"
+
+
+def test_readers_who_read_before_bring_none_of_them_back(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, other = auth.open_sessions([7, 7])
+    read = mysql_sessions.read
+
+    def read_and_be_overtaken(sha: bytes) -> Session | None:
+        found = read(sha)
+        monkeypatch.setattr(mysql_sessions, "read", read)
+        auth.end_all_sessions(token)
+        return found
+
+    monkeypatch.setattr(mysql_sessions, "read", read_and_be_overtaken)
+    assert auth.find_session(other)
+    assert auth.find_session(other) is None
+
+
+def test_a_token_that_has_ended_ends_nobody_else(plaza: World) -> None:
+    ended, other = auth.open_sessions([7, 7])
+    auth.end_session(ended)
+    with pytest.raises(Unauthenticated):
+        auth.end_all_sessions(ended)
+    assert auth.find_session(other)
+
+
+def test_a_token_that_only_redis_still_knows_ends_nobody_else(plaza: World) -> None:
+    ended, other = auth.open_sessions([7, 7])
+    auth.find_session(ended)
+    mysql.write("DELETE FROM session WHERE token_sha256 = %s", (sha_of(ended),))
+    auth.end_all_sessions(ended)
+    assert auth.find_session(ended) is None
+    assert auth.find_session(other)
+
+
+def test_when_redis_is_away_all_sessions_stay_until_it_is_repeated(
+    plaza: World, redis_server: Server, set_up: Callable[..., None]
+) -> None:
+    set_up(redis_timeout_s=0.2)
+    token = signed_in()
+    session = auth.find_session(token)
+    assert session is not None
+    others = auth.open_sessions([session.user_id] * 3)
+    for other in others:
+        auth.find_session(other)
+    redis_server.pause()
+    try:
+        assert ask("DELETE", "/auth/sessions", token=token).status == 503
+    finally:
+        redis_server.resume()
+        redis.breaker.close()
+    assert is_known(token), "or nobody could repeat it"
+    assert ask("DELETE", "/auth/sessions", token=token).status == 204
+    for ended in [token, *others]:
+        assert not is_known(ended)
+
+
+@pytest.mark.parametrize("fails_at", [1, 2], ids=["the others", "their own"])
+def test_wherever_redis_fails_on_the_way_a_repeat_ends_all(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, fails_at: int
+) -> None:
+    token, other = auth.open_sessions([7, 7])
+    for known in (token, other):
+        auth.find_session(known)
+    end_all, calls = redis_sessions.end_all, []
+
+    def fail_once(shas: list[bytes], ttl_s: int) -> None:
+        calls.append(shas)
+        if len(calls) == fails_at:
+            raise RedisDown("Redis is away (a test says so)")
+        end_all(shas, ttl_s)
+
+    monkeypatch.setattr(redis_sessions, "end_all", fail_once)
+    with pytest.raises(RedisDown):
+        auth.end_all_sessions(token)
+    assert auth.find_session(token), "they can repeat it"
+    auth.end_all_sessions(token)
+    assert auth.find_session(token) is None
+    assert auth.find_session(other) is None
+
+
+# ---------------------------------------------------------------- through the API
+
+
+@pytest.mark.parametrize("path", ["/auth/sessions/current", "/auth/sessions"])
+def test_a_token_works_no_more_after_it_signed_out(plaza: World, path: str) -> None:
+    token = signed_in()
+    assert is_known(token)
+    done = ask("DELETE", path, token=token)
+    assert (done.status, done.said) == (204, None)
+    assert not is_known(token)
+    for again in ("/auth/sessions/current", "/auth/sessions"):
+        refused = ask("DELETE", again, token=token)
+        assert (refused.status, refused.problem) == (401, "unauthenticated")
+
+
+@pytest.mark.parametrize("path", ["/auth/sessions/current", "/auth/sessions"])
+@pytest.mark.parametrize("token", [None, "x", "A" * 43], ids=["none", "malformed", "unknown"])
+def test_who_has_no_session_is_told_so(plaza: World, path: str, token: str | None) -> None:
+    refused = ask("DELETE", path, token=token)
+    assert (refused.status, refused.problem) == (401, "unauthenticated")
+
+
+def test_a_code_does_not_work_again_after_signing_out(plaza: World) -> None:
+    token = signed_in()
+    ask("DELETE", "/auth/sessions", token=token)
+    assert sign_in("000000").status == 401

@@ -43,7 +43,7 @@ def sign_in(question: SessionQuestion) -> tuple[SessionOpened, int]:
 
 
 @app.delete("/auth/sessions/current", **_OWN)
-def sign_out() -> Response[str]:
+def sign_out() -> Response[None]:
     """Sign out."""
     auth.end_session(_token())
     caller(app)  # whose token is unknown is told so, once it is so everywhere
@@ -51,7 +51,7 @@ def sign_out() -> Response[str]:
 
 
 @app.delete("/auth/sessions", **_OWN)
-def sign_out_everywhere() -> Response[str]:
+def sign_out_everywhere() -> Response[None]:
     """Sign out everywhere."""
     auth.end_all_sessions(_token())
     return Response(204)

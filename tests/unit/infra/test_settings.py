@@ -43,6 +43,8 @@ def test_what_a_deploy_must_say_is_named_when_it_is_not_said(name: str, value: s
         ("PLAZA_REDIS_TIMEOUT_S", "soon"),
         ("PLAZA_REDIS_TIMEOUT_S", "0"),
         ("PLAZA_REDIS_TIMEOUT_S", "-1"),
+        ("PLAZA_SMS_SENDER", "post"),
+        ("PLAZA_SMS_SENDER", "echo"),
         *((name, value) for name in WHOLE_NUMBERS for value in ("many", "0", "-5", "1.5")),
     ],
 )

@@ -1,0 +1,81 @@
+"""Phone numbers as people write them, and as hostile clients do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plaza.auth.phones import read_phone
+from plaza.infra.errors import BadInput
+
+
+@pytest.mark.parametrize(
+    ("written", "phone"),
+    [
+        ("+8613800138000", "+8613800138000"),
+        ("+86 138 0013 8000", "+8613800138000"),
+        ("+1 (202) 555-0123", "+12025550123"),
+        ("+44 (0) 7400 123456", "+447400123456"),
+        ("+49 1512 3456789", "+4915123456789"),
+        ("+39 06 1234 5678", "+390612345678"),
+        ("+33.6.12.34.56.78", "+33612345678"),
+    ],
+)
+def test_a_number_has_one_form_however_it_is_written(written: str, phone: str) -> None:
+    assert read_phone(written) == phone
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "",
+        "+",
+        "13800138000",
+        "008613800138000",
+        "+86",
+        "+861380013800",
+        "+86138001380001",
+        "+999999999999",
+        "+1202555012",
+        "+1 202 555 0123 ext 5",
+        "+12025550123;ext=5",
+        "tel:+12025550123",
+        "+1800FLOWERS",
+        "+１２０２５５５０１２３",
+        "+٨٦١٣٨٠٠١٣٨٠٠٠",
+        "＋12025550123",
+        "+12025550123\n",
+        "+12025550123\x00",
+        "++12025550123",
+        "+1202555\u200b0123",
+        "+1202555\ud8000123",
+        "+" + "1" * 31,
+        "+" + "(" * 31,
+        "+" + "9" * 100_000,
+    ],
+    ids=lambda written: f"{written[:24]!a}",
+)
+def test_what_is_no_number_is_refused_by_the_name_of_its_field(written: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        read_phone(written)
+    assert refused.value.field == "phone"
+    assert not re.search("[0-9]{4}", str(refused.value)), "the refusal does not repeat it"
+
+
+@pytest.mark.parametrize("written", ["+19005550123", "+4909001234567", "+33899701234"])
+def test_a_number_that_earns_its_owner_money_is_refused(written: str) -> None:
+    with pytest.raises(BadInput, match="kind"):
+        read_phone(written)
+
+
+@given(st.text(alphabet="+0123456789 ()-.;ext٣", max_size=40))
+def test_whatever_is_written_it_is_a_number_or_refused(written: str) -> None:
+    try:
+        phone = read_phone(written)
+    except BadInput:
+        return
+    assert re.fullmatch(r"\+[1-9][0-9]{6,14}", phone)
+    assert read_phone(phone) == phone

@@ -1,0 +1,99 @@
+"""Prod can't echo codes, the gateway asks for nobody's session to sign in, and asking is cheap."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from local import deployment
+from plaza.infra.settings import BadSettings, read_settings
+from tests.unit.infra.test_settings import GOOD
+from tests.unit.policy import template
+from tests.unit.policy.modules import LAYER, ROOT
+from tests.unit.policy.template import FUNCTION, TEMPLATE, resources
+
+
+def test_the_template_refuses_a_prod_that_echoes() -> None:
+    rule = TEMPLATE["Rules"]["ProdSendsTexts"]
+    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "Environment"}, "prod"]}
+    [assertion] = rule["Assertions"]
+    assert assertion["Assert"] == {"Fn::Equals": [{"Ref": "SmsSender"}, "sns"]}
+
+
+def test_nobody_echoes_because_nothing_was_said() -> None:
+    parameter = TEMPLATE["Parameters"]["SmsSender"]
+    assert parameter["AllowedValues"] == ["sns", "echo"]
+    assert "Default" not in parameter
+
+
+def test_the_deploy_to_prod_says_sns() -> None:
+    config = tomllib.loads((ROOT / "samconfig.toml").read_text())
+    said = config["prod"]["deploy"]["parameters"]["parameter_overrides"].split()
+    assert "Environment=prod" in said
+    assert [word for word in said if word.startswith("SmsSender=")] == ["SmsSender=sns"]
+    everything = (ROOT / "samconfig.toml").read_text()
+    assert "echo" not in everything
+    assert "SmsSender=echo" not in (ROOT / "docs" / "operations.md").read_text()
+
+
+def test_only_the_deploy_to_one_machine_says_echo() -> None:
+    source = (ROOT / "local" / "deployment.py").read_text()
+    assert '"SmsSender": "echo"' in source
+    assert '"Environment": "local"' in source
+    assert deployment.STACK_NAME
+
+
+def test_a_prod_function_that_was_told_to_echo_does_not_start() -> None:
+    with pytest.raises(BadSettings, match="PLAZA_SMS_SENDER"):
+        read_settings(GOOD | {"PLAZA_SMS_SENDER": "echo"})
+    assert read_settings(GOOD | {"PLAZA_SMS_SENDER": "sns"}).sms_sender == "sns"
+    local = GOOD | {"PLAZA_ENVIRONMENT": "local", "PLAZA_SMS_SENDER": "echo"}
+    assert read_settings(local).sms_sender == "echo"
+
+
+def test_who_signs_people_in_is_told_how_to_send_and_nobody_else() -> None:
+    told = {f for f in resources(FUNCTION) if "PLAZA_SMS_SENDER" in template.variables_of(f)}
+    sealing = {f for f in resources(FUNCTION) if "PLAZA_AUTH_SECRET_ID" in template.variables_of(f)}
+    assert told == sealing == {"AuthApi"}
+
+
+def test_only_who_signs_people_in_may_read_the_key_and_send_texts() -> None:
+    for name, function in resources(FUNCTION).items():
+        policies = function.get("Policies", [])
+        reads = {"AWSSecretsManagerGetSecretValuePolicy": {"SecretArn": {"Ref": "AuthSecret"}}}
+        assert (reads in policies) == (name == "AuthApi"), name
+        assert ("sns:Publish" in str(policies)) == (name == "AuthApi"), name
+
+
+def test_the_key_is_made_by_the_deploy_and_long() -> None:
+    [(name, secret)] = resources("AWS::SecretsManager::Secret").items()
+    assert name == "AuthSecret"
+    assert "SecretString" not in secret
+    assert secret["GenerateSecretString"]["PasswordLength"] >= 64
+
+
+def test_signing_in_needs_no_session_and_signing_out_does() -> None:
+    events = resources(FUNCTION)["AuthApi"]["Events"]
+    opened = {
+        (event["Properties"]["Method"], event["Properties"]["Path"])
+        for event in events.values()
+        if event["Properties"].get("Auth") == {"Authorizer": "NONE"}
+    }
+    assert opened == {("POST", "/auth/codes"), ("POST", "/auth/sessions")}
+
+
+def test_the_authorizer_loads_nothing_that_only_signing_in_needs() -> None:
+    app = template.folder_of("Authorizer")
+    code = (
+        "import sys; import app; print([m for m in sys.modules if m.startswith("
+        "('phonenumbers', 'plaza.users', 'plaza.reactions', 'plaza.auth.s'))])"
+    )
+    env = os.environ | {"PYTHONPATH": f"{LAYER}{os.pathsep}{app}"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "['plaza.auth.sessions']"
