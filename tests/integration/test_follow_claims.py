@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+
+import pytest
+
 from plaza import counters
 from plaza.counters import redis_counters
 from plaza.infra import mysql, redis
@@ -69,6 +73,34 @@ def test_a_claim_that_was_made_again_is_not_taken_back_by_the_first(plaza: World
     assert again
     counters.unclaim(ME, "user:1", first)
     assert held() == {"user:1": again.at_us}
+
+
+def test_a_claim_that_is_counted_does_not_hold_again_when_its_repeat_is_taken_back(
+    plaza: World,
+) -> None:
+    first = claim("user:1")
+    assert first
+    # far enough from it that the clocks can't be the reason
+    redis.execute("ZADD", CLAIMS, first.at_us - 2 * SLACK_US, "user:1")
+    again = claim("user:1")
+    assert again
+    counters.release([(ME, "user:1", again.before_us)])
+    assert held() == {"user:1": again.at_us}
+    counters.release([(ME, "user:1", again.before_us - 5)])  # delivered again, late
+    counters.unclaim(ME, "user:1", again)
+    assert held() == {}
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(1, 4))])
+def test_repeats_that_are_taken_back_in_any_order_leave_the_first_claim(
+    plaza: World, order: tuple[int, ...]
+) -> None:
+    made = [claim("user:1") for _ in range(4)]
+    for index in order:
+        counters.unclaim(ME, "user:1", made[index])
+    assert held() == {"user:1": made[0].at_us}
+    assert claim("user:2", most=2)
+    assert claim("user:3", most=2) is None
 
 
 def test_a_claim_that_nobody_released_lapses_after_an_hour(plaza: World) -> None:

@@ -3,6 +3,8 @@
 {<shard>}:user:<id>:counters  hash  ver, value: a user's totals, JSON
 {<shard>}:user:<id>:claims    zset  target -> when it was claimed, microseconds since 1970; follows
                                      on their way into the totals
+{<shard>}:user:<id>:past      hash  of claims that a later one covers: what was counted or taken
+                                     back meanwhile, see unclaim.lua
 {<shard>}:post:<id>:comments  hash  ver, value: how many comments
 """
 
@@ -32,6 +34,10 @@ def user_key(user_id: int) -> str:
 
 def _claims_key(user_id: int) -> str:
     return key_of(f"user:{user_id}", "claims")
+
+
+def _past_key(user_id: int) -> str:
+    return key_of(f"user:{user_id}", "past")
 
 
 def comments_key(post_id: int) -> str:
@@ -85,7 +91,8 @@ def claim(user_id: int, column: str, most: int, member: str) -> tuple[bool, Clai
 
 def unclaim(user_id: int, member: str, claim: Claim) -> None:
     """Take a claim back; see unclaim.lua. Raises RedisDown."""
-    redis.run(UNCLAIM, (_claims_key(user_id),), (member, *claim))
+    keys = (_claims_key(user_id), _past_key(user_id))
+    redis.run(UNCLAIM, keys, (member, *claim, CLAIM_TTL_MS))
 
 
 def release(counted: Iterable[tuple[int, str, int]]) -> None:
@@ -93,4 +100,9 @@ def release(counted: Iterable[tuple[int, str, int]]) -> None:
     members: dict[int, list[str | int]] = {}
     for user_id, member, until_us in counted:
         members.setdefault(user_id, []).extend((member, until_us + CLOCKS_APART_US))
-    redis.run_all([Call(RELEASE, (_claims_key(user),), of) for user, of in members.items()])
+    redis.run_all(
+        [
+            Call(RELEASE, (_claims_key(user), _past_key(user)), (CLAIM_TTL_MS, *of))
+            for user, of in members.items()
+        ]
+    )
