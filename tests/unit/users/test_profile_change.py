@@ -1,0 +1,84 @@
+"""What somebody may say about themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from plaza.users import Card
+from plaza.users.contract import ProfileChange, UserCard
+
+PICTURE = "https://pics.example/ada.png"
+FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+
+
+@pytest.mark.parametrize(
+    ("said", "changes"),
+    [
+        ({"nickname": "Ada"}, {"nickname": "Ada"}),
+        ({"nickname": "  Ada L. "}, {"nickname": "Ada L."}),
+        ({"nickname": " " * 100 + "x" * 40}, {"nickname": "x" * 40}),
+        ({"nickname": FAMILY}, {"nickname": FAMILY}),
+        ({"avatar": PICTURE}, {"avatar": PICTURE}),
+        ({"avatar": None}, {"avatar": None}),
+        ({"avatar": PICTURE + "?" + "a" * (511 - len(PICTURE))}, None),
+        ({"nickname": "Ada", "avatar": None}, {"nickname": "Ada", "avatar": None}),
+    ],
+)
+def test_what_is_said_is_changed_and_the_rest_stays(
+    said: dict[str, Any], changes: dict[str, Any] | None
+) -> None:
+    assert ProfileChange.model_validate(said).changes == (said if changes is None else changes)
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        ({}, ()),
+        ({"role": "admin"}, ("role",)),
+        ({"nickname": "Ada", "role": "admin"}, ("role",)),
+        ({"nickname": "Ada", "id": "9"}, ("id",)),
+        ({"nickname": "Ada", "followers": 9}, ("followers",)),
+        ({"nickname": "Ada", "ver": 9}, ("ver",)),
+        ({"changes": {"role": "admin"}}, ("changes",)),
+        ({"nickname": None}, ("nickname",)),
+        ({"nickname": 7}, ("nickname",)),
+        ({"nickname": ["Ada"]}, ("nickname",)),
+        ({"nickname": ""}, ("nickname",)),
+        ({"nickname": "   "}, ("nickname",)),
+        ({"nickname": "\u200b\u2060"}, ("nickname",)),
+        ({"nickname": "a\x00b"}, ("nickname",)),
+        ({"nickname": "a\nb"}, ("nickname",)),
+        ({"nickname": "a\u202eb"}, ("nickname",)),
+        ({"nickname": "\ud800"}, ()),
+        ({"nickname": "x" * 41}, ("nickname",)),
+        ({"avatar": ""}, ("avatar",)),
+        ({"avatar": "http://pics.example/a.png"}, ("avatar",)),
+        ({"avatar": "javascript:alert(1)"}, ("avatar",)),
+        ({"avatar": PICTURE + "?" + "a" * (512 - len(PICTURE))}, ("avatar",)),
+        ({"avatar": "https://pics.example/é"}, ("avatar",)),
+        ({"avatar": f"{PICTURE}\n"}, ("avatar",)),
+        ({"avatar": {"url": PICTURE}}, ("avatar",)),
+        ([], ()),
+    ],
+    ids=ascii,
+)
+def test_what_is_no_change_of_a_profile_is_refused_by_its_name(
+    said: Any, field: tuple[str, ...]
+) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        ProfileChange.model_validate(said)
+    assert [error["loc"] for error in refusal.value.errors()] == [field]
+
+
+def test_a_card_comes_back_from_redis_as_it_went() -> None:
+    for card in (Card(7, 'a"b\\', PICTURE), Card(8, FAMILY, None)):
+        assert Card.from_json(card.id, card.to_json()) == card
+
+
+def test_whom_nobody_knows_is_somebody() -> None:
+    said = UserCard.unknown(2**62).model_dump()
+    assert said == {"id": str(2**62), "nickname": "somebody", "avatar": None}
+    assert UserCard.of(Card(7, "Ada", PICTURE)).avatar == PICTURE
