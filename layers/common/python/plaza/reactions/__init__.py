@@ -13,34 +13,58 @@ from plaza.reactions.reactions import (
 )
 from plaza.reactions.reading import Count, count, reacted, reactors
 from plaza.reactions.rebuilding import read_step, rebuild
+from plaza.reactions.redis_rankings import (
+    GONE_VER,
+    RANKING_KEPT,
+    RANKING_SHOWN,
+    PostLikes,
+    Ranked,
+    Window,
+    mark_ranking_whole,
+    project_likes,
+    read_ranked_posts,
+    read_ranking,
+    swap_ranking,
+)
 from plaza.reactions.saving import SETTLEMENTS, read_keys, save, settle_again
 from plaza.reactions.sweeping import sweep_outbox
 
 __all__ = [
     "COLLECT",
     "FOLLOW",
+    "GONE_VER",
     "KINDS",
     "LIKE",
+    "RANKING_KEPT",
+    "RANKING_SHOWN",
     "REACTIONS",
     "REBUILDS",
     "SETTLEMENTS",
     "Count",
     "Kind",
     "Outcome",
+    "PostLikes",
+    "Ranked",
     "Reacted",
     "ReactionChanged",
     "Reactor",
     "Target",
+    "Window",
     "bury",
     "count",
+    "mark_ranking_whole",
+    "project_likes",
     "react",
     "reacted",
     "reactors",
     "read_keys",
+    "read_ranked_posts",
+    "read_ranking",
     "read_step",
     "rebuild",
     "require_there",
     "save",
     "settle_again",
+    "swap_ranking",
     "sweep_outbox",
 ]

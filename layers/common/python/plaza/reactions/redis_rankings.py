@@ -22,8 +22,8 @@ from plaza.infra.redis import Call
 
 Window = Literal["day", "week", "all"]
 
-SHOWN = 1_000
-KEPT = 1_500  # more than are shown: those who fall can be followed by who was next
+RANKING_SHOWN = 1_000
+RANKING_KEPT = 1_500  # more than are shown: those who fall can be followed by who was next
 REMEMBERED = 10_000
 REMEMBERED_S = 120  # a consumer runs 30 s at most, so nothing is later than that
 GONE_VER = 2**53  # newer than everything: what is deleted stays away
@@ -73,7 +73,9 @@ def project_likes(posts: Sequence[PostLikes]) -> None:
     for start in range(0, len(posts), _PER_CALL):
         part = posts[start : start + _PER_CALL]
         triples = [x for p in part for x in (_member(p.post_id), p.likes, p.ver)]
-        calls.append(Call(PROJECT_RANKING, keys, (KEPT, REMEMBERED, REMEMBERED_S, *triples)))
+        calls.append(
+            Call(PROJECT_RANKING, keys, (RANKING_KEPT, REMEMBERED, REMEMBERED_S, *triples))
+        )
     redis.run_all(calls)
 
 
@@ -100,7 +102,7 @@ def read_ranking(window: Window, after: Ranked | None, limit: int) -> list[Ranke
     """
     begin = (after.likes, _member(after.post_id)) if after else ("", "")
     answer = redis.run(
-        PAGE_RANKING, (ranking_key(window), made_key(window)), (*begin, limit, SHOWN)
+        PAGE_RANKING, (ranking_key(window), made_key(window)), (*begin, limit, RANKING_SHOWN)
     )
     if answer is None:
         return None

@@ -1,0 +1,93 @@
+"""Rankings of posts in MySQL: of all time by the counters, of a window by the hours of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plaza.infra import mysql
+from plaza.reactions import GONE_VER, PostLikes, Ranked
+
+_LIVE = (
+    " STRAIGHT_JOIN content AS c ON c.content_type = 'post' AND c.content_id = {post_id}"
+    " AND c.deleted_at IS NULL"
+)
+
+
+def read_most_liked(count: int) -> list[PostLikes]:
+    """The ``count`` most liked posts that are there. One statement. Raises MysqlDown."""
+    return [PostLikes(*row) for row in mysql.fetch_all(_select_most_liked(count))]
+
+
+def read_likes(post_ids: Sequence[int]) -> list[PostLikes]:
+    """The likes of those of ``post_ids`` that were ever liked; of what isn't there, for good, none.
+
+    One statement. Raises MysqlDown.
+    """
+    if not post_ids:
+        return []
+    numbers = ",".join(str(int(post_id)) for post_id in post_ids)
+    rows = mysql.fetch_all(
+        "SELECT k.target_id, k.like_total, k.ver, c.content_id IS NOT NULL AND c.deleted_at IS NULL"
+        " FROM content_counter AS k FORCE INDEX (PRIMARY) LEFT JOIN content AS c"
+        " ON c.content_type = 'post' AND c.content_id = k.target_id"
+        f" WHERE k.target_type = 'post' AND k.target_id IN ({numbers})"
+    )
+    return [
+        PostLikes(post_id, likes, ver) if live else PostLikes(post_id, 0, GONE_VER)
+        for post_id, likes, ver, live in rows
+    ]
+
+
+def read_ranking(after: Ranked | None, limit: int, cap: int) -> list[Ranked]:
+    """A page of the ``cap`` most liked posts, those behind ``after``. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        f"SELECT like_total AS likes, target_id AS post_id FROM ({_select_most_liked(cap)}) AS most"
+        f" {_behind(after, 'like_total', 'target_id')}"
+        f" ORDER BY like_total DESC, target_id DESC LIMIT {limit:d}"
+    )
+    return [Ranked(*row) for row in rows]
+
+
+def read_window(first_hour: int, last_hour: int, count: int) -> list[Ranked]:
+    """The posts with most likes in a window of hours, both inclusive. Raises MysqlDown."""
+    rows = mysql.fetch_all(_select_window(first_hour, last_hour, count))
+    return [Ranked(int(likes), post_id) for likes, post_id in rows]
+
+
+def read_window_ranking(
+    first_hour: int, last_hour: int, after: Ranked | None, limit: int, cap: int
+) -> list[Ranked]:
+    """A page of the first ``cap`` of a window, those behind ``after``. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        f"SELECT likes, post_id FROM ({_select_window(first_hour, last_hour, cap)}) AS most"
+        f" {_behind(after, 'likes', 'post_id')} ORDER BY likes DESC, post_id DESC LIMIT {limit:d}"
+    )
+    return [Ranked(int(likes), post_id) for likes, post_id in rows]
+
+
+def _select_most_liked(count: int) -> str:
+    return (
+        "SELECT k.target_id, k.like_total, k.ver FROM content_counter AS k FORCE INDEX (by_likes)"
+        + _LIVE.format(post_id="k.target_id")
+        + " WHERE k.target_type = 'post' AND k.like_total > 0"
+        f" ORDER BY k.like_total DESC, k.target_id DESC LIMIT {count:d}"
+    )
+
+
+def _select_window(first_hour: int, last_hour: int, count: int) -> str:
+    return (
+        "SELECT likes, post_id FROM (SELECT post_id, SUM(net) AS likes FROM post_hour"
+        f" WHERE hour >= {first_hour:d} AND hour <= {last_hour:d}"
+        " GROUP BY post_id HAVING SUM(net) > 0) AS liked"
+        + _LIVE.format(post_id="liked.post_id")
+        + f" ORDER BY likes DESC, post_id DESC LIMIT {count:d}"
+    )
+
+
+def _behind(after: Ranked | None, likes: str, post_id: str) -> str:
+    if after is None:
+        return ""
+    return (
+        f"WHERE {likes} < {after.likes:d}"
+        f" OR ({likes} = {after.likes:d} AND {post_id} < {after.post_id:d})"
+    )

@@ -1,0 +1,67 @@
+"""Recommended reviews in MySQL: the order of votes, and which lists are not up to date with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from plaza.infra import mysql
+from plaza.recommendations.recommendations import LENGTH, Recommended
+
+
+class Snapshot(NamedTuple):
+    """The best reviews of shops at one instant; ``version``: the log is rolled up so far."""
+
+    version: int
+    lists: Mapping[int, Recommended]
+
+
+def read_best(shop_ids: Sequence[int]) -> Snapshot:
+    """The best reviews of each of ``shop_ids``. One statement. Raises MysqlDown."""
+    numbers = [str(int(shop_id)) for shop_id in shop_ids]
+    arms = [
+        "(SELECT 'version', 0, seq FROM watermark WHERE name = 'votes')",
+        f"(SELECT 'stale', shop_id, seq FROM stale_list WHERE shop_id IN ({','.join(numbers)}))",
+    ]
+    arms += [
+        f"(SELECT 'review', {number}, content_id FROM content FORCE INDEX (by_votes)"
+        f" WHERE content_type = 'review' AND parent_id = {number} AND deleted_at IS NULL"
+        f" ORDER BY votes DESC, content_id DESC LIMIT {LENGTH:d})"
+        for number in numbers
+    ]
+    version = 0
+    stale: dict[int, int] = {}
+    best: dict[int, list[int]] = {int(shop_id): [] for shop_id in shop_ids}
+    for what, shop_id, number in mysql.fetch_all(" UNION ALL ".join(arms)):
+        match what:
+            case "version":
+                version = number
+            case "stale":
+                stale[shop_id] = number
+            case "review":
+                best[shop_id].append(number)
+    return Snapshot(version, {s: Recommended(ids, stale.get(s)) for s, ids in best.items()})
+
+
+def find_stale(after_id: int, limit: int) -> list[int]:
+    """A page of the shops whose lists are not up to date, by their id. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        f"SELECT shop_id FROM stale_list WHERE shop_id > %s ORDER BY shop_id LIMIT {limit:d}",
+        (after_id,),
+    )
+    return [shop_id for (shop_id,) in rows]
+
+
+def mark_fresh(lists: Mapping[int, Recommended]) -> None:
+    """Shops are up to date unless something moved since they were read. One statement at most.
+
+    Raises MysqlDown.
+    """
+    fresh = [
+        f"(shop_id = {shop_id:d} AND seq <= {recommended.stale_seq:d})"
+        for shop_id, recommended in sorted(lists.items())
+        if recommended.stale_seq is not None
+    ]
+    if fresh:
+        statement = f"DELETE FROM stale_list WHERE {' OR '.join(fresh)}"
+        mysql.atomically(lambda cursor: cursor.execute(statement))

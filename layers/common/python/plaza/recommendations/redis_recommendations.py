@@ -1,0 +1,66 @@
+"""The recommended reviews of shops in Redis:
+
+{<shard>}:shop:<id>:recommended        list    reviews, the best first; readers take it as it is
+{<shard>}:shop:<id>:recommended:proxy  string  while it is there the list is fresh, or its rebuild
+                                               was asked for: the lock, and the mark of freshness
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from plaza.infra import redis
+from plaza.infra.lua import load_script
+from plaza.infra.projections import key_of
+from plaza.infra.redis import Call
+from plaza.infra.settings import settings
+from plaza.recommendations.recommendations import Recommended
+
+ASKED_TTL_MS = 2_000
+FRESH_TTL_MS = 3_600_000
+
+_LUA = Path(__file__).with_name("lua")
+LOOK = load_script(_LUA / "look.lua")
+SWAP = load_script(_LUA / "swap.lua")
+
+
+class Look(NamedTuple):
+    """What is recommended, and whether who looked is to ask for a rebuild."""
+
+    review_ids: list[int]
+    ask: bool
+
+
+def keys_of(shop_id: int) -> tuple[str, str]:
+    """The list of a shop, and its proxy."""
+    key = key_of(f"shop:{shop_id}", "recommended")
+    return key, f"{key}:proxy"
+
+
+def look(shop_id: int) -> Look:
+    """What is recommended of a shop. One round trip. Raises RedisDown."""
+    ask, *ids = redis.run(LOOK, keys_of(shop_id), (ASKED_TTL_MS,))
+    return Look([int(review_id) for review_id in ids], ask == 1)
+
+
+def swap_all(lists: Mapping[int, Recommended], version: int) -> None:
+    """Put the lists of shops in place. One round trip. Raises RedisDown."""
+    idle_ms = settings().idle_ttl_s * 1000
+    redis.run_all(
+        [
+            Call(
+                SWAP,
+                keys_of(shop_id),
+                (version, _about(idle_ms), _about(FRESH_TTL_MS), *recommended.review_ids),
+            )
+            for shop_id, recommended in lists.items()
+        ]
+    )
+
+
+def _about(ttl_ms: int) -> int:
+    """What was made together need not end together."""
+    return int(ttl_ms * random.uniform(0.9, 1.1))
