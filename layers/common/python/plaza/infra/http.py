@@ -125,6 +125,7 @@ def serve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> d
         answer = app.resolve(event, context)
     except BadInput as error:
         answer = problem(error)
+    answer["body"] = answer["body"] or ""  # a 204 has none, and not every gateway bears that
     record(
         "request_served",
         route=event.get("routeKey"),
