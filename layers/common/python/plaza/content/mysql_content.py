@@ -142,8 +142,7 @@ def _read_page(
     where, args = "", [content_type, owner_id]
     if after is not None:
         at = (_EPOCH + after.created_us * _US).replace(tzinfo=None)
-        # The first condition is what makes it a range of the index.
-        where = f" AND created_at {sign}= %s AND (created_at {sign} %s OR content_id {sign} %s)"
+        where = f" AND (created_at {sign} %s OR (created_at = %s AND content_id {sign} %s))"
         args += [at, at, after.id]
     rows = mysql.fetch_all(
         f"SELECT {_COLUMNS} FROM content FORCE INDEX ({index})"
