@@ -76,6 +76,9 @@ def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]
         "PLAZA_QUEUE_REACTIONS_URL": f"{sqs_url}/000000000000/reactions",
         "PLAZA_QUEUE_REBUILDS_URL": f"{sqs_url}/000000000000/rebuilds",
         "PLAZA_QUEUE_SETTLEMENTS_URL": f"{sqs_url}/000000000000/settlements",
+        "PLAZA_QUEUE_FANOUTS_URL": f"{sqs_url}/000000000000/fanouts",
+        "PLAZA_QUEUE_FOLLOWS_URL": f"{sqs_url}/000000000000/follows",
+        "PLAZA_QUEUE_INBOXES_URL": f"{sqs_url}/000000000000/inboxes",
         "POWERTOOLS_SERVICE_NAME": "plaza",
     }
 

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from plaza import content, reactions, targets
+from plaza import content, feed, reactions, recommendations, targets
 from plaza.auth import sms
+from plaza.feed import FanOut
 from plaza.infra import ids, migrations, mysql, queues, redis, secrets, settings
 from plaza.infra.queues import QueueDown
 from plaza.reactions import ReactionChanged
+from plaza.recommendations import Rebuild
 from plaza.targets import Refresh
 
 
@@ -64,6 +66,18 @@ class FakeQueues:
             ),
             targets.REFRESHES: lambda bodies: content.refresh(
                 [Refresh.from_json(body) for body in bodies]
+            ),
+            recommendations.RECOMMENDATIONS: lambda bodies: recommendations.rebuild_recommendations(
+                [Rebuild.from_json(body) for body in bodies]
+            ),
+            content.FANOUTS: lambda bodies: feed.fan_out(
+                [FanOut.from_json(body) for body in bodies]
+            ),
+            reactions.FOLLOWS: lambda bodies: feed.apply_follow_changes(
+                [feed.read_pairs(body) for body in bodies]
+            ),
+            feed.INBOXES: lambda bodies: feed.rebuild(
+                [feed.read_timelines(body) for body in bodies]
             ),
         }
         while any(self.messages.values()):

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from plaza.auth import read_bearer
+from plaza.feed import FanOut, read_pairs, read_timelines
 from plaza.infra.queues import BadRecord
 from plaza.reactions import ReactionChanged, read_keys, read_step
+from plaza.recommendations import Rebuild
 from plaza.targets import Refresh
 from tests.unit.policy import template
 from tests.unit.policy.template import FUNCTION, ROOT, resources
@@ -24,6 +26,10 @@ READERS = {
     "settle_reactions": read_keys,
     "rebuild_target": read_step,
     "refresh_projections": Refresh.from_json,
+    "rebuild_recommendations": Rebuild.from_json,
+    "fan_out_post": FanOut.from_json,
+    "apply_follow_changes": read_pairs,
+    "rebuild_inboxes": read_timelines,
 }
 
 

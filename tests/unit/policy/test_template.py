@@ -269,11 +269,18 @@ def test_a_function_is_told_the_queues_that_its_code_uses_and_may_use_them(funct
 
 def test_the_search_for_queues_finds_those_we_know() -> None:
     assert queues_needed("ReactionsApi") == {"reactions", "rebuilds"}
-    assert queues_needed("SaveReactions") == {"reactions", "reactions_dlq", "settlements"}
+    saving = {"reactions", "reactions_dlq", "settlements", "follows"}
+    assert queues_needed("SaveReactions") == saving
+    assert queues_needed("FanOutPost") == {"fanouts", "fanouts_dlq"}
+    assert queues_needed("FeedApi") == {"inboxes", "follows", "rebuilds"}
     assert queues_needed("SweepOutbox") == {"reactions"}
+    assert queues_needed("RecommendationsApi") == {"recommendations", "rebuilds"}
+    assert queues_needed("RefreshRecommendations") == {"recommendations"}
+    assert queues_needed("RollUpVotes") == set()
     assert queues_needed("RebuildTarget") == {"rebuilds", "rebuilds_dlq"}
-    assert queues_needed("ContentApi") == {"refreshes", "rebuilds"}
-    assert queues_needed("RefreshProjections") == {"refreshes", "refreshes_dlq"}
+    assert queues_needed("ContentApi") == {"refreshes", "rebuilds", "fanouts"}
+    refreshing = {"refreshes", "refreshes_dlq", "fanouts"}
+    assert queues_needed("RefreshProjections") == refreshing
     assert queues_needed("Migrate") == set()
 
 

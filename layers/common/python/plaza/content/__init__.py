@@ -1,6 +1,7 @@
 """Posts, comments on posts, reviews of shops: written, read whole, listed, deleted by who wrote."""
 
 from plaza.content.content import Attempt, Draft, Place, Text, count_fitting, name_viewer
+from plaza.content.publishing import FANOUTS, PostPublished, publish_unsent
 from plaza.content.reading import (
     Listed,
     Whole,
@@ -17,10 +18,12 @@ from plaza.content.refreshing import refresh
 from plaza.content.writing import create, delete
 
 __all__ = [
+    "FANOUTS",
     "Attempt",
     "Draft",
     "Listed",
     "Place",
+    "PostPublished",
     "Text",
     "Whole",
     "count_fitting",
@@ -31,6 +34,7 @@ __all__ = [
     "list_posts",
     "list_reviews",
     "name_viewer",
+    "publish_unsent",
     "read_one",
     "read_posts",
     "read_reviews",

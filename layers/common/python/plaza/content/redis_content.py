@@ -2,6 +2,9 @@
 
 {<shard>}:<type>:<id>:text     hash    ver, value: the text, JSON, or "gone" (``infra.projections``)
 {<shard>}:post:<id>:viewers  string  HyperLogLog: who saw it
+{<shard>}:post:<id>:fanned   string  it was sent to those who push it to followers
+
+and, for all of Plaza, {<shard>}:posts:unsent, a zset: post -> when sending it failed, seconds.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from plaza.infra.projections import Projection, key_of
 from plaza.reactions import Target
 
 VIEWERS_TTL_S = 90 * 86_400
+FANNED_TTL_S = 86_400
+UNSENT_KEY = key_of("posts", "unsent")
 _GONE = "gone"
 
 
@@ -64,3 +69,30 @@ def count_viewers(post_ids: Sequence[int], viewer: str | None = None) -> list[in
         commands.append(("PFCOUNT", key))
     of_each = 1 if viewer is None else 3
     return redis.pipeline(commands)[of_each - 1 :: of_each]
+
+
+def fanned_key(post_id: int) -> str:
+    """Where it stands that a post was sent to those who push it."""
+    return key_of(f"post:{post_id}", "fanned")
+
+
+def mark_published(post_ids: Sequence[int]) -> None:
+    """The posts were sent to those who push them. One round trip. Raises RedisDown."""
+    marks = [("SET", fanned_key(post_id), 1, "EX", FANNED_TTL_S) for post_id in post_ids]
+    redis.pipeline([*marks, ("ZREM", UNSENT_KEY, *post_ids)])
+
+
+def find_unpublished(post_ids: Sequence[int]) -> list[int]:
+    """Those of the posts that have no mark. One round trip. Raises RedisDown."""
+    marks = redis.pipeline([("EXISTS", fanned_key(post_id)) for post_id in post_ids])
+    return [post_id for post_id, there in zip(post_ids, marks, strict=True) if not there]
+
+
+def note_unsent(post_ids: Sequence[int], now_s: int) -> None:
+    """Remember that the posts could not be sent. One round trip. Raises RedisDown."""
+    redis.execute("ZADD", UNSENT_KEY, "NX", *(part for p in post_ids for part in (now_s, p)))
+
+
+def read_unsent(count: int) -> list[int]:
+    """The posts that could not be sent, oldest first. One round trip. Raises RedisDown."""
+    return [int(post_id) for post_id in redis.execute("ZRANGE", UNSENT_KEY, 0, count - 1)]

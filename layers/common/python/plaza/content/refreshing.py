@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from plaza import counters, reactions, targets, users
-from plaza.content import mysql_content, redis_content
+from plaza.content import mysql_content, publishing, redis_content
 from plaza.content.content import Stored
 from plaza.infra.observability import record
 from plaza.reactions import Target
@@ -15,12 +15,15 @@ from plaza.targets import Refresh
 def refresh(refreshes: Sequence[Refresh]) -> None:
     """Make the projections of all of ``refreshes`` again; what isn't there is passed over.
 
-    Safe to repeat, in any order. Four statements and seven round trips to Redis at most, whatever
+    Safe to repeat, in any order. Four statements and nine round trips to Redis at most, whatever
     they are. Raises MysqlDown, RedisDown.
     """
     wanted = set(refreshes)
     stored = mysql_content.read({Target(*one) for one in wanted if one.type != "user"})
     tell(stored.values())
+    publishing.publish_missing(
+        [text.id for text, deleted in stored.values() if text.type == "post" and not deleted]
+    )
     users.refresh_cards(sorted(one.id for one in wanted if one.type == "user"))
     record("projections_refreshed", {"refreshed": len(refreshes)}, found=len(stored))
 

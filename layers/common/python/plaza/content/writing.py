@@ -8,7 +8,7 @@ from __future__ import annotations
 from pymysql.cursors import Cursor
 
 from plaza import counters, targets, users
-from plaza.content import mysql_content, reading, refreshing
+from plaza.content import mysql_content, publishing, reading, refreshing
 from plaza.content.content import (
     Attempt,
     Draft,
@@ -40,6 +40,8 @@ def create(draft: Draft, attempt: Attempt | None = None) -> Whole:
     text = mysql.atomically(lambda cursor: _write(cursor, target, draft, attempt))
     if text is None:
         return create(draft, attempt)
+    if text.type == "post":
+        publishing.publish([text.id])
     _tell(Stored(text, deleted=False), announced)
     return reading.untouched(text, author)
 

@@ -46,6 +46,7 @@ class Settings:
     queues: Mapping[str, str]
     recent_cap: int
     outbox_limit: int
+    fan_out_limit: int
     idle_ttl_s: int
     session_ttl_s: int
     auth_secret_id: str | None
@@ -70,6 +71,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         },
         recent_cap=_whole(env, "PLAZA_RECENT_CAP", 1000),
         outbox_limit=_whole(env, "PLAZA_OUTBOX_LIMIT", 1_000_000),
+        fan_out_limit=_whole(env, "PLAZA_FAN_OUT_LIMIT", 10_000),
         idle_ttl_s=_whole(env, "PLAZA_IDLE_TTL_S", 10 * 86_400),
         session_ttl_s=_whole(env, "PLAZA_SESSION_TTL_S", 30 * 86_400),
         auth_secret_id=env.get("PLAZA_AUTH_SECRET_ID") or None,

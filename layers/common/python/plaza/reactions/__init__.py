@@ -11,7 +11,7 @@ from plaza.reactions.reactions import (
     ReactionChanged,
     Target,
 )
-from plaza.reactions.reading import Count, count, reacted, reactors
+from plaza.reactions.reading import Count, count, reacted, reactors, read_mine
 from plaza.reactions.rebuilding import read_step, rebuild
 from plaza.reactions.redis_rankings import (
     GONE_VER,
@@ -26,12 +26,13 @@ from plaza.reactions.redis_rankings import (
     read_ranking,
     swap_ranking,
 )
-from plaza.reactions.saving import SETTLEMENTS, read_keys, save, settle_again
+from plaza.reactions.saving import FOLLOWS, SETTLEMENTS, read_keys, save, settle_again
 from plaza.reactions.sweeping import sweep_outbox
 
 __all__ = [
     "COLLECT",
     "FOLLOW",
+    "FOLLOWS",
     "GONE_VER",
     "KINDS",
     "LIKE",
@@ -58,6 +59,7 @@ __all__ = [
     "reacted",
     "reactors",
     "read_keys",
+    "read_mine",
     "read_ranked_posts",
     "read_ranking",
     "read_step",

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from plaza import targets
 from plaza.infra.limits import TokenBucket
+from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.reactions import mysql_reactions, redis_reactions
 from plaza.reactions.mysql_reactions import Reacted, Reactor
@@ -41,6 +42,19 @@ def count(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> tuple[
     if actor_id is not None:
         mine = mysql_reactions.read_mine(wanted, actor_id)
     return [Count(*pair) for pair in zip(totals, mine, strict=True)], False
+
+
+def read_mine(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool | None]:
+    """Whether the actor reacted to each of ``wanted``; None where only MySQL knows and it is away.
+
+    Round trips as of ``count``, one more while MySQL is away. Raises RedisDown, and MysqlDown when
+    Redis is away too.
+    """
+    try:
+        counts, _ = count(wanted, actor_id)
+    except MysqlDown:
+        return [seen and seen.mine for seen in redis_reactions.read_all(wanted, actor_id)]
+    return [found.mine for found in counts]
 
 
 def _count_in_redis(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> list[Count]:

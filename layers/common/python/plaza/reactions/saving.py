@@ -16,6 +16,7 @@ from plaza.infra.queues import BadRecord
 from plaza.infra.redis import RedisDown
 from plaza.reactions import mysql_reactions, redis_rankings, redis_reactions
 from plaza.reactions.reactions import (
+    FOLLOW,
     KINDS,
     LIKE,
     MOST_ID,
@@ -32,6 +33,7 @@ from plaza.reactions.redis_rankings import PostLikes
 from plaza.reactions.redis_reactions import Settlement
 
 SETTLEMENTS = "settlements"  # the queue of settles that failed
+FOLLOWS = "follows"  # the queue of (who, whom) whose follow may have changed
 _MOST_KEYS = 1000
 
 
@@ -48,7 +50,8 @@ def save(facts: Sequence[ReactionChanged]) -> None:
     """Save a batch of facts in one transaction of ten statements at most, then settle it.
 
     Safe to repeat. A settle that fails goes onto a queue of its own: the batch is not done again.
-    Raises MysqlDown; QueueDown when Redis is away too, and then the batch does come again.
+    Raises MysqlDown; QueueDown when Redis is away too or a follow is in the batch, and then the
+    batch does come again.
     """
     saved = mysql.atomically(lambda cursor: _write(cursor, facts))
     settlements = saved.settlements
@@ -63,6 +66,16 @@ def save(facts: Sequence[ReactionChanged]) -> None:
         keys = [(*s.target, s.kind.name, actor_id) for s in settlements for actor_id, *_ in s.rows]
         queues.send(SETTLEMENTS, json.dumps(keys, separators=(",", ":")))
         record("settle_postponed", {"settles_postponed": len(settlements)}, **cause(error))
+    _tell_of_follows(facts)
+
+
+def _tell_of_follows(facts: Sequence[ReactionChanged]) -> None:
+    """Name whose follows may have changed, also when this batch changed none: who saved them may
+    have been killed before. Raises QueueDown; the batch comes again then, and this with it."""
+    pairs = sorted({(f.key.actor_id, f.key.target_id) for f in facts if f.key.kind == FOLLOW.name})
+    for start in range(0, len(pairs), _MOST_KEYS):
+        part = pairs[start : start + _MOST_KEYS]
+        queues.send(FOLLOWS, json.dumps(part, separators=(",", ":")))
 
 
 def settle(saved: Saved) -> None:

@@ -1,0 +1,12 @@
+"""Who is followed comes into the inbox, who isn't any more leaves it."""
+
+from typing import Any
+
+from plaza.feed import apply_follow_changes, read_pairs
+from plaza.infra.queues import PartialBatchResponse, consume
+from plaza.reactions import FOLLOWS
+
+
+def handler(event: dict[str, Any], context: object) -> PartialBatchResponse:
+    """Let inboxes have what MySQL says of these follows by now."""
+    return consume(event, FOLLOWS, read_pairs, apply_follow_changes)

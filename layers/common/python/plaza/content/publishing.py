@@ -1,0 +1,75 @@
+"""Publishing: a post that was made is sent to those who push it to followers.
+
+It is sent right after the commit. Whoever died before that had announced the write: its refresh
+sends it. When the queue is away, a list in Redis remembers it, and a schedule sends it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from plaza.content import redis_content
+from plaza.infra import queues
+from plaza.infra.observability import cause, record
+from plaza.infra.queues import QueueDown
+from plaza.infra.redis import RedisDown
+
+FANOUTS = "fanouts"  # the queue of posts that are to be pushed to followers
+_MOST_AT_ONCE = 1_000
+_MOST_S = 40
+
+
+@dataclass(frozen=True, slots=True)
+class PostPublished:
+    """There is a new post; whoever hears of it reads the rest from MySQL."""
+
+    post_id: int
+
+    def to_json(self) -> str:
+        """As it stands on the queue."""
+        return json.dumps({"post_id": self.post_id}, separators=(",", ":"))
+
+
+def publish(post_ids: Sequence[int]) -> None:
+    """Send the posts to those who push them. It never fails: what can't be sent now is noted."""
+    if not post_ids:
+        return
+    try:
+        _send(post_ids)
+    except QueueDown as error:
+        record("publication_postponed", {"publications_postponed": len(post_ids)}, **cause(error))
+        with suppress(RedisDown):  # then the daily rebuild of each inbox finds it
+            redis_content.note_unsent(post_ids, int(time.time()))
+        return
+    with suppress(RedisDown):  # then it may be sent twice, which does no harm
+        redis_content.mark_published(post_ids)
+
+
+def publish_missing(post_ids: Sequence[int]) -> None:
+    """Publish those of the posts that nobody has published. Raises RedisDown."""
+    if post_ids:
+        publish(redis_content.find_unpublished(post_ids))
+
+
+def publish_unsent() -> int:
+    """Publish what could not be sent before; how many posts. Raises RedisDown, QueueDown."""
+    sent, began_s = 0, time.monotonic()
+    while time.monotonic() - began_s < _MOST_S:
+        unsent = redis_content.read_unsent(_MOST_AT_ONCE)
+        if not unsent:
+            break
+        _send(unsent)
+        redis_content.mark_published(unsent)
+        sent += len(unsent)
+    record("unsent_published", {"unsent_published": sent})
+    return sent
+
+
+def _send(post_ids: Sequence[int]) -> None:
+    bodies = [PostPublished(post_id).to_json() for post_id in post_ids]
+    if queues.send_all(FANOUTS, bodies) < len(bodies):
+        raise QueueDown("SQS did not take all posts")

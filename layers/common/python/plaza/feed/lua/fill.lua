@@ -1,0 +1,24 @@
+--[[ fill: add to a timeline what MySQL said after its build had begun; it is whole then.
+
+  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author> -> created; star:<author> -> 0; and minus a time: floor, building, built
+  ARGV[1]  build: the name that begin gave
+  ARGV[2]  cap
+  ARGV[3]  floor: the time above which what MySQL said is whole
+  ARGV[4]  ttl, milliseconds
+  ARGV[5...]  score, member, score, member, ...
+
+  Returns 1 filled, 0 refused: the timeline is not the one of that build, or somebody filled it
+
+  Safe to repeat: the build is over then. ]]
+--!include trim
+local meta = redis.call('ZMSCORE', KEYS[1], 'floor', 'building', 'built')
+local floor, building, built = meta[1], meta[2], meta[3]
+if not floor or not building or -building ~= tonumber(ARGV[1]) then return 0 end
+local time = redis.call('TIME')
+for i = 5, #ARGV, 2 do redis.call('ZADD', KEYS[1], ARGV[i], ARGV[i + 1]) end
+redis.call('ZADD', KEYS[1], -(time[1] * 1000000 + time[2]), 'built')
+redis.call('ZREM', KEYS[1], 'building')
+if not built then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
+raise_floor(KEYS[1], -floor, tonumber(ARGV[3]))
+trim(KEYS[1], math.max(-floor, tonumber(ARGV[3])), tonumber(ARGV[2]))
+return 1

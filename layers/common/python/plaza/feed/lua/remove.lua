@@ -1,0 +1,15 @@
+--[[ remove: take all posts of an author out of a timeline, and that they are a star.
+
+  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author> -> created; star:<author> -> 0
+  ARGV[1]  author
+
+  Returns how many members that were
+
+  Safe to repeat: what is out is out. ]]
+local ending, removed = ':' .. ARGV[1], 0
+for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, '+inf', 'BYSCORE')) do
+  if string.sub(member, -#ending) == ending then
+    removed = removed + redis.call('ZREM', KEYS[1], member)
+  end
+end
+return removed

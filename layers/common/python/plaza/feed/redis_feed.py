@@ -1,0 +1,168 @@
+"""Timelines in Redis, in the shard of the user:
+
+{<shard>}:user:<id>:inbox  zset  what those whom they follow posted
+{<shard>}:user:<id>:posts  zset  what they posted themselves; of stars only
+
+Both hold ``<post, 19 digits>:<author>`` -> when it was posted, microseconds since 1970: equal times
+stand in the order of ids. An inbox holds ``star:<author>`` -> 0 for each star that is followed. And
+minus a time, so that they are no posts:
+
+    floor     above it the timeline is whole; it only rises
+    built     when it was filled from MySQL; without it, it says nothing yet
+    building  since when it is pushed to while somebody reads MySQL for it: the name of the build
+    asked     when somebody was last told to ask for a rebuild
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from plaza.content import Place
+from plaza.feed.feed import BEGINNING_US, NOWHERE_US, Entry, Timeline
+from plaza.infra import redis
+from plaza.infra.lua import load_script
+from plaza.infra.projections import key_of
+from plaza.infra.redis import Call
+
+READ_TTL_MS = 30 * 86_400_000
+UNBUILT_TTL_MS = 3_600_000
+ASK_AGAIN_US = 10_000_000
+REBUILD_AFTER_US = 86_400_000_000
+YOUNG_US = 60_000_000
+_AT_ONCE = 2_000
+
+_LUA = Path(__file__).with_name("lua")
+LOOK = load_script(_LUA / "look.lua")
+PUSH = load_script(_LUA / "push.lua")
+BEGIN = load_script(_LUA / "begin.lua")
+FILL = load_script(_LUA / "fill.lua")
+REMOVE = load_script(_LUA / "remove.lua")
+
+
+class Looked(NamedTuple):
+    """What a timeline says: the ``newest`` past a place, as many as were asked for, all above
+    ``floor_us``. ``ask``: the caller is the one to ask for a rebuild."""
+
+    floor_us: int
+    ask: bool
+    stars: list[int]
+    newest: list[Entry]
+
+
+class Push(NamedTuple):
+    """What goes into a timeline. ``floor_us``: above it, ``entries`` is all of its authors."""
+
+    timeline: Timeline
+    entries: Sequence[Entry]
+    stars: Sequence[int] = ()
+    floor_us: int = BEGINNING_US
+
+
+@lru_cache(maxsize=8192)
+def key(timeline: Timeline) -> str:
+    """Where a timeline is."""
+    return key_of(f"user:{timeline.user_id}", timeline.kind)
+
+
+def look_all(timelines: Iterable[Timeline], after: Place | None, count: int) -> list[Looked]:
+    """A page of each of ``timelines``, past ``after``. One round trip. Raises RedisDown."""
+    begin: tuple[int | str, str] = ("+inf", "")
+    if after is not None:
+        begin = (after.created_us, f"{after.id:019d}")
+    waits = (READ_TTL_MS, UNBUILT_TTL_MS, ASK_AGAIN_US, REBUILD_AFTER_US)
+    answers = redis.run_all([Call(LOOK, (key(t),), (*begin, count, *waits)) for t in timelines])
+    return [_looked(*answer) for answer in answers]
+
+
+def push_all(pushes: Iterable[Push]) -> int:
+    """Add to those timelines that somebody keeps; how many that were. A round trip for 2,000.
+
+    Raises RedisDown.
+    """
+    pushed, todo = 0, iter(pushes)
+    while some := list(islice(todo, _AT_ONCE)):
+        calls = [
+            Call(PUSH, (key(p.timeline),), (p.timeline.cap, p.floor_us, *_members(p))) for p in some
+        ]
+        pushed += sum(redis.run_all(calls))
+    return pushed
+
+
+def push_to_inboxes(user_ids: Sequence[int], entry: Entry, star: bool) -> int:
+    """Add a post (and ``star``: that its author is one) to the inboxes of all of ``user_ids``.
+
+    How many of them have one. One round trip. Raises RedisDown.
+    """
+    cap = Timeline("inbox", 0).cap
+    args = (cap, BEGINNING_US, *_members(Push(Timeline("inbox", 0), [entry], _star(entry, star))))
+    return sum(redis.run_all([Call(PUSH, (key(Timeline("inbox", u)),), args) for u in user_ids]))
+
+
+def remove_all(authors: Sequence[tuple[Timeline, int]]) -> None:
+    """Take authors out of timelines. One round trip. Raises RedisDown."""
+    redis.run_all([Call(REMOVE, (key(timeline),), (author,)) for timeline, author in authors])
+
+
+def drop(timelines: Iterable[Timeline], entries: Sequence[Entry]) -> None:
+    """Take posts that are no more out of timelines. One round trip. Raises RedisDown."""
+    members = [_member(entry) for entry in entries]
+    redis.pipeline([("ZREM", key(timeline), *members) for timeline in timelines])
+
+
+def find_kept(timelines: Sequence[Timeline]) -> list[Timeline]:
+    """Those that somebody keeps. One round trip. Raises RedisDown."""
+    answers = redis.pipeline([("EXISTS", key(timeline)) for timeline in timelines])
+    return [t for t, there in zip(timelines, answers, strict=True) if there]
+
+
+def begin_all(timelines: Sequence[Timeline]) -> dict[Timeline, int]:
+    """The name of the build of each that is to be rebuilt. One round trip. Raises RedisDown."""
+    answers = redis.run_all([Call(BEGIN, (key(t),), (YOUNG_US, UNBUILT_TTL_MS)) for t in timelines])
+    return {t: build for t, build in zip(timelines, answers, strict=True) if build}
+
+
+def fill_all(builds: Sequence[tuple[int, Push]]) -> int:
+    """Fill timelines; how many still were those of their builds. One round trip.
+
+    Raises RedisDown.
+    """
+    calls = [
+        Call(
+            FILL,
+            (key(push.timeline),),
+            (build, push.timeline.cap, push.floor_us, READ_TTL_MS, *_members(push)),
+        )
+        for build, push in builds
+    ]
+    return sum(redis.run_all(calls))
+
+
+def _looked(floor_us: int, ask: int, stars: Sequence[str], found: Sequence[str]) -> Looked:
+    pairs = iter(found)
+    entries = []
+    for member, score in zip(pairs, pairs, strict=True):
+        post_id, _, author_id = member.partition(":")
+        entries.append(Entry(int(float(score)), int(post_id), int(author_id)))
+    ids = [int(star.partition(":")[2]) for star in stars]
+    return Looked(floor_us or NOWHERE_US, ask == 1, ids, entries)
+
+
+def _star(entry: Entry, star: bool) -> tuple[int, ...]:
+    return (entry.author_id,) if star else ()
+
+
+def _member(entry: Entry) -> str:
+    return f"{entry.id:019d}:{entry.author_id}"
+
+
+def _members(push: Push) -> list[int | str]:
+    members: list[int | str] = []
+    for entry in push.entries:
+        members += [entry.created_us, _member(entry)]
+    for star in push.stars:
+        members += [0, f"star:{star}"]
+    return members
