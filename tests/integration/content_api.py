@@ -16,6 +16,7 @@ from pymysql.cursors import Cursor
 
 from bench.round_trips import counting
 from local.paths import ROOT
+from local.servers import connect_mysql
 from plaza import content, counters, targets
 from plaza.infra import mysql
 
@@ -128,6 +129,16 @@ def as_another_process() -> None:
     """Forget what this process remembers of texts and targets, as if it were a fresh one."""
     content.forget_texts()
     targets.forget_seen()
+
+
+def somebody_waits(mysql_url: str) -> bool:
+    """Whether a transaction waits for a lock."""
+    with connect_mysql(mysql_url) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+        )
+        [(count,)] = cursor.fetchall()
+    return bool(count)
 
 
 def check_counters() -> None:

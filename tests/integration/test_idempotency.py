@@ -33,6 +33,7 @@ from tests.integration.content_api import (
     check_counters,
     comment,
     post,
+    somebody_waits,
 )
 from tests.integration.looking import wait_for
 from tests.plaza import World
@@ -197,16 +198,6 @@ def half_done(mysql_url: str, content_id: int) -> Iterator[pymysql.Connection[An
         yield other
     finally:
         other.close()
-
-
-def somebody_waits(mysql_url: str) -> bool:
-    """Whether a transaction waits for a lock."""
-    with connect_mysql(mysql_url) as connection, connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
-        )
-        [(count,)] = cursor.fetchall()
-    return bool(count)
 
 
 def test_the_second_of_two_at_once_waits_and_finds_what_the_first_made(mysql_url: str) -> None:

@@ -1,0 +1,210 @@
+"""Comments, deletions and counters at the same time: whoever comes first, the numbers are right."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pymysql
+import pytest
+
+from local.servers import connect_mysql
+from plaza.content import Draft, mysql_content, refreshing, writing
+from plaza.content.content import Text
+from plaza.infra import mysql, redis
+from plaza.infra.redis import RedisDown
+from plaza.reactions import LIKE, Target, react
+from plaza.targets import There
+from tests.integration.content_api import (
+    COMMENT,
+    POST,
+    REVIEW,
+    SHOP,
+    add_shop,
+    add_users,
+    as_another_process,
+    ask,
+    check_counters,
+    comment,
+    post,
+    somebody_waits,
+)
+from tests.integration.looking import wait_for
+from tests.plaza import World
+
+
+@pytest.fixture(autouse=True)
+def world(plaza: World) -> World:
+    add_users(7, 8)
+    add_shop()
+    return plaza
+
+
+@contextmanager
+def stranger(mysql_url: str) -> Iterator[pymysql.Connection[Any]]:
+    """Another process in a transaction, with the settings of one of ours."""
+    with connect_mysql(mysql_url) as connection:
+        connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        connection.begin()
+        yield connection
+
+
+def test_a_comment_does_not_land_on_a_post_that_is_being_deleted(mysql_url: str) -> None:
+    post_id = int(post())
+    with stranger(mysql_url) as other, ThreadPoolExecutor() as pool:
+        with other.cursor() as cursor:
+            assert mysql_content.mark_deleted(cursor, Target("post", post_id))
+            writing._count(cursor, Draft(type="post", author_id=7, body=""), -1)
+        late = pool.submit(ask, "POST", f"/posts/{post_id}/comments", COMMENT)
+        wait_for(lambda: somebody_waits(mysql_url), "the comment waits for the deletion")
+        other.commit()
+        reply = late.result()
+    assert (reply.status, reply.slug) == (410, "gone")
+    assert mysql.fetch_all("SELECT COUNT(*) FROM content WHERE content_type = 'comment'") == [(0,)]
+    redis.execute("FLUSHALL")
+    check_counters()
+
+
+def test_a_post_is_deleted_after_the_comment_that_was_first(mysql_url: str) -> None:
+    post_id = int(post())
+    draft = Draft(type="comment", author_id=8, parent_id=post_id, body="first")
+    with stranger(mysql_url) as other, ThreadPoolExecutor() as pool:
+        with other.cursor() as cursor:
+            text = writing._write(cursor, Target("comment", 21), draft, None)
+            assert isinstance(text, Text)
+        late = pool.submit(ask, "DELETE", f"/posts/{post_id}")
+        wait_for(lambda: somebody_waits(mysql_url), "the deletion waits for the comment")
+        other.commit()
+        assert late.result().status == 204
+    redis.execute("FLUSHALL")
+    check_counters()
+
+
+def test_comments_do_not_wait_for_each_other_until_they_count(mysql_url: str) -> None:
+    post_id = int(post())
+    with stranger(mysql_url) as one, stranger(mysql_url) as other:
+        for connection in (one, other):
+            with connection.cursor() as cursor:
+                cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
+                assert mysql_content.hold_post(cursor, post_id) is There.LIVE
+                draft = Draft(type="comment", author_id=8, parent_id=post_id, body="b")
+                mysql_content.insert(cursor, 21 if connection is one else 22, draft)
+        other.commit()
+        one.commit()
+
+
+def test_two_tabs_that_delete_at_once_count_once(mysql_url: str, world: World) -> None:
+    post_id = int(post())
+    comment_id = comment(str(post_id))
+    with stranger(mysql_url) as other, ThreadPoolExecutor() as pool:
+        with other.cursor() as cursor:
+            text, _ = mysql_content.read([Target("comment", int(comment_id))]).popitem()[1]
+            assert writing._delete(cursor, text)
+        late = pool.submit(ask, "DELETE", f"/comments/{comment_id}", user=8)
+        wait_for(lambda: somebody_waits(mysql_url), "one tab waits for the other")
+        other.commit()
+        assert late.result().status == 410
+    world.queues.drain()
+    check_counters()
+
+
+def test_likes_and_comments_of_one_post_are_counted_side_by_side(world: World) -> None:
+    post_id = post()
+    target = Target("post", int(post_id))
+    for actor in range(20, 40):
+        react(LIKE, target, actor, True)
+        comment(post_id)
+    world.queues.drain()
+    for actor in range(20, 30):
+        react(LIKE, target, actor, False)
+        comment(post_id)
+    world.queues.drain()
+    read = ask("GET", f"/posts/{post_id}").body
+    assert (read["likes"], read["comments"]) == (10, 30)
+    assert mysql.fetch_all(
+        "SELECT like_total, comment_total FROM content_counter WHERE target_id = %s", (target.id,)
+    ) == [(10, 30)]
+    check_counters()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_happens_in_whatever_order_the_totals_are_those_of_the_rows(
+    seed: int, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """People write, delete and try again; processes are fresh, Redis fails, loses its data, and
+    what was announced comes late, twice and out of order."""
+    lots = random.Random(seed)
+    live: dict[str, list[tuple[str, int]]] = {"posts": [], "comments": [], "reviews": []}
+    sent: list[tuple[str, Any, int, str]] = []
+    tell = refreshing.tell
+    reachable = [True]
+
+    def tell_or_not(*args: Any) -> None:
+        if not reachable[0]:
+            raise RedisDown("a test says so")
+        tell(*args)
+
+    monkeypatch.setattr(refreshing, "tell", tell_or_not)
+    for number in range(60):
+        user = lots.choice([7, 8])
+        reachable[0] = lots.random() < 0.8
+        match lots.choice(["write", "write", "delete", "again", "read", "refresh", "odd"]):
+            case "write":
+                what = lots.choice(["posts", "comments", "reviews"])
+                path, body = "/posts", dict(POST)
+                if what == "comments":
+                    if not live["posts"]:
+                        continue
+                    path, body = f"/posts/{lots.choice(live['posts'])[0]}/comments", dict(COMMENT)
+                elif what == "reviews":
+                    path, body = f"/shops/{SHOP}/reviews", dict(REVIEW)
+                body["body"] = f"number {number}"
+                request = (path, body, user, f"key{number}")
+                reply = ask("POST", path, body, user=user, key=request[3])
+                assert reply.status == 201
+                live[what].append((reply.body["id"], user))
+                sent.append(request)
+            case "delete":
+                what = lots.choice(list(live))
+                if live[what]:
+                    item_id, owner = live[what].pop(lots.randrange(len(live[what])))
+                    assert ask("DELETE", f"/{what}/{item_id}", user=owner).status == 204
+                    assert ask("DELETE", f"/{what}/{item_id}", user=owner).status == 410
+            case "again":
+                if sent:
+                    path, body, user, key = lots.choice(sent)
+                    before = mysql.fetch_all("SELECT COUNT(*) FROM content")
+                    assert ask("POST", path, body, user=user, key=key).status in (201, 410)
+                    assert mysql.fetch_all("SELECT COUNT(*) FROM content") == before
+            case "read":
+                ask("GET", f"/users/{user}/posts", user=8)
+                if live["posts"]:
+                    ask("GET", f"/posts/{lots.choice(live['posts'])[0]}")
+            case "refresh":
+                reachable[0] = True
+                bodies = world.queues.take("refreshes")
+                lots.shuffle(bodies)
+                late, now = bodies[::3], bodies
+                world.queues.messages["refreshes"] = now
+                world.queues.drain()
+                world.queues.messages["refreshes"] = late
+            case "odd":
+                as_another_process()
+                if lots.random() < 0.3:
+                    redis.execute("FLUSHALL")
+    reachable[0] = True
+    world.queues.drain()
+    as_another_process()
+    check_counters()
+    for what, items in live.items():
+        for item_id, _ in items:
+            expected = 200
+            assert ask("GET", f"/{what}/{item_id}").status == expected
+    gone = mysql.fetch_all("SELECT content_type, content_id FROM content WHERE deleted_at > 0")
+    for content_type, content_id in gone:
+        assert ask("GET", f"/{content_type}s/{content_id}").status == 410
+        like = ask("PUT", f"/{content_type}s/{content_id}/likes/me", folder="api/reactions")
+        assert like.status == 410
