@@ -1,0 +1,139 @@
+"""Posts, comments and reviews through the deployed template."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.e2e.client import problem, wait_until
+
+POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}
+AUTHOR, READER, OTHER, TWICE = 5_500_001, 5_500_002, 5_500_003, 5_500_004
+SHOP = 5_500_100
+
+
+@pytest.fixture
+def shop(rows) -> int:
+    rows("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Noodles')", SHOP)
+    return SHOP
+
+
+def write(client, path: str, body) -> str:
+    reply = client("POST", path, body)
+    assert reply.status == 201, reply.json
+    return str(reply.json["id"])
+
+
+def test_a_post_is_written_read_listed_commented_liked_and_deleted(anyone, user, rows) -> None:
+    author, reader = user(AUTHOR), user(READER)
+    written = author("POST", "/posts", POST | {"images": ["https://pics.example/n.jpg"]})
+    assert written.status == 201
+    path = f"/posts/{written.json['id']}"
+    assert anyone("GET", path).json == written.json | {"viewers": 1, "mine": None}
+    assert [i["id"] for i in anyone("GET", f"/users/{AUTHOR}/posts").json["items"]][:1] == [
+        written.json["id"]
+    ]
+
+    comments = [write(reader, f"{path}/comments", {"body": f"comment {n}"}) for n in range(3)]
+    assert reader("PUT", f"{path}/likes/me").json["likes"] == 1
+    assert reader("PUT", f"/comments/{comments[0]}/likes/me").json["likes"] == 1
+    read = reader("GET", path).json
+    assert (read["likes"], read["comments"], read["viewers"]) == (1, 3, 2)
+    assert read["mine"] == {"liked": True, "collected": False}
+    first = anyone("GET", f"{path}/comments?limit=2").json
+    rest = anyone("GET", f"{path}/comments?limit=2&cursor={first['next']}").json
+    assert [i["id"] for i in first["items"] + rest["items"]] == comments[::-1]
+    assert rest["next"] is None
+    assert [i["likes"] for i in rest["items"]] == [1]
+
+    assert reader("DELETE", f"/comments/{comments[1]}").status == 204
+    assert anyone("GET", f"/comments/{comments[1]}").status == 410
+    assert anyone("GET", path).json["comments"] == 2
+
+    refused = reader("DELETE", path)
+    assert (refused.status, problem(refused)) == (403, "forbidden")
+    assert anyone("DELETE", path).status == 401
+    assert author("DELETE", path).status == 204
+    for reply in (
+        anyone("GET", path),
+        author("DELETE", path),
+        anyone("GET", f"{path}/comments"),
+        reader("POST", f"{path}/comments", {"body": "too late"}),
+        reader("PUT", f"{path}/likes/me"),
+        user(OTHER)("PUT", f"{path}/likes/me"),
+        user(OTHER)("PUT", f"{path}/collects/me"),
+    ):
+        assert (reply.status, problem(reply)) == (410, "gone")
+    assert anyone("GET", f"/users/{AUTHOR}/posts").json["items"] == []
+    post_id = written.json["id"]
+    [(comment_total,)] = rows(
+        "SELECT comment_total FROM content_counter WHERE target_type = 'post' AND target_id = %s",
+        post_id,
+    )
+    assert comment_total == 2, "what it had received stays counted"
+    assert rows("SELECT posts_total FROM user_counter WHERE user_id = %s", AUTHOR) == ((0,),)
+    wait_until(
+        "the like it had is saved",
+        lambda: rows("SELECT 1 FROM reaction WHERE target_id = %s", post_id),
+    )
+
+
+def test_a_review_is_written_listed_and_deleted(anyone, user, shop) -> None:
+    author = user(AUTHOR)
+    path = f"/shops/{shop}/reviews"
+    first = write(author, path, {"score": 5, "body": "Quick and warm."})
+    second = write(user(READER), path, {"score": 2, "body": "Warm, not quick."})
+    listed = anyone("GET", path).json["items"]
+    assert [(i["id"], i["score"]) for i in listed[:2]] == [(second, 2), (first, 5)]
+    assert user(READER)("DELETE", f"/reviews/{first}").status == 403
+    assert author("DELETE", f"/reviews/{first}").status == 204
+    assert anyone("GET", f"/reviews/{first}").status == 410
+    assert first not in [i["id"] for i in anyone("GET", path).json["items"]]
+    assert anyone("GET", "/shops/5500199/reviews").status == 404
+
+
+def test_what_is_sent_twice_under_one_key_is_made_once(user, rows) -> None:
+    client, key = user(TWICE), {"idempotency-key": "9d6a-6f0f"}
+    with ThreadPoolExecutor(5) as tries:
+        replies = list(tries.map(lambda _: client("POST", "/posts", POST, key), range(10)))
+    assert {reply.status for reply in replies} == {201}
+    assert len({reply.json["id"] for reply in replies}) == 1
+    other = client("POST", "/posts", POST | {"title": "Soup"}, key)
+    assert (other.status, problem(other)) == (409, "key-reused")
+    assert rows("SELECT COUNT(*) FROM content WHERE author_id = %s", TWICE) == ((1,),)
+    assert rows("SELECT posts_total FROM user_counter WHERE user_id = %s", TWICE) == ((1,),)
+
+
+def test_what_can_not_be_meant_is_refused_before_it_is_written(user, rows) -> None:
+    client = user(OTHER)
+    before = rows("SELECT COUNT(*) FROM content WHERE author_id = %s", OTHER)
+    for body in (
+        POST | {"title": "\u200b"},
+        POST | {"body": "a\x00"},
+        POST | {"images": ["http://pics.example/n.jpg"]},
+        POST | {"images": ["https://pics.example/n.jpg"] * 10},
+        POST | {"kind": "essay"},
+        POST | {"likes": 7},
+        b'{"kind": "note", "title": "\\ud800", "body": "b"}',
+        b"[" * 30_000,
+        POST | {"body": "a" * 70_000},
+    ):
+        refused = client("POST", "/posts", body, {"content-type": "application/json"})
+        assert (refused.status, problem(refused)) == (400, "bad-input")
+    assert rows("SELECT COUNT(*) FROM content WHERE author_id = %s", OTHER) == before
+
+
+def test_redis_hears_of_what_was_announced_although_nobody_told_it(anyone, user, rows) -> None:
+    """As if who deletes it had died after the commit: the refresh of a write before comes later."""
+    post_id = write(user(OTHER), "/posts", POST)
+    path = f"/posts/{post_id}"
+    assert anyone("GET", path).status == 200
+    rows("UPDATE content SET deleted_at = UTC_TIMESTAMP(6) WHERE content_id = %s", post_id)
+    rows(
+        "UPDATE user_counter SET posts_total = posts_total - 1, ver = ver + 1 WHERE user_id = %s",
+        OTHER,
+    )
+    assert anyone("GET", path).status == 200, "Redis has not heard of it"
+    wait_until("the refresh came", lambda: anyone("GET", path).status == 410, timeout_s=90)
+    assert user(READER)("PUT", f"{path}/likes/me").status == 410
