@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -16,84 +15,23 @@ from local.servers import connect_mysql
 from plaza import reactions, recommendations
 from plaza.infra import mysql
 from plaza.infra.mysql import MysqlDown
-from plaza.reactions import COLLECT, LIKE, Kind, ReactionChanged, Target, mysql_reactions, saving
-from plaza.reactions.reactions import Key
+from plaza.reactions import COLLECT, ReactionChanged, Target, mysql_reactions, saving
 from plaza.recommendations import mysql_votes, rolling_up
+from tests.integration.consumers import consumer, deadlocks, end, go, statements
+from tests.integration.likes_log import (
+    HOUR_US,
+    NOW_US,
+    add_reviews,
+    hours,
+    hours_in_log,
+    like,
+    post,
+    review,
+    totals,
+    votes,
+)
 from tests.integration.looking import wait_for
-from tests.integration.test_saving import consumer, deadlocks, end, go
 from tests.plaza import World
-
-NOW_US = time.time_ns() // 1000
-HOUR_US = mysql_votes.HOUR_US
-
-
-def like(
-    target: Target,
-    actor: int,
-    on: bool = True,
-    at: int = 0,
-    kind: Kind = LIKE,
-    *,
-    wish: bool = False,
-) -> ReactionChanged:
-    """A fact of ``at`` microseconds from now (before, when negative)."""
-    return ReactionChanged(Key(*target, kind.name, actor), on, NOW_US + at, None if wish else 1)
-
-
-def review(review_id: int) -> Target:
-    return Target("review", review_id)
-
-
-def post(post_id: int) -> Target:
-    return Target("post", post_id)
-
-
-def add_reviews(shop_id: int, *review_ids: int) -> None:
-    for review_id in review_ids:
-        mysql.write(
-            "INSERT INTO content (content_type, content_id, author_id, parent_id)"
-            " VALUES ('review', %s, %s, %s)",
-            (review_id, 9_000 + review_id, shop_id),
-        )
-
-
-def votes() -> dict[int, int]:
-    rows = mysql.fetch_all("SELECT content_id, votes FROM content WHERE content_type = 'review'")
-    return dict(rows)
-
-
-def totals() -> dict[int, int]:
-    """What the votes must be."""
-    return dict(
-        mysql.fetch_all(
-            "SELECT c.content_id, COALESCE(k.like_total, 0) FROM content c LEFT JOIN"
-            " content_counter k ON k.target_type = 'review' AND k.target_id = c.content_id"
-            " WHERE c.content_type = 'review'"
-        )
-    )
-
-
-def hours() -> dict[tuple[int, int], int]:
-    """(hour, post) -> net, without the zeros."""
-    rows = mysql.fetch_all("SELECT hour, post_id, net FROM post_hour WHERE net <> 0")
-    return {(hour, post_id): int(net) for hour, post_id, net in rows}
-
-
-def hours_in_log() -> dict[tuple[int, int], int]:
-    """What the hours must be: what each fact in the log changed, told in Python."""
-    rows = mysql.fetch_all(
-        "SELECT target_id, actor_id, ver, state, total FROM reaction_log"
-        " WHERE target_type = 'post' AND kind = 'like' ORDER BY target_id, actor_id, ver"
-    )
-    found: dict[tuple[int, int], int] = {}
-    states: dict[tuple[int, int], int] = {}
-    for post_id, actor_id, ver, state, total in rows:
-        first = 0 if total is None else 1 - state
-        turn = state - states.get((post_id, actor_id), first)
-        states[post_id, actor_id] = state
-        at = ver // HOUR_US, post_id
-        found[at] = found.get(at, 0) + turn
-    return {at: net for at, net in found.items() if net}
 
 
 def watermark() -> int:
@@ -220,10 +158,6 @@ def test_a_run_stops_in_time_and_the_next_goes_on(
     monkeypatch.setattr(rolling_up, "MOST_S", 60)
     assert recommendations.roll_up_votes() == seqs()[-1]
     assert votes() == {51: 10}
-
-
-def statements() -> int:
-    return int(mysql.fetch_all("SHOW SESSION STATUS LIKE 'Questions'")[0][1])
 
 
 def test_a_page_takes_the_same_number_of_statements_whatever_it_holds(plaza: World) -> None:

@@ -1,0 +1,122 @@
+"""Likes of posts and reviews as facts, and what must come of the log that they become."""
+
+from __future__ import annotations
+
+import time
+
+from plaza.infra import mysql
+from plaza.reactions import LIKE, Kind, ReactionChanged, Target
+from plaza.reactions.reactions import Key
+from plaza.recommendations import mysql_votes
+
+NOW_US = time.time_ns() // 1000
+HOUR_US = mysql_votes.HOUR_US
+
+
+def like(
+    target: Target,
+    actor: int,
+    on: bool = True,
+    at: int = 0,
+    kind: Kind = LIKE,
+    *,
+    wish: bool = False,
+) -> ReactionChanged:
+    """A fact of ``at`` microseconds from now (before, when negative)."""
+    return ReactionChanged(Key(*target, kind.name, actor), on, NOW_US + at, None if wish else 1)
+
+
+def review(review_id: int) -> Target:
+    return Target("review", review_id)
+
+
+def post(post_id: int) -> Target:
+    return Target("post", post_id)
+
+
+def add_reviews(shop_id: int, *review_ids: int) -> None:
+    for review_id in review_ids:
+        mysql.write(
+            "INSERT INTO content (content_type, content_id, author_id, parent_id)"
+            " VALUES ('review', %s, %s, %s)",
+            (review_id, 9_000 + review_id, shop_id),
+        )
+
+
+def votes() -> dict[int, int]:
+    rows = mysql.fetch_all("SELECT content_id, votes FROM content WHERE content_type = 'review'")
+    return dict(rows)
+
+
+def totals() -> dict[int, int]:
+    """What the votes must be."""
+    return dict(
+        mysql.fetch_all(
+            "SELECT c.content_id, COALESCE(k.like_total, 0) FROM content c LEFT JOIN"
+            " content_counter k ON k.target_type = 'review' AND k.target_id = c.content_id"
+            " WHERE c.content_type = 'review'"
+        )
+    )
+
+
+def hours() -> dict[tuple[int, int], int]:
+    """(hour, post) -> net, without the zeros."""
+    rows = mysql.fetch_all("SELECT hour, post_id, net FROM post_hour WHERE net <> 0")
+    return {(hour, post_id): int(net) for hour, post_id, net in rows}
+
+
+def hours_in_log() -> dict[tuple[int, int], int]:
+    """What the hours must be: what each fact in the log changed, told in Python."""
+    rows = mysql.fetch_all(
+        "SELECT target_id, actor_id, ver, state, total FROM reaction_log"
+        " WHERE target_type = 'post' AND kind = 'like' ORDER BY target_id, actor_id, ver"
+    )
+    found: dict[tuple[int, int], int] = {}
+    states: dict[tuple[int, int], int] = {}
+    for post_id, actor_id, ver, state, total in rows:
+        first = 0 if total is None else 1 - state
+        turn = state - states.get((post_id, actor_id), first)
+        states[post_id, actor_id] = state
+        at = ver // HOUR_US, post_id
+        found[at] = found.get(at, 0) + turn
+    return {at: net for at, net in found.items() if net}
+
+
+def window_in_log(first_hour: int, last_hour: int) -> list[tuple[int, int]]:
+    """(likes, post) of a window of hours, as its ranking must be."""
+    likes: dict[int, int] = {}
+    for (hour, post_id), net in hours_in_log().items():
+        if first_hour <= hour <= last_hour:
+            likes[post_id] = likes.get(post_id, 0) + net
+    live = {
+        post_id
+        for (post_id,) in mysql.fetch_all(
+            "SELECT content_id FROM content WHERE content_type = 'post' AND deleted_at IS NULL"
+        )
+    }
+    found = [(net, post_id) for post_id, net in likes.items() if net > 0 and post_id in live]
+    return sorted(found, reverse=True)
+
+
+def most_liked(limit: int = 1_000) -> list[tuple[int, int]]:
+    """(likes, post) of all time, as the ranking must be."""
+    rows = mysql.fetch_all(
+        "SELECT k.like_total, k.target_id FROM content_counter k JOIN content c"
+        " ON c.content_type = 'post' AND c.content_id = k.target_id AND c.deleted_at IS NULL"
+        " WHERE k.target_type = 'post' AND k.like_total > 0"
+        " ORDER BY k.like_total DESC, k.target_id DESC LIMIT %s",
+        (limit,),
+    )
+    return [(int(likes), post_id) for likes, post_id in rows]
+
+
+def best_reviews(shop_id: int, limit: int = 100) -> list[int]:
+    """The reviews of a shop, as they must be recommended once all is quiet."""
+    rows = mysql.fetch_all(
+        "SELECT c.content_id FROM content c LEFT JOIN content_counter k"
+        " ON k.target_type = 'review' AND k.target_id = c.content_id"
+        " WHERE c.content_type = 'review' AND c.parent_id = %s AND c.deleted_at IS NULL"
+        " ORDER BY COALESCE(k.like_total, 0) DESC, c.content_id DESC LIMIT %s",
+        (shop_id, limit),
+    )
+    return [review_id for (review_id,) in rows]
