@@ -1,0 +1,87 @@
+"""Feeds in tests: posts and follows straight into MySQL, scrolling, and what MySQL says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+
+from plaza import feed
+from plaza.content import Place, Whole
+from plaza.infra import mysql
+
+BASE_US = 1_790_000_000_000_000
+_AT_ONCE = 5_000
+
+
+def insert_posts(posts: Iterable[tuple[int, int, int]]) -> None:
+    """(post, author, created_us): nobody pushes them."""
+    for some in _parts(
+        f"('post',{post},{author},'1970-01-01' + INTERVAL {at_us} MICROSECOND,'note','t','b')"
+        for post, author, at_us in posts
+    ):
+        mysql.write(
+            "INSERT INTO content (content_type, content_id, author_id, created_at, kind, title,"
+            f" body) VALUES {','.join(some)}"
+        )
+
+
+def insert_follows(pairs: Iterable[tuple[int, int]]) -> None:
+    """(who, whom), with counters that fit: no inbox hears of it."""
+    for some in _parts(f"('user',{whom},'follow',{who},1,{BASE_US})" for who, whom in pairs):
+        mysql.write(
+            "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
+            f" VALUES {','.join(some)}"
+        )
+    mysql.write(
+        "INSERT INTO user_counter (user_id, followers_total, ver)"
+        " SELECT target_id, COUNT(*), 1 FROM reaction WHERE kind = 'follow' AND state = 1"
+        " GROUP BY target_id ON DUPLICATE KEY UPDATE followers_total = VALUES(followers_total),"
+        " ver = user_counter.ver + 1"
+    )
+    mysql.write(
+        "INSERT INTO content_counter (target_type, target_id, follow_total, ver)"
+        " SELECT target_type, target_id, COUNT(*), 1 FROM reaction"
+        " WHERE kind = 'follow' AND state = 1 GROUP BY target_type, target_id"
+        " ON DUPLICATE KEY UPDATE follow_total = VALUES(follow_total),"
+        " ver = content_counter.ver + 1"
+    )
+
+
+def truth(user_id: int) -> list[int]:
+    """The ids of the posts of a user's feed, newest first, as MySQL has them."""
+    return [
+        post_id
+        for (post_id,) in mysql.fetch_all(
+            "SELECT c.content_id FROM content AS c JOIN reaction AS r ON r.target_type = 'user'"
+            " AND r.target_id = c.author_id AND r.kind = 'follow' AND r.actor_id = %s"
+            " AND r.state = 1 WHERE c.content_type = 'post' AND c.deleted_at IS NULL"
+            " ORDER BY c.created_at DESC, c.content_id DESC",
+            (user_id,),
+        )
+    ]
+
+
+def scroll(user_id: int, size: int, meanwhile: Callable[[], object] | None = None) -> list[Whole]:
+    """A feed, followed to its end; ``meanwhile`` happens after each page."""
+    seen: list[Whole] = []
+    after: Place | None = None
+    for _ in range(5_000):
+        page, after = feed.read_feed(user_id, after, size)
+        assert len(page) == size or after is None, "a short page, and there is more"
+        seen += page
+        if after is None:
+            return seen
+        if meanwhile is not None:
+            meanwhile()
+    raise AssertionError("the feed does not end")
+
+
+def ids(seen: Sequence[Whole]) -> list[int]:
+    """The ids of posts."""
+    return [whole.text.id for whole in seen]
+
+
+def _parts(rows: Iterable[str]) -> Iterable[list[str]]:
+    todo = iter(rows)
+    while some := list(islice(todo, _AT_ONCE)):
+        yield some
