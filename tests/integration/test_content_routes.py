@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plaza import reactions
-from plaza.infra import mysql, redis
+from plaza.infra import ids, mysql, redis
 from plaza.reactions import COLLECT, LIKE, Target
 from tests.integration import content_api
 from tests.integration.content_api import (
@@ -371,3 +371,15 @@ def test_writing_takes_a_session() -> None:
     ):
         reply = ask("POST", path, body, user=None)
         assert (reply.status, reply.slug) == (401, "unauthenticated")
+
+
+def test_who_asked_too_early_does_not_hide_what_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ask("GET", "/posts/4711").status == 404
+    like = ask("PUT", "/posts/4711/likes/me", folder="api/reactions")
+    assert like.status == 404
+    monkeypatch.setattr(ids, "new_id", lambda: 4711)
+    assert post() == "4711"
+    redis.execute("DEL", *redis.client().keys("*:text"))
+    as_another_process()
+    assert ask("GET", "/posts/4711").status == 200
+    assert ask("PUT", "/posts/4711/likes/me", folder="api/reactions").status == 200
