@@ -1,36 +1,57 @@
-"""The demo crowd: some people and posts of its own making, skewed like a real one.
+"""The demo crowd: some people of its own making, what they write, like and whom they follow.
 
-Their ids are in a range of their own and never meet those of a replayed file.
+All of it is skewed as in real life. Their ids are in a range of their own and never meet those of
+a replayed file.
 """
 
 import random
+import secrets
 from itertools import accumulate
 
-from local.interactions import Interaction, write_file
+from local.audit import render
+from local.follows import Follow
+from local.follows_piece import FollowsPiece
+from local.interactions import Interaction
+from local.interactions_piece import InteractionsPiece
 from local.paths import LocalError
-from local.replay import Options, console, replay, show
+from local.replay import Options, Piece, console, replay_all, show_played
 from local.stack import Stack
+from local.texts import Comment, Post, Rename, Text
+from local.texts_piece import TextsPiece
 
 PEOPLE = 60
 POSTS = 40
 ACTS = 1400
+FOLLOWS = 240
+WRITTEN = 12
+COMMENTS = 30
 FIRST_ID = 9_000_001
 SEED = 7
 DUPLICATES = 0.1
+CONCURRENCY = 4  # each user at once is a worker of each function to start
 BEGAN_S = 1_700_000_000
 
 _SKEW = 0.9  # of Zipf's law: the most popular post gets about an eighth of all
 _UNLIKES = 0.12  # of all acts: somebody takes a like back that they gave
+_NAMES = ("Ada", "Ben", "Chloe", "Dev", "Emil", "Fatou", "Gita", "Hugo", "Ines", "Jun", "Kaya")
+_PLACES = "the harbour", "the old town", "the market", "the hills", "the lake", "the night train"
+_REMARKS = "Beautiful!", "I was there last year.", "How do I get there?", "Thank you for this."
 
 
 def play(stack: Stack) -> None:
     """Let the crowd loose on a stack and print what came of it. Raises LocalError unless clean."""
-    path = stack.directory / "crowd.csv"
-    write_file(path, make_crowd())
-    report = replay(stack, path, Options(duplicates=DUPLICATES, seed=SEED))
-    show(report, console)
+    pieces: dict[str, Piece] = {
+        "likes and collects": InteractionsPiece(make_crowd(), DUPLICATES, SEED),
+        "names, posts and comments": TextsPiece(make_texts(), DUPLICATES, SEED),
+        "follows": FollowsPiece(make_follows(), DUPLICATES, SEED),
+    }
+    reports = replay_all(stack, pieces, Options(concurrency=CONCURRENCY, seed=SEED))
+    for report in reports:
+        show_played(report, console)
+        console.print()
+    console.print(render(reports[-1].truth))
     console.print()
-    if not report.clean:
+    if not all(report.clean for report in reports):
         raise LocalError("the demo crowd did not end with a clean audit")
 
 
@@ -67,6 +88,54 @@ def make_crowd(
             liked.append((user_id, item_id))
         crowd.append(Interaction(user_id, item_id, rating, at_s))
     return crowd
+
+
+def make_follows(
+    people: int = PEOPLE, follows: int = FOLLOWS, *, first_id: int = FIRST_ID, seed: int = SEED
+) -> list[Follow]:
+    """Who follows whom, each once; the same for the same ``seed``. Some are followed by many."""
+    chance = random.Random(seed)
+    user_ids = list(range(first_id, first_id + people))
+    stars = user_ids[:]
+    chance.shuffle(stars)
+    popularity = _zipf(people)
+    made: dict[Follow, None] = {}
+    while len(made) < follows:
+        (followee_id,) = chance.choices(stars, cum_weights=popularity)
+        follower_id = chance.choice(user_ids)
+        if follower_id != followee_id:
+            made[Follow(follower_id, followee_id)] = None
+    return list(made)
+
+
+def make_texts(
+    people: int = PEOPLE,
+    posts: int = WRITTEN,
+    comments: int = COMMENTS,
+    *,
+    first_id: int = FIRST_ID,
+    seed: int = SEED,
+) -> list[Text]:
+    """Names of the people, some posts, and comments on the first posts that the crowd likes.
+
+    The same for the same ``seed``, and made anew each time.
+    """
+    chance, run = random.Random(seed), secrets.token_hex(4)
+    user_ids = list(range(first_id, first_id + people))
+    texts: list[Text] = [
+        Rename(user_id, f"{_NAMES[place % len(_NAMES)]} {place + 1}")
+        for place, user_id in enumerate(user_ids)
+    ]
+    for number in range(posts):
+        where = chance.choice(_PLACES)
+        title, body = f"A day at {where}", f"Today I saw {where}. More tomorrow."
+        texts.append(Post(chance.choice(user_ids), f"{run}-post-{number}", title, body))
+    for number in range(comments):
+        (post_id,) = chance.choices(range(first_id, first_id + 10), cum_weights=_zipf(10))
+        remark = chance.choice(_REMARKS)
+        key = f"{run}-comment-{number}"
+        texts.append(Comment(chance.choice(user_ids), key, post_id, remark))
+    return texts
 
 
 def _zipf(count: int) -> list[float]:

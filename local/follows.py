@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from local import files
 from local.files import read_whole
-from local.plans import Copies, draw_copies, find_wrong_change
+from local.plans import Call, Copies, draw_copies, find_wrong_change
 
 COLUMNS = ["follower_id", "followee_id"]
 
@@ -43,9 +43,9 @@ class Request:
     def __str__(self) -> str:
         return f"follow of user {self.followee_id} by user {self.user_id}"
 
-    def write(self) -> tuple[str, str, dict[str, Any] | None]:
-        """Method, path and JSON body."""
-        return "PUT", f"/users/{self.followee_id}/followers/me", None
+    def write(self) -> Call:
+        """What is sent."""
+        return Call("PUT", f"/users/{self.followee_id}/followers/me")
 
 
 class Forecast(NamedTuple):

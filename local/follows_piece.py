@@ -29,6 +29,8 @@ _PAIRS = 200  # whose common follows are
 class FollowsPiece:
     """What is played of a file of follows."""
 
+    kinds = frozenset({"follow"})
+
     def __init__(self, follows: Iterable[Follow], duplicates: float = 0.0, seed: int = 0) -> None:
         self.requests = plan(follows, duplicates, seed)
         self.user_ids = sorted(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from local import files
 from local.files import read_whole
-from local.plans import Copies, draw_copies, find_wrong_change
+from local.plans import Call, Copies, draw_copies, find_wrong_change
 
 COLUMNS = ["user_id", "item_id", "rating", "timestamp"]
 HIGHEST_RATING = 5.0
@@ -57,13 +57,13 @@ class Request:
     def __str__(self) -> str:
         return f"{self.act} of post {self.item_id} by user {self.user_id}"
 
-    def write(self) -> tuple[str, str, dict[str, Any] | None]:
-        """Method, path and JSON body."""
+    def write(self) -> Call:
+        """What is sent."""
         if self.verb is Verb.VIEW:
             question = {"targets": [{"type": "post", "id": str(self.item_id)}]}
-            return "POST", "/reactions/query", question
+            return Call("POST", "/reactions/query", question)
         kind, _ = self.verb.value
-        return _METHODS[self.verb], f"/posts/{self.item_id}/{kind}s/me", None
+        return Call(_METHODS[self.verb], f"/posts/{self.item_id}/{kind}s/me")
 
 
 class Reaction(NamedTuple):

@@ -31,6 +31,8 @@ _LISTED = 20  # the most liked posts: their likers are read through the API
 class InteractionsPiece:
     """What is played of a file of interactions."""
 
+    kinds = frozenset({"like", "collect"})
+
     def __init__(
         self, interactions: Iterable[Interaction], duplicates: float = 0.0, seed: int = 0
     ) -> None:

@@ -14,6 +14,15 @@ class Copies(Enum):
     IN_A_ROW = "twice, one after the other"
 
 
+class Call(NamedTuple):
+    """What goes over the wire; ``key`` makes several of the same creation one."""
+
+    method: str
+    path: str
+    question: Mapping[str, Any] | None = None
+    key: str | None = None
+
+
 class Request(Protocol):
     """What a user does through the API; as text, in words."""
 
@@ -29,8 +38,8 @@ class Request(Protocol):
     def act(self) -> str:
         """What it is, in one word: ``like``."""
 
-    def write(self) -> tuple[str, str, dict[str, Any] | None]:
-        """Method, path and JSON body."""
+    def write(self) -> Call:
+        """What is sent."""
 
 
 class Forecast(Protocol):

@@ -18,6 +18,7 @@ TIMEOUT_S = 20.0
 MOST_TRIES = 8
 FIRST_WAIT_S = 0.1
 LONGEST_WAIT_S = 10.0
+DONE = (200, 201)  # and not 202: taken, done later
 LATER = (429, 503)
 
 
@@ -183,7 +184,7 @@ class Player:
                 tally.failures.append(f"{request}: {answer}")
                 self._lost.add(request.user_id)
         if request.user_id not in self._lost:
-            sure = all(answer.sure and answer.status == 200 for answer in answers)
+            sure = all(answer.sure and answer.status in DONE for answer in answers)
             tally.unsure += not sure
             tally.wrong += forecast.find_wrong(request, [a.body for a in answers], sure)
         self._tell(tally)
@@ -214,12 +215,12 @@ class Player:
         return answer
 
     async def _ask(self, request: Request) -> tuple[int, Mapping[str, str], Mapping[str, Any]]:
-        method, path, question = request.write()
+        call = request.write()
+        headers = {"Authorization": f"Bearer {self._tokens[request.user_id]}"}
+        if call.key:
+            headers["Idempotency-Key"] = call.key
         async with self._session.request(
-            method,
-            self._base_url + path,
-            json=question,
-            headers={"Authorization": f"Bearer {self._tokens[request.user_id]}"},
+            call.method, self._base_url + call.path, json=call.question, headers=headers
         ) as response:
             raw = await response.read()
         try:

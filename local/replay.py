@@ -11,11 +11,11 @@ import json
 import random
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import psutil
 from rich.console import Console
@@ -73,11 +73,26 @@ class Piece(Protocol):
     def user_ids(self) -> Sequence[int]:
         """Who takes part."""
 
+    @property
+    def kinds(self) -> Set[str]:
+        """Of which kinds of reactions it makes facts."""
+
     def prepare(self, stack: Stack) -> Sequence[Forecast]:
         """Make what must be there; what each request must come to, by what is there already."""
 
     async def compare(self, stack: Stack, asker: Asker, tell: Callable[[str], None]) -> Comparison:
         """What is there now, beside what the file says. Raises LocalError."""
+
+
+class Played(NamedTuple):
+    """A piece that was played, not yet compared. ``tokens`` by user."""
+
+    name: str
+    piece: Piece
+    tokens: Mapping[int, str]
+    forecasts: Sequence[Forecast]
+    tally: Tally
+    killed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +164,8 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
         kill_consumers=args.kill_consumers,
     )
     out = Console(stderr=True, highlight=False) if args.json else console
-    report = replay(stack, args.file, options, limit=args.limit, out=out)
+    piece = read_piece(args.file, options, args.limit)
+    report = replay(stack, args.file.name, piece, options, out=out)
     if args.json:
         print(json.dumps(report.to_json()))
     else:
@@ -158,25 +174,63 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 
 
 def replay(
-    stack: Stack,
-    path: Path,
-    options: Options,
-    *,
-    limit: int | None = None,
-    out: Console = console,
+    stack: Stack, name: str, piece: Piece, options: Options, *, out: Console = console
 ) -> Report:
-    """Play the file at ``path``, wait for quiet, and compare. Raises LocalError."""
-    piece = read_piece(path, options, limit)
-    with out.status("preparing users and what they do it to"):
+    """Play ``piece``, wait for quiet, and compare. Raises LocalError."""
+    (report,) = replay_all(stack, {name: piece}, options, out=out)
+    return report
+
+
+def replay_all(
+    stack: Stack, pieces: Mapping[str, Piece], options: Options, *, out: Console = console
+) -> list[Report]:
+    """Play pieces by name, one after the other, wait for quiet, and compare all of them.
+
+    No two may make the same kinds of facts. Raises LocalError.
+    """
+    with out.status("waiting for quiet"):
         if not wait_until_quiet(stack, options.quiet_s):
             raise LocalError("the stack does not come to rest; `audit` says what is on its way")
+    logged = count_log(stack.mysql_url)
+    with contextlib.ExitStack() as meanwhile:
+        if options.kill_consumers:
+            meanwhile.enter_context(deliver_again_sooner(stack, "reactions", "settlements"))
+        played = [play(stack, name, piece, options, out) for name, piece in pieces.items()]
+        with out.status("waiting for quiet") as status:
+            wait_until_quiet(
+                stack, options.quiet_s, lambda text: status.update(f"waiting for quiet: {text}")
+            )
+    with out.status("comparing") as status:
+        logged = count_log(stack.mysql_url) - logged
+        compared = [
+            asyncio.run(compare(stack, one, options, lambda said: status.update(said)))
+            for one in played
+        ]
+        truth = audit.read_truth(stack)  # last: it sees what asking brought into Redis
+    return [
+        Report(
+            name=one.name,
+            requests=one.piece.requests,
+            tally=one.tally,
+            expected=sum(forecast.changes for forecast in one.forecasts),
+            persisted=sum(logged[kind] for kind in one.piece.kinds),
+            killed=one.killed,
+            compared=seen,
+            truth=truth,
+        )
+        for one, seen in zip(played, compared, strict=True)
+    ]
+
+
+def play(stack: Stack, name: str, piece: Piece, options: Options, out: Console) -> Played:
+    """Prepare and play one piece. Raises LocalError."""
+    with out.status(f"preparing {name}"):
         tokens = dict(zip(piece.user_ids, open_sessions(stack, piece.user_ids), strict=True))
         forecasts = piece.prepare(stack)
-        logged = count_log(stack.mysql_url)
     killed: list[int] = []
 
-    async def play() -> Tally:
-        with show_progress(path.name, len(piece.requests), out) as tell:
+    async def send() -> Tally:
+        with show_progress(name, len(piece.requests), out) as tell:
             async with open_session(options.concurrency) as session:
                 player = Player(session, stack.base_url, tokens, tell)
                 killer = asyncio.create_task(kill_at_random(stack, options, killed))
@@ -191,32 +245,15 @@ def replay(
                     killer.cancel()
                 return player.tally
 
-    async def compare(tell: Callable[[str], None]) -> Comparison:
-        async with Asker(stack.base_url, tokens, options.concurrency) as asker:
-            return await piece.compare(stack, asker, tell)
+    return Played(name, piece, tokens, forecasts, asyncio.run(send()), len(killed))
 
-    with contextlib.ExitStack() as meanwhile:
-        if options.kill_consumers:
-            meanwhile.enter_context(deliver_again_sooner(stack, "reactions", "settlements"))
-        tally = asyncio.run(play())
-        with out.status("waiting for quiet") as status:
-            wait_until_quiet(
-                stack, options.quiet_s, lambda text: status.update(f"waiting for quiet: {text}")
-            )
-    with out.status("comparing") as status:
-        persisted = count_log(stack.mysql_url) - logged
-        compared = asyncio.run(compare(lambda text: status.update(f"comparing: {text}")))
-        truth = audit.read_truth(stack)  # last: it sees what asking brought into Redis
-    return Report(
-        name=path.name,
-        requests=piece.requests,
-        tally=tally,
-        expected=sum(forecast.changes for forecast in forecasts),
-        persisted=persisted,
-        killed=len(killed),
-        compared=compared,
-        truth=truth,
-    )
+
+async def compare(
+    stack: Stack, played: Played, options: Options, tell: Callable[[str], None]
+) -> Comparison:
+    """What is there, beside what must be after a piece was played. Raises LocalError."""
+    async with Asker(stack.base_url, played.tokens, options.concurrency) as asker:
+        return await played.piece.compare(stack, asker, lambda text: tell(f"comparing: {text}"))
 
 
 def read_piece(path: Path, options: Options, limit: int | None = None) -> Piece:
@@ -232,13 +269,20 @@ def read_piece(path: Path, options: Options, limit: int | None = None) -> Piece:
 
 
 def show(report: Report, out: Console) -> None:
-    """Print what a replay came to."""
+    """Print what a replay came to, and the audit after it."""
+    show_played(report, out)
+    out.print("\n[bold]audit of everything[/bold]")
+    out.print(audit.render(report.truth))
+
+
+def show_played(report: Report, out: Console) -> None:
+    """Print what a replay came to, by itself."""
     tally = report.tally
     acts = Counter(request.act for request in report.requests)
     p50_ms, p99_ms = latencies_ms(tally)
     facts = new_list()
     parts = ", ".join(f"{count:,} {act}s" for act, count in acts.most_common())
-    facts.add_row("requests in the file", f"{len(report.requests):,}: {parts}", "")
+    facts.add_row("requests", f"{len(report.requests):,}: {parts}", "")
     retried = ", ".join(f"{count:,} after {why}" for why, count in tally.retries.most_common())
     again = f"{tally.duplicates:,} duplicates, {sum(tally.retries.values()):,} retries"
     facts.add_row("sent", f"{tally.sent:,}: {again}" + (f" ({retried})" if retried else ""), "")
@@ -268,17 +312,14 @@ def show(report: Report, out: Console) -> None:
     for note in report.compared.notes:
         out.print(f"compared: {note}")
     differences = report.compared.differences
-    out.print(f"{len(differences):,} differences from the file {mark(not differences)}\n")
-    out.print("[bold]audit of everything[/bold]")
-    out.print(audit.render(report.truth))
+    out.print(f"{len(differences):,} differences from the file {mark(not differences)}")
 
 
-def count_log(mysql_url: str) -> int:
-    """How many facts were ever saved."""
+def count_log(mysql_url: str) -> Counter[str]:
+    """How many facts of each kind were ever saved."""
     with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT COUNT(*) FROM reaction_log")
-        ((logged,),) = cursor.fetchall()
-    return int(logged)
+        cursor.execute("SELECT kind, COUNT(*) FROM reaction_log GROUP BY kind")
+        return Counter(dict(cursor.fetchall()))
 
 
 def latencies_ms(tally: Tally) -> tuple[float, float]:

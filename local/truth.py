@@ -6,7 +6,7 @@ is quiet; what is on its way is told as pending.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from local.evidence import Cache, Difference, Hot, Projected, Record
@@ -217,8 +217,7 @@ def find_wrong_projections(record: Record, cache: Cache) -> Iterator[Difference]
     """
     for user_id, projected in sorted(cache.users.items()):
         counter = record.users.get(user_id, UserCounter())
-        totals = {column: getattr(counter, column) for column in USER_COLUMNS}
-        if _read_user(projected) != totals or projected.ver > counter.ver:
+        if _read_user(projected) != _totals_of(counter) or projected.ver > counter.ver:
             yield _differs(f"counters of user {user_id}", projected, counter.to_json(), counter.ver)
     for post_id, projected in sorted(cache.comments.items()):
         target = Target("post", post_id)
@@ -241,10 +240,13 @@ def _differs(of: str, projected: Projected, value: str, ver: int) -> Difference:
 def _read_user(projected: Projected) -> dict[str, int]:
     """The totals that Redis shows of a user, none if they can't be read."""
     try:
-        totals = asdict(UserCounter.from_json(projected.value))
+        return _totals_of(UserCounter.from_json(projected.value))
     except (ValueError, TypeError):
         return {}
-    return {column: totals[column] for column in USER_COLUMNS}
+
+
+def _totals_of(counter: UserCounter) -> dict[str, int]:
+    return {column: getattr(counter, column) for column in USER_COLUMNS}
 
 
 def _add_up(kind: str, record: Record, cache: Cache) -> Sums:

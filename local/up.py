@@ -12,8 +12,10 @@ from types import ModuleType
 
 from rich.console import Console
 
-from local.paths import LocalError
+from local.paths import DIRECTORY, LocalError
 from local.stack import Stack, StackNotRunning
+
+PHONE = "+14155550123"  # nobody's: kept for films
 
 console = Console(highlight=False)
 
@@ -53,26 +55,36 @@ def show_step(name: str) -> Iterator[None]:
 
 
 def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
-    """Where it is, and lines to paste: the likes of a post of the demo crowd, if it played."""
+    """Where it is, and lines to paste: sign in, and do something to the demo crowd if it played."""
     python = os.path.relpath(sys.executable)
-    post = f"{stack.base_url}/posts/{_crowd().FIRST_ID}"
+    command = f"{python} -m local" + (
+        "" if stack.directory == DIRECTORY else f" --dir {stack.directory}"
+    )
+    url, json_ = stack.base_url, "-H 'Content-Type: application/json'"
+    somebody = _crowd().FIRST_ID
+    bearer = '-H "Authorization: Bearer $TOKEN"'
     lines = [
-        f"[bold]{stack.base_url}[/bold]",
+        f"[bold]{url}[/bold]",
         "",
-        f"  curl {stack.base_url}/health",
-        f"  TOKEN=$({python} -m local token --user 7)",
+        f"  curl {url}/health",
+        f'  curl {url}/auth/codes {json_} -d \'{{"phone": "{PHONE}"}}\'',
+        f"  CODE=$({command} sms {PHONE})",
+        f'  curl {url}/auth/sessions {json_} -d \'{{"phone": "{PHONE}", "code": "\'$CODE\'"}}\'',
+        f"  TOKEN=$({command} token --user 7)",
     ]
     if demo:
         lines += [
-            f'  curl -X PUT {post}/likes/me -H "Authorization: Bearer $TOKEN"',
-            f"  curl {post}/likers?order=latest",
+            f"  curl -X PUT {url}/posts/{somebody}/likes/me {bearer}",
+            f"  curl {url}/posts/{somebody}/likers?order=latest",
+            f"  curl -X PUT {url}/users/{somebody}/followers/me {bearer}",
+            f"  curl {url}/users/{somebody}",
         ]
     lines += [
-        f"  {python} -m local replay FILE.csv.gz --duplicates 0.2",
+        f"  {command} replay FILE.csv.gz --duplicates 0.2",
         "",
-        f"  {python} -m local audit | status | logs -f",
+        f"  {command} audit | status | logs -f",
         "",
-        "[dim]`make down` stops it[/dim]" if detached else "[dim]Ctrl-C stops it[/dim]",
+        f"[dim]{stack.how_to_end()} stops it[/dim]" if detached else "[dim]Ctrl-C stops it[/dim]",
     ]
     for line in lines:
         console.print(line, soft_wrap=True)

@@ -2,8 +2,19 @@
 
 from collections import Counter
 
-from local.crowd import FIRST_ID, PEOPLE, POSTS, make_crowd
+from local.crowd import (
+    COMMENTS,
+    FIRST_ID,
+    FOLLOWS,
+    PEOPLE,
+    POSTS,
+    WRITTEN,
+    make_crowd,
+    make_follows,
+    make_texts,
+)
 from local.interactions import Verb, foresee, plan
+from local.texts import Comment, Post, Rename
 
 
 def test_the_crowd_is_the_same_each_time() -> None:
@@ -41,3 +52,31 @@ def test_it_is_sorted_by_time_and_small() -> None:
     crowd = make_crowd()
     assert [one.at_s for one in crowd] == sorted(one.at_s for one in crowd)
     assert 1200 <= len(plan(crowd)) <= 1800
+
+
+def test_some_are_followed_by_many_and_nobody_by_themselves() -> None:
+    follows = make_follows()
+    assert follows == make_follows() != make_follows(seed=8)
+    assert len(set(follows)) == len(follows) == FOLLOWS
+    assert all(one != other for one, other in follows)
+    people = set(range(FIRST_ID, FIRST_ID + PEOPLE))
+    assert {user_id for follow in follows for user_id in follow} <= people
+    followers = [count for _, count in Counter(f.followee_id for f in follows).most_common()]
+    assert followers[0] > 3 * followers[len(followers) // 2]
+
+
+def test_everybody_has_a_name_and_some_write() -> None:
+    texts = make_texts()
+    kinds = Counter(type(text) for text in texts)
+    assert kinds == {Rename: PEOPLE, Post: WRITTEN, Comment: COMMENTS}
+    names = [text.nickname for text in texts if isinstance(text, Rename)]
+    assert len(set(names)) == PEOPLE
+    liked = {one.item_id for one in make_crowd()}
+    assert {text.post_id for text in texts if isinstance(text, Comment)} <= liked
+    keys = [text.key for text in texts if not isinstance(text, Rename)]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_crowd_that_writes_again_writes_something_new() -> None:
+    first = {text.key for text in make_texts() if isinstance(text, Post)}
+    assert first.isdisjoint({text.key for text in make_texts() if isinstance(text, Post)})

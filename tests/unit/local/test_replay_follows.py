@@ -26,7 +26,7 @@ from local.interactions import Interaction
 from local.interactions import write_file as write_interactions
 from local.interactions_piece import InteractionsPiece
 from local.paths import LocalError
-from local.plans import Copies
+from local.plans import Call, Copies
 from local.replay import Options, read_piece
 
 HEADER = "follower_id,followee_id"
@@ -101,7 +101,7 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 def test_a_row_is_a_request() -> None:
     (request,) = plan([Follow(3, 28)])
-    assert request.write() == ("PUT", "/users/28/followers/me", None)
+    assert request.write() == Call("PUT", "/users/28/followers/me")
     assert (request.user_id, request.act, str(request)) == (
         3,
         "follow",

@@ -1,7 +1,6 @@
 """The table of truth: what agrees is clean, and every way to disagree is found."""
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -10,6 +9,7 @@ from local.interactions import Reaction
 from local.interactions_piece import find_differences
 from local.truth import Truth, compare
 from plaza.counters import ContentCounter, UserCounter
+from plaza.counters.counters import USER_COLUMNS
 from plaza.counters.redis_counters import comments_key, user_key
 from plaza.reactions import Target
 from plaza.reactions.redis_reactions import keys_of
@@ -56,6 +56,11 @@ def cache(record: Record) -> Cache:
 
 def truth(record: Record, cache: Cache, **depths: tuple[int, int]) -> Truth:
     return compare(record, cache, NOTHING_QUEUED | depths)
+
+
+def replace(counter: UserCounter, **totals: int) -> UserCounter:
+    fields = {name: getattr(counter, name) for name in (*USER_COLUMNS, "ver")}
+    return UserCounter(**{**fields, **totals})
 
 
 def set_total(record: Record, target: Target, column: str, total: int) -> None:

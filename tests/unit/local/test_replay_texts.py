@@ -1,0 +1,55 @@
+"""What people write: what is sent, which answers can't be true, what is compared."""
+
+from local.plans import Call, Copies
+from local.texts import Comment, Forecast, Post, Rename, count_comments, count_posts, plan
+from local.texts_piece import add_up, find_differences
+
+POST = Post(1, "k1", "A day", "It rained.")
+COMMENT = Comment(2, "k2", 7, "Thanks.")
+WRITTEN = {"id": "55", "title": "A day", "body": "It rained."}
+
+
+def test_what_is_made_is_sent_with_its_key() -> None:
+    question = {"kind": "note", "title": "A day", "body": "It rained.", "images": []}
+    assert POST.write() == Call("POST", "/posts", question, "k1")
+    assert COMMENT.write() == Call("POST", "/posts/7/comments", {"body": "Thanks."}, "k2")
+    assert Rename(3, "Ada").write() == Call("PATCH", "/users/me", {"nickname": "Ada"})
+
+
+def test_some_are_sent_twice() -> None:
+    requests = plan([POST, COMMENT] * 50, duplicates=1)
+    assert {request.copies for request in requests} == {Copies.AT_ONCE, Copies.IN_A_ROW}
+    assert [request.user_id for request in requests] == [1, 2] * 50
+
+
+def test_an_answer_must_show_what_was_written() -> None:
+    assert Forecast().find_wrong(POST, [WRITTEN, WRITTEN], True) == []
+    assert Forecast().find_wrong(POST, [{**WRITTEN, "title": "A night"}], True) == [
+        "post 'A day' by user 1: title is 'A night'"
+    ]
+    assert Forecast().find_wrong(Rename(3, "Ada"), [{"id": "4", "nickname": "Ada"}], True) == [
+        "nickname of user 3: id is '4'"
+    ]
+    assert Forecast().find_wrong(COMMENT, [{"id": "5", "post_id": "7"}], True) == [
+        "comment on post 7 by user 2: body is None"
+    ]
+
+
+def test_what_was_made_twice_under_one_key_is_found() -> None:
+    wrong = Forecast().find_wrong(POST, [WRITTEN, {**WRITTEN, "id": "56"}], False)
+    assert wrong == ["post 'A day' by user 1: made 2 times: 55, 56"]
+
+
+def test_posts_and_comments_are_counted_by_whose_they_are() -> None:
+    requests = plan([POST, POST, COMMENT, Rename(3, "Ada")])
+    assert count_posts(requests) == {1: 2}
+    assert count_comments(requests) == {7: 1}
+
+
+def test_rows_and_the_api_are_compared_with_what_was_written() -> None:
+    assert find_differences("posts of user", {1: 2}, {1: 2, 5: 9}, {1: 2}) == []
+    assert find_differences("posts of user", {1: 2, 3: 1}, {1: 2}, {1: 3, 3: 1}) == [
+        "posts of user 1: 3 by the API, 2 written",
+        "posts of user 3: 0 in the rows, 1 written",
+    ]
+    assert add_up({1: 2, 3: 1}, {1: 2, 5: 9}, {1: 3}) == (3, 2, 3)

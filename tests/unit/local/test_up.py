@@ -1,0 +1,28 @@
+"""What a person is told when the stack is up."""
+
+from pathlib import Path
+
+import pytest
+
+from local import up
+from local.stack import Stack
+
+
+@pytest.mark.parametrize("demo", [True, False])
+def test_the_lines_to_paste_sign_in_and_follow(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], demo: bool
+) -> None:
+    stack = Stack(tmp_path)
+    stack.base_url = "http://127.0.0.1:5000"
+    up.show_welcome(stack, detached=False, demo=demo)
+    said = capsys.readouterr().out
+    for part in (
+        "curl http://127.0.0.1:5000/auth/codes -H 'Content-Type: application/json'"
+        """ -d '{"phone": "+14155550123"}'""",
+        f"-m local --dir {tmp_path} sms +14155550123",
+        """-d '{"phone": "+14155550123", "code": "'$CODE'"}'""",
+        f"-m local --dir {tmp_path} token --user 7",
+    ):
+        assert part in said
+    assert ("/users/9000001/followers/me" in said) is demo
+    assert "Ctrl-C stops it" in said
