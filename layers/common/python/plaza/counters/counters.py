@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
 from typing import NamedTuple
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make one each time
 
 USER_COLUMNS = (
     "followers_total",
@@ -15,8 +16,7 @@ USER_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class UserCounter:
+class UserCounter(NamedTuple):
     """The totals of a user, and the version they had in MySQL. All zero: nothing was counted."""
 
     followers_total: int = 0
@@ -28,7 +28,7 @@ class UserCounter:
 
     def to_json(self) -> str:
         """As it stands in Redis."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        return _encode(self._asdict())
 
     @classmethod
     def from_json(cls, text: str) -> UserCounter:

@@ -131,6 +131,14 @@ def run_all(calls: Sequence[Call], commands: Sequence[tuple[Argument, ...]] = ()
     return _guarded(lambda: _pipeline(sent, sources)) if sent else []
 
 
+def deletions(keys: Iterable[str]) -> list[tuple[Argument, ...]]:
+    """The fewest commands that delete ``keys``: one, but a cluster takes a tag at a time."""
+    by_tag: dict[str, list[str]] = {}
+    for key in keys:
+        by_tag.setdefault(key.partition("}")[0] if settings().redis_cluster else "", []).append(key)
+    return [("DEL", *together) for together in by_tag.values()]
+
+
 def pipeline(commands: Sequence[tuple[Argument, ...]]) -> list[Any]:
     """Many commands in one round trip (of a cluster: one a node); answers in order.
 

@@ -260,12 +260,13 @@ def settle_all(settlements: Sequence[Settlement]) -> list[Settled]:
                     leave_at_ms,
                     FENCE_TTL_S,
                     settings().recent_cap,
-                    *(int(part) for row in settlement.rows for part in row),
+                    *(part for actor, ver, on in settlement.rows for part in (actor, ver, int(on))),
                 ),
             )
         )
-    lists = sorted({(s.kind.name, row[0]) for s in settlements for row in s.rows})
-    answers = redis.run_all(scripts, [("DEL", *_list_keys(*of_user)) for of_user in lists])
+    of_users = sorted({(s.kind.name, row[0]) for s in settlements for row in s.rows})
+    lists = (key for of_user in of_users for key in _list_keys(*of_user))
+    answers = redis.run_all(scripts, redis.deletions(lists))
     return [Settled(code, drift) for code, drift in answers[: len(scripts)]]
 
 

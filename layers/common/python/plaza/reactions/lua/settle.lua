@@ -27,7 +27,7 @@
 local meta_key, pending, recent, older, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local dbtotal, dbver, cap = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[6])
 
-local meta = read_meta(meta_key)
+local meta, said = read_meta(meta_key, 'dbtotal', 'stale', 'sweeps')
 if not meta then
   if tonumber(redis.call('GET', KEYS[7]) or 0) < dbver then
     redis.call('SET', KEYS[7], ARGV[2], 'EX', ARGV[5])
@@ -68,9 +68,8 @@ for i = 7, #ARGV, 3 do
 end
 
 -- An older settle may come after a newer one: the newest that the database told stays.
-local said = redis.call('HMGET', meta_key, 'dbtotal', 'stale', 'sweeps')
-if dbver < meta.dbver then dbver, dbtotal = meta.dbver, tonumber(said[1]) end
-stale = stale or said[2] == '1'
+if dbver < meta.dbver then dbver, dbtotal = meta.dbver, tonumber(said[9]) end
+stale = stale or said[10] == '1'
 local waiting = meta.waiting - removed
 local quiet = waiting == 0
 if quiet then redis.call('ZREM', KEYS[6], ARGV[3]) end
@@ -84,7 +83,7 @@ redis.call('HSET', meta_key, 'ver', string.format('%.0f', newest), 'total', meta
   'dbver', dbver, 'dbtotal', dbtotal, 'waiting', waiting)
 if stale then redis.call('HSET', meta_key, 'stale', 1) end
 if not quiet then return {'PENDING', 0} end
-if said[3] then redis.call('HDEL', meta_key, 'sweeps', 'sweep_cursor') end
+if said[11] then redis.call('HDEL', meta_key, 'sweeps', 'sweep_cursor') end
 leave_at(ARGV[4], meta_key, recent)
 if meta.bloom > 0 then leave_at(ARGV[4], older) end
 if meta.filling > 0 then leave_at(ARGV[4], filling) end

@@ -1,14 +1,14 @@
 -- state: what Redis knows of a target, and of one actor on it.
 local REBUILD_AGAIN_US = 600000000 -- a build that was asked for and not done by then was lost
 
--- nil when the target isn't in Redis.
-local function read_meta(key)
-  local m = redis.call('HMGET', key, 'total', 'ver', 'complete', 'bloom', 'dbver', 'filling', 'waiting', 'gone')
+-- nil when the target isn't in Redis. The values of more fields, if asked for, begin at the ninth of the second.
+local function read_meta(key, ...)
+  local m = redis.call('HMGET', key, 'total', 'ver', 'complete', 'bloom', 'dbver', 'filling', 'waiting', 'gone', ...)
   if not m[1] then return nil end
   return {
     total = tonumber(m[1]), ver = tonumber(m[2]), complete = m[3] == '1', bloom = tonumber(m[4]),
     dbver = tonumber(m[5]), filling = tonumber(m[6] or 0), waiting = tonumber(m[7]), gone = m[8] == '1',
-  }
+  }, m
 end
 
 -- Of an actor who is neither pending nor in recent: '0' off, nil when only MySQL can say.
