@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from plaza import content, feed, reactions, recommendations, targets
+from plaza import content, feed, flash_sales, reactions, recommendations, targets
 from plaza.auth import sms
 from plaza.feed import FanOut
+from plaza.flash_sales import OrderReserved
 from plaza.infra import ids, migrations, mysql, queues, redis, secrets, settings
 from plaza.infra.queues import QueueDown
 from plaza.reactions import ReactionChanged
@@ -46,6 +47,10 @@ class FakeQueues:
         if self.away:
             raise QueueDown("SQS is away (a test says so)")
         return len(self.messages[queue])
+
+    def unfinished(self, queue: str) -> int:
+        """How many messages aren't done."""
+        return self.backlog(queue)
 
     def take(self, queue: str) -> list[str]:
         """All messages of a queue, which is empty after."""
@@ -80,6 +85,12 @@ class FakeQueues:
                 [feed.read_timelines(body) for body in bodies]
             ),
         }
+        work[flash_sales.ORDERS] = lambda bodies: flash_sales.save(
+            [OrderReserved.from_json(body) for body in bodies]
+        )
+        work[flash_sales.ORDERS_DLQ] = lambda bodies: flash_sales.give_up(
+            [OrderReserved.from_json(body) for body in bodies]
+        )
         while any(self.messages.values()):
             for queue in [queue for queue, waiting in self.messages.items() if waiting]:
                 work[queue](self.take(queue))
@@ -110,6 +121,7 @@ class World:
 TABLES = (
     "user", "content", "session", "reaction", "reaction_log", "content_counter", "user_counter",
     "user_phone", "shop", "creation", "watermark", "stale_list", "post_hour", "star",
+    "voucher", "voucher_order",
 )  # fmt: skip
 
 
@@ -141,7 +153,7 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """An empty world."""
     forget()
     fake = FakeQueues()
-    for name in ("send", "send_all", "backlog"):
+    for name in ("send", "send_all", "backlog", "unfinished"):
         monkeypatch.setattr(queues, name, getattr(fake, name))
     monkeypatch.setattr(secrets, "read", lambda secret_id: f"the secret {secret_id}")
     redis.execute("FLUSHALL")
@@ -157,6 +169,7 @@ def forget() -> None:
     sms.sender.cache_clear()
     targets.forget_seen()
     content.forget_texts()
+    flash_sales.forget_sales()
     ids.forget_block()
     redis.forget_client()
     mysql.forget_connection()

@@ -74,8 +74,13 @@ def dead_letter_queues() -> set[str]:
 
 
 def working_queues() -> dict[str, dict[str, Any]]:
-    """The queues that are no DLQ."""
-    return {n: q for n, q in resources(QUEUE).items() if n not in dead_letter_queues()}
+    """The queues that are worked on: all that are no DLQ, and a DLQ that has a consumer."""
+    worked_on = {source.queue for source in event_sources()}
+    return {
+        name: queue
+        for name, queue in resources(QUEUE).items()
+        if name not in dead_letter_queues() or name in worked_on
+    }
 
 
 def event_sources() -> Iterator[EventSource]:

@@ -11,6 +11,7 @@ import pytest
 
 from plaza.auth import read_bearer
 from plaza.feed import FanOut, read_pairs, read_timelines
+from plaza.flash_sales import OrderReserved
 from plaza.infra.queues import BadRecord
 from plaza.reactions import ReactionChanged, read_keys, read_step
 from plaza.recommendations import Rebuild
@@ -30,6 +31,8 @@ READERS = {
     "fan_out_post": FanOut.from_json,
     "apply_follow_changes": read_pairs,
     "rebuild_inboxes": read_timelines,
+    "save_orders": OrderReserved.from_json,
+    "give_up_orders": OrderReserved.from_json,
 }
 
 

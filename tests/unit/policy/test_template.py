@@ -64,6 +64,15 @@ def test_no_two_queues_share_a_dlq() -> None:
     assert len(template.dead_letter_queues()) == len(WORKING)
 
 
+def test_only_orders_are_given_up_by_a_consumer_which_has_a_dlq_and_an_alarm_of_its_own() -> None:
+    worked_on = template.dead_letter_queues() & set(WORKING)
+    assert worked_on == {"OrdersDlq"}
+    # Its messages may be gone before CloudWatch counts them: the consumer counts them itself.
+    [alarm] = [a for a in resources(ALARM).values() if a["MetricName"] == "orders_given_up"]
+    assert alarm["Dimensions"] == [{"Name": "function", "Value": {"Ref": "GiveUpOrders"}}]
+    assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 0)
+
+
 @every_queue
 def test_a_dlq_keeps_messages_as_long_as_sqs_can_and_no_shorter_than_its_queue(queue: str) -> None:
     properties = resources(QUEUE)[queue]
@@ -209,7 +218,8 @@ def queues_needed(function: str) -> set[str]:
             match node:
                 case ast.Call(
                     func=ast.Attribute(
-                        value=ast.Name(id="queues"), attr="send" | "send_all" | "backlog"
+                        value=ast.Name(id="queues"),
+                        attr="send" | "send_all" | "backlog" | "unfinished",
                     ),
                     args=[queue, *_],
                 ):
@@ -281,6 +291,9 @@ def test_the_search_for_queues_finds_those_we_know() -> None:
     assert queues_needed("ContentApi") == {"refreshes", "rebuilds", "fanouts"}
     refreshing = {"refreshes", "refreshes_dlq", "fanouts"}
     assert queues_needed("RefreshProjections") == refreshing
+    assert queues_needed("FlashSalesApi") == queues_needed("RecoverOrders") == {"orders"}
+    assert queues_needed("SettleVouchers") == {"orders"}
+    assert queues_needed("GiveUpOrders") == {"orders_dlq", "orders_dlq_dlq"}
     assert queues_needed("Migrate") == set()
 
 
@@ -290,9 +303,8 @@ def test_a_variable_of_a_queue_holds_that_queue(function: str) -> None:
     for variable, value in own.items():
         if variable.startswith("PLAZA_QUEUE_"):
             name = variable.removeprefix("PLAZA_QUEUE_").removesuffix("_URL")
-            is_dlq = name.endswith("_DLQ")
-            context = name.removesuffix("_DLQ").capitalize()
-            assert value == {"Ref": context + ("Dlq" if is_dlq else "Queue")}
+            words = "".join(word.capitalize() for word in name.split("_"))
+            assert value == {"Ref": words if words.endswith("Dlq") else f"{words}Queue"}
 
 
 # ---------------------------------------------------------------- the contract

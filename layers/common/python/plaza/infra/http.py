@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from plaza.infra.errors import (
     BadInput,
+    Forbidden,
     NotFound,
     PlazaError,
     TooMany,
@@ -213,6 +214,15 @@ def caller_if_any(app: APIGatewayHttpResolver) -> int | None:
         case "malformed":
             raise Unauthenticated("The Authorization header is not `Bearer <token>`")
     return None
+
+
+def caller_with_role(app: APIGatewayHttpResolver, role: str) -> int:
+    """The id of the user who calls, and has ``role``. Raises as ``caller``, and Forbidden."""
+    user_id = caller(app)
+    said = app.current_event.raw_event["requestContext"]["authorizer"]["lambda"]
+    if said.get("role") != role:
+        raise Forbidden(f"It takes the role {role}")
+    return user_id
 
 
 def source_address(app: APIGatewayHttpResolver) -> str:

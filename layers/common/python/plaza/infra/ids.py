@@ -57,6 +57,11 @@ def new_id() -> int:
     return (seconds - EPOCH_S) << 32 | serial
 
 
+def made_at_s(made_id: int) -> int:
+    """When an id was made, seconds since 1970, by the clock of who made it."""
+    return (made_id >> 32) + EPOCH_S
+
+
 def forget_block() -> None:
     """Drop the lease; the next id takes another."""
     global _block

@@ -96,12 +96,26 @@ def send_all(queue: str, bodies: Sequence[str]) -> int:
 
 def backlog(queue: str) -> int:
     """About how many messages wait to be received. Raises QueueDown."""
+    return _count(queue, "ApproximateNumberOfMessages")
+
+
+def unfinished(queue: str) -> int:
+    """About how many messages wait, are put off, or are in work. Raises QueueDown."""
+    return _count(
+        queue,
+        "ApproximateNumberOfMessages",
+        "ApproximateNumberOfMessagesNotVisible",
+        "ApproximateNumberOfMessagesDelayed",
+    )
+
+
+def _count(queue: str, *names: str) -> int:
     answer = _guarded(
         lambda: client().get_queue_attributes(
-            QueueUrl=settings().queues[queue], AttributeNames=["ApproximateNumberOfMessages"]
+            QueueUrl=settings().queues[queue], AttributeNames=list(names)
         )
     )
-    return int(answer["Attributes"]["ApproximateNumberOfMessages"])
+    return sum(int(answer["Attributes"].get(name, 0)) for name in names)
 
 
 def consume(

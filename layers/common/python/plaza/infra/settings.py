@@ -49,6 +49,10 @@ class Settings:
     fan_out_limit: int
     idle_ttl_s: int
     session_ttl_s: int
+    orders_per_s: int
+    most_pending_orders: int
+    resend_orders_after_s: int
+    give_up_orders_after_s: int
     auth_secret_id: str | None
     sms_sender: str | None
 
@@ -74,6 +78,10 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         fan_out_limit=_whole(env, "PLAZA_FAN_OUT_LIMIT", 10_000),
         idle_ttl_s=_whole(env, "PLAZA_IDLE_TTL_S", 10 * 86_400),
         session_ttl_s=_whole(env, "PLAZA_SESSION_TTL_S", 30 * 86_400),
+        orders_per_s=_whole(env, "PLAZA_ORDERS_PER_S", 2_000),
+        most_pending_orders=_whole(env, "PLAZA_MOST_PENDING_ORDERS", 100_000),
+        resend_orders_after_s=_whole(env, "PLAZA_RESEND_ORDERS_AFTER_S", 300),
+        give_up_orders_after_s=_whole(env, "PLAZA_GIVE_UP_ORDERS_AFTER_S", 1_800),
         auth_secret_id=env.get("PLAZA_AUTH_SECRET_ID") or None,
         sms_sender=_sms_sender(env),
     )

@@ -1,0 +1,114 @@
+"""What clients send and get about flash sales."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, AwareDatetime, Field
+
+from plaza.flash_sales import flash_sales, reading
+from plaza.flash_sales.flash_sales import MOST_STOCK, Terms
+from plaza.infra.http import Answer, Question
+from plaza.infra.texts import LINE, check_line
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_US = timedelta(microseconds=1)
+_LAST = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+def _check_time(at: datetime) -> datetime:
+    if not _EPOCH < at.astimezone(UTC) < _LAST:
+        raise ValueError("is a time that no sale could be at")
+    return at
+
+
+Time = Annotated[
+    AwareDatetime,
+    Field(strict=False, description="RFC 3339, with its offset"),
+    AfterValidator(_check_time),
+]
+ShopId = Annotated[
+    str, Field(pattern=r"^[1-9][0-9]{0,18}$", description="a 63-bit id, as a string")
+]
+
+
+class VoucherQuestion(Question):
+    """What an admin offers. ``price_cents`` is what one costs."""
+
+    shop_id: ShopId
+    title: Annotated[
+        str,
+        Field(min_length=1, max_length=200, json_schema_extra={"pattern": LINE}),
+        AfterValidator(check_line),
+    ]
+    price_cents: Annotated[int, Field(ge=0, le=10_000_000_000)]
+    stock: Annotated[int, Field(ge=1, le=MOST_STOCK)]
+    opens_at: Time
+    closes_at: Time
+
+    def terms(self, shop_id: int) -> Terms:
+        """What is offered, in ``shop_id``."""
+        return Terms(
+            shop_id=shop_id,
+            title=self.title,
+            price_cents=self.price_cents,
+            stock=self.stock,
+            opens_us=(self.opens_at - _EPOCH) // _US,
+            closes_us=(self.closes_at - _EPOCH) // _US,
+        )
+
+
+class Voucher(Answer):
+    """A voucher. ``left`` is how many can still be ordered; when ``exact`` is false, orders that
+    are pending aren't taken off."""
+
+    id: str
+    shop_id: str
+    title: str
+    price_cents: int
+    stock: int
+    left: int
+    opens_at: datetime
+    closes_at: datetime
+    exact: bool
+
+    @classmethod
+    def of(cls, offer: reading.Offer) -> Voucher:
+        """What to answer about ``offer``."""
+        voucher, left, exact = offer
+        terms = voucher.terms
+        return cls(
+            id=str(voucher.id),
+            shop_id=str(terms.shop_id),
+            title=terms.title,
+            price_cents=terms.price_cents,
+            stock=terms.stock,
+            left=left,
+            opens_at=_EPOCH + terms.opens_us * _US,
+            closes_at=_EPOCH + terms.closes_us * _US,
+            exact=exact,
+        )
+
+
+class Order(Answer):
+    """An order. Pending: ask again after Retry-After. ``reason`` says why it failed: all were sold
+    (sold-out), you have one (already-bought), or it could not be saved in time (timed-out); nothing
+    was taken from you then, and you may order again."""
+
+    order_id: str
+    voucher_id: str
+    status: Literal["pending", "success", "failed"]
+    reason: Literal["sold-out", "already-bought", "timed-out"] | None
+
+    @classmethod
+    def of(cls, order: flash_sales.Order) -> Order:
+        """What to answer about ``order``."""
+        return cls.model_validate(
+            {
+                "order_id": str(order.id),
+                "voucher_id": str(order.voucher_id),
+                "status": order.status,
+                "reason": order.reason,
+            }
+        )

@@ -1,0 +1,225 @@
+"""Flash sales: vouchers, orders, and what MySQL decides about them. No I/O.
+
+An order is pending from its reservation in Redis until it has its row in MySQL. The row decides:
+whoever inserts it first, the consumer as a success or a recovery as a failure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal, NamedTuple
+
+from plaza.infra.errors import Conflict, NotFound, TooMany, Unavailable
+from plaza.infra.queues import BadRecord
+
+MOST_ID = 2**63 - 1
+MOST_EPOCH = 2**53 - 1
+MOST_STOCK = 10_000_000
+BUYERS_PER_BUCKET = 64  # about; Redis keeps so few in one piece of memory, and small sales few keys
+MOST_BUCKETS = 2**14
+
+PENDING, SUCCESS, FAILED = "pending", "success", "failed"
+Reason = Literal["sold-out", "already-bought", "timed-out"]
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+class VoucherMissing(NotFound):
+    """There is no such voucher, or no shop for it."""
+
+
+class OrderMissing(NotFound):
+    """There is no such order, or it is somebody else's."""
+
+
+class SoldOut(Conflict):
+    """Nothing is left."""
+
+    slug = "sold-out"
+    title = "Sold out"
+
+
+class NotOpen(Conflict):
+    """The sale has not begun, or is over."""
+
+    slug = "not-open"
+    title = "The sale isn't open"
+
+
+class KeyReused(Conflict):
+    """The Idempotency-Key was used before, for something else."""
+
+    slug = "key-reused"
+    title = "This Idempotency-Key was used for something else"
+
+
+class Crowded(TooMany):
+    """More want to order than can be saved at this rate."""
+
+
+class NotReady(Unavailable):
+    """The state of the sale is being brought back into Redis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is offered. Times are microseconds since 1970; never changes."""
+
+    shop_id: int
+    title: str
+    price_cents: int
+    stock: int
+    opens_us: int
+    closes_us: int
+
+
+class Voucher(NamedTuple):
+    """A voucher as MySQL has it. ``stock`` is what no success has; ``epoch`` as in ``Life``."""
+
+    id: int
+    terms: Terms
+    stock: int
+    epoch: int
+    settled: bool
+
+
+class Attempt(NamedTuple):
+    """One try to offer something under an Idempotency-Key: digests of the key and of the terms."""
+
+    key_sha256: bytes
+    request_sha256: bytes
+
+    @classmethod
+    def of(cls, key: str, terms: Terms) -> Attempt:
+        """An attempt to offer ``terms``."""
+        asked = json.dumps({"voucher": asdict(terms)}, sort_keys=True, separators=(",", ":"))
+        return cls(hashlib.sha256(key.encode()).digest(), hashlib.sha256(asked.encode()).digest())
+
+
+class Life(NamedTuple):
+    """One life of a voucher's state in Redis, from when it was made to when it was lost.
+
+    ``epoch`` is in the names of its keys and in every script: what belongs to an older life is
+    refused. ``initial`` says how many buckets of buyers it has.
+    """
+
+    voucher_id: int
+    epoch: int
+    initial: int
+
+    @property
+    def buckets(self) -> int:
+        """How many keys its buyers are spread over."""
+        return min(MOST_BUCKETS, -(-self.initial // BUYERS_PER_BUCKET))
+
+
+@dataclass(frozen=True, slots=True)
+class OrderReserved:
+    """Redis took a unit for somebody. The fact on the queue."""
+
+    order_id: int
+    voucher_id: int
+    buyer_id: int
+    epoch: int
+
+    def to_json(self) -> str:
+        """The fact as it stands on the queue."""
+        return _encode(asdict(self))
+
+    @classmethod
+    def from_json(cls, body: str) -> OrderReserved:
+        """The fact in ``body``. Raises BadRecord when it is none that we could have written."""
+        try:
+            said = json.loads(body)
+            return cls(
+                _whole(said, "order_id", MOST_ID),
+                _whole(said, "voucher_id", MOST_ID),
+                _whole(said, "buyer_id", MOST_ID),
+                _whole(said, "epoch", MOST_EPOCH),
+            )
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise BadRecord(f"no order: {type(error).__name__} {error}") from None
+
+
+class Order(NamedTuple):
+    """An order as its buyer sees it; ``reason`` is that of a failure."""
+
+    id: int
+    voucher_id: int
+    status: str
+    reason: str | None = None
+
+
+class Row(NamedTuple):
+    """An order that MySQL has decided; ``reason`` None: a success."""
+
+    order_id: int
+    voucher_id: int
+    buyer_id: int
+    reason: str | None
+
+    @property
+    def won(self) -> bool:
+        """Whether the buyer has it."""
+        return self.reason is None
+
+    @property
+    def order(self) -> Order:
+        """As its buyer sees it."""
+        status = SUCCESS if self.won else FAILED
+        return Order(self.order_id, self.voucher_id, status, self.reason)
+
+
+def decide(
+    facts: Iterable[OrderReserved],
+    known: Mapping[int, Row],
+    holders: Iterable[tuple[int, int]],
+    stocks: Mapping[int, int],
+) -> list[Row]:
+    """The rows of those of ``facts`` that have none yet (``known``), earliest order first.
+
+    ``holders`` are (voucher, buyer) who have a success already; ``stocks``: voucher -> units left.
+    """
+    held, left = set(holders), dict(stocks)
+    rows = []
+    for fact in sorted({f.order_id: f for f in facts}.values(), key=lambda f: f.order_id):
+        if fact.order_id in known:
+            continue
+        voucher_id, buyer_id = fact.voucher_id, fact.buyer_id
+        reason: Reason | None = None
+        if (voucher_id, buyer_id) in held:
+            reason = "already-bought"
+        elif left.get(voucher_id, 0) <= 0:
+            reason = "sold-out"
+        else:
+            held.add((voucher_id, buyer_id))
+            left[voucher_id] -= 1
+        rows.append(Row(fact.order_id, voucher_id, buyer_id, reason))
+    return rows
+
+
+def give_up(facts: Iterable[OrderReserved], known: Mapping[int, Row]) -> list[Row]:
+    """Failures for those of ``facts`` that nobody decided (``known``) in time."""
+    undecided = {fact.order_id: fact for fact in facts if fact.order_id not in known}
+    return [
+        Row(fact.order_id, fact.voucher_id, fact.buyer_id, "timed-out")
+        for _, fact in sorted(undecided.items())
+    ]
+
+
+def count_taken(rows: Sequence[Row]) -> dict[int, int]:
+    """Voucher -> units that ``rows`` take."""
+    taken: dict[int, int] = {}
+    for row in rows:
+        if row.won:
+            taken[row.voucher_id] = taken.get(row.voucher_id, 0) + 1
+    return taken
+
+
+def _whole(said: Mapping[str, object], name: str, most: int) -> int:
+    value = said[name]
+    if type(value) is not int or not 1 <= value <= most:
+        raise BadRecord(f"{name} is {str(value)[:40]!r}")
+    return value

@@ -1,0 +1,73 @@
+"""Loading: the state of a sale comes into Redis from MySQL, at first and after Redis lost it.
+
+While it is loaded and held, nobody can reserve, but what consumers save is told to it already. So
+whatever is committed is in it: before the life began, by the pages that are read after; later, by
+its consumer. After a loss it is held until the queue is empty, 30 s at most: who had a reservation
+in the old life goes before who clicks in the new one.
+"""
+
+from __future__ import annotations
+
+import time
+
+from plaza.flash_sales import mysql_orders, mysql_vouchers, redis_vouchers, waiting
+from plaza.flash_sales.flash_sales import Life, NotOpen, NotReady, Voucher, VoucherMissing
+from plaza.infra.observability import record
+
+MOST_S = 4.0
+_PAGE = 5_000
+
+
+def bring_back(voucher_id: int) -> None:
+    """Have the state of a voucher in Redis, never over one that lives. Returns when it lives.
+
+    Raises VoucherMissing, NotOpen when it is over; NotReady when it takes longer: whoever comes
+    next goes on; RedisDown, MysqlDown.
+    """
+    voucher = mysql_vouchers.read(voucher_id)
+    if voucher is None:
+        raise VoucherMissing(f"There is no voucher {voucher_id}")
+    if voucher.settled or voucher.terms.closes_us <= time.time_ns() // 1000:
+        raise NotOpen("This sale is over")
+    if not redis_vouchers.take_lease(voucher_id):
+        raise NotReady("The sale is being made ready", retry_after_s=1)
+    try:
+        _load(voucher)
+    finally:
+        redis_vouchers.drop_lease(voucher_id)
+
+
+def open_if_drained(life: Life) -> None:
+    """Open a life that is held. Raises NotReady when it isn't time; RedisDown."""
+    if redis_vouchers.open_life(life, None, waiting.count_waiting() == 0) == "HELD":
+        raise NotReady("Orders from before are being saved", retry_after_s=2)
+
+
+def _load(voucher: Voucher) -> None:
+    began_s, adopted = time.monotonic(), 0
+    now_us = time.time_ns() // 1000
+    known = redis_vouchers.find_lives([voucher.id]).get(voucher.id)
+    epoch = known.epoch if known else mysql_vouchers.begin_life(voucher.id)
+    # In its first life there is nothing from before.
+    lost = epoch > 1 and voucher.terms.opens_us <= now_us
+    life, phase, cursor = redis_vouchers.load(
+        Life(voucher.id, epoch, voucher.terms.stock), voucher, redis_vouchers.HOLD_US if lost else 0
+    )
+    if phase == "loading":
+        while page := mysql_orders.read_holders(voucher.id, cursor, _PAGE):
+            if not redis_vouchers.adopt(life, page):
+                return
+            adopted, cursor = adopted + len(page), page[-1][1]
+            redis_vouchers.open_life(life, cursor, drained=False)
+            if time.monotonic() - began_s > MOST_S:
+                raise NotReady("The sale is being made ready", retry_after_s=1)
+        record(
+            "voucher_loaded",
+            {"vouchers_loaded": 1},
+            voucher_id=voucher.id,
+            epoch=life.epoch,
+            sold=adopted,
+            lost=lost,
+        )
+    if phase != "live":
+        open_if_drained(life) if lost else redis_vouchers.open_life(life, None, drained=True)

@@ -1,0 +1,107 @@
+"""Orders in MySQL: one row each, from when they are decided. A row never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from pymysql.cursors import Cursor
+
+from plaza.flash_sales.flash_sales import OrderReserved, Row
+from plaza.infra import mysql
+
+_COLUMNS = "order_id, voucher_id, buyer_id, reason"
+
+
+def read_known(
+    cursor: Cursor, facts: Collection[OrderReserved]
+) -> tuple[dict[int, Row], list[tuple[int, int]]]:
+    """The rows that ``facts`` have already, and which of their (voucher, buyer) have a success.
+
+    One statement. Under the locks of their vouchers.
+    """
+    buyers: dict[int, set[int]] = {}
+    for fact in facts:
+        buyers.setdefault(fact.voucher_id, set()).add(fact.buyer_id)
+    arms = [
+        f"SELECT 0, {_COLUMNS} FROM voucher_order FORCE INDEX (PRIMARY)"
+        f" WHERE order_id IN ({_numbers({fact.order_id for fact in facts})})"
+    ]
+    arms += [
+        f"SELECT 1, {_COLUMNS} FROM voucher_order FORCE INDEX (one_each)"
+        f" WHERE voucher_id = {voucher_id:d} AND holder IN ({_numbers(of_voucher)})"
+        for voucher_id, of_voucher in sorted(buyers.items())
+    ]
+    cursor.execute(" UNION ALL ".join(arms))
+    known, holders = {}, []
+    for is_holder, *columns in cursor.fetchall():
+        row = Row(*columns)
+        if is_holder:
+            holders.append((row.voucher_id, row.buyer_id))
+        else:
+            known[row.order_id] = row
+    return known, holders
+
+
+def insert(cursor: Cursor, rows: Sequence[Row]) -> None:
+    """Decide ``rows``. One statement. An order that somebody decided before is an error."""
+    values = ",".join(
+        "(%d,%d,%d,%s,%s,UTC_TIMESTAMP(6))"
+        % (
+            row.order_id,
+            row.voucher_id,
+            row.buyer_id,
+            int(row.buyer_id) if row.won else "NULL",
+            f"'{row.reason}'" if row.reason else "NULL",
+        )
+        for row in rows
+    )
+    cursor.execute(
+        "INSERT INTO voucher_order (order_id, voucher_id, buyer_id, holder, reason, decided_at)"
+        f" VALUES {values}"
+    )
+
+
+def read(order_id: int) -> Row | None:
+    """An order that is decided. Raises MysqlDown."""
+    found = mysql.fetch_all(
+        f"SELECT {_COLUMNS} FROM voucher_order WHERE order_id = %s", (order_id,)
+    )
+    return Row(*found[0]) if found else None
+
+
+def read_of_holder(voucher_id: int, buyer_id: int) -> Row | None:
+    """The success that somebody has on a voucher. Raises MysqlDown."""
+    found = mysql.fetch_all(
+        f"SELECT {_COLUMNS} FROM voucher_order WHERE voucher_id = %s AND holder = %s",
+        (voucher_id, buyer_id),
+    )
+    return Row(*found[0]) if found else None
+
+
+def read_of_buyer(buyer_id: int, before_id: int | None, limit: int) -> list[Row]:
+    """A page of somebody's decided orders, newest first. Raises MysqlDown."""
+    where, args = "", [buyer_id]
+    if before_id is not None:
+        where, args = " AND order_id < %s", [buyer_id, before_id]
+    rows = mysql.fetch_all(
+        f"SELECT {_COLUMNS} FROM voucher_order FORCE INDEX (by_buyer) WHERE buyer_id = %s{where}"
+        f" ORDER BY order_id DESC LIMIT {limit:d}",
+        args,
+    )
+    return [Row(*row) for row in rows]
+
+
+def read_holders(voucher_id: int, after_id: int, limit: int) -> list[tuple[int, int]]:
+    """A page of (order, buyer) of the successes of a voucher, by buyer. Raises MysqlDown."""
+    return [
+        (order_id, buyer_id)
+        for order_id, buyer_id in mysql.fetch_all(
+            "SELECT order_id, holder FROM voucher_order FORCE INDEX (one_each)"
+            f" WHERE voucher_id = %s AND holder > %s ORDER BY holder LIMIT {limit:d}",
+            (voucher_id, after_id),
+        )
+    ]
+
+
+def _numbers(ids: Collection[int]) -> str:
+    return ",".join(str(int(i)) for i in sorted(ids))

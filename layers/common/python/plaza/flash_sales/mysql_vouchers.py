@@ -1,0 +1,154 @@
+"""Vouchers in MySQL: what is offered, what is left, and in which life their state in Redis is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pymysql.cursors import Cursor
+
+from plaza.flash_sales.flash_sales import Attempt, Terms, Voucher
+from plaza.infra import mysql
+
+_COLUMNS = (
+    "id, shop_id, title, price_cents, initial, stock, opens_at, closes_at, epoch,"
+    " settled_at IS NOT NULL"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_US = timedelta(microseconds=1)
+
+
+def find_made(creator_id: int, attempt: Attempt) -> tuple[bytes, int] | None:
+    """(digest of what was asked for, the id it got) under the attempt's key. Raises MysqlDown."""
+    found = mysql.fetch_all(
+        "SELECT request_sha256, content_id FROM creation WHERE user_id = %s AND key_sha256 = %s",
+        (creator_id, attempt.key_sha256),
+    )
+    return found[0] if found else None
+
+
+def claim_key(cursor: Cursor, creator_id: int, attempt: Attempt, voucher_id: int) -> bool:
+    """Let the attempt's key stand for the voucher; False when it stands for something already.
+
+    The table is that of all creations: one key, one thing, whatever it is.
+    """
+    return (
+        cursor.execute(
+            "INSERT INTO creation (user_id, key_sha256, request_sha256, content_type, content_id,"
+            " created_at) VALUES (%s, %s, %s, 'voucher', %s, UTC_TIMESTAMP(6))"
+            " ON DUPLICATE KEY UPDATE user_id = creation.user_id",
+            (creator_id, *attempt, voucher_id),
+        )
+        == 1
+    )
+
+
+def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> None:
+    """Offer something new."""
+    cursor.execute(
+        "INSERT INTO voucher (id, shop_id, title, price_cents, initial, stock, opens_at, closes_at,"
+        " created_by, created_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))",
+        (
+            voucher_id,
+            terms.shop_id,
+            terms.title,
+            terms.price_cents,
+            terms.stock,
+            terms.stock,
+            _time(terms.opens_us),
+            _time(terms.closes_us),
+            creator_id,
+        ),
+    )
+
+
+def find_shop(shop_id: int) -> bool:
+    """Whether there is such a shop. Raises MysqlDown."""
+    return bool(mysql.fetch_all("SELECT 1 FROM shop WHERE id = %s", (shop_id,)))
+
+
+def read(voucher_id: int) -> Voucher | None:
+    """One voucher, None when there is none. Raises MysqlDown."""
+    found = mysql.fetch_all(f"SELECT {_COLUMNS} FROM voucher WHERE id = %s", (voucher_id,))
+    return _voucher(found[0]) if found else None
+
+
+def read_of_shop(shop_id: int, before_id: int | None, limit: int) -> list[Voucher]:
+    """A page of a shop's vouchers, newest first. Raises MysqlDown."""
+    where, args = ("", [shop_id]) if before_id is None else (" AND id < %s", [shop_id, before_id])
+    rows = mysql.fetch_all(
+        f"SELECT {_COLUMNS} FROM voucher FORCE INDEX (by_shop) WHERE shop_id = %s{where}"
+        f" ORDER BY id DESC LIMIT {limit:d}",
+        args,
+    )
+    return [_voucher(row) for row in rows]
+
+
+def read_unsettled(opened_before_us: int, after_id: int, limit: int) -> list[Voucher]:
+    """A page of the vouchers that have opened and aren't settled, by id. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        f"SELECT {_COLUMNS} FROM voucher WHERE settled_at IS NULL AND opens_at <= %s AND id > %s"
+        f" ORDER BY id LIMIT {limit:d}",
+        (_time(opened_before_us), after_id),
+    )
+    return [_voucher(row) for row in rows]
+
+
+def begin_life(voucher_id: int) -> int:
+    """The epoch of a new life of the voucher's state in Redis. Raises MysqlDown."""
+
+    def bump(cursor: Cursor) -> int:
+        cursor.execute("UPDATE voucher SET epoch = epoch + 1 WHERE id = %s", (voucher_id,))
+        cursor.execute("SELECT epoch FROM voucher WHERE id = %s", (voucher_id,))
+        [(epoch,)] = cursor.fetchall()
+        return int(epoch)
+
+    return mysql.atomically(bump)
+
+
+def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int]:
+    """Voucher -> stock, of those there are. Until the commit nobody else decides their orders."""
+    cursor.execute(
+        f"SELECT id, stock FROM voucher WHERE id IN ({_numbers(voucher_ids)})"
+        " ORDER BY id FOR UPDATE"
+    )
+    return dict(cursor.fetchall())
+
+
+def take(cursor: Cursor, taken: Mapping[int, int]) -> None:
+    """Take units out of stock, in one statement. Raises ArithmeticError rather than take what
+    isn't there; the constraint of the table would say so too."""
+    units = " ".join(f"WHEN {voucher:d} THEN {count:d}" for voucher, count in taken.items())
+    changed = cursor.execute(
+        f"UPDATE voucher SET stock = stock - CASE id {units} END"
+        f" WHERE id IN ({_numbers(taken)}) AND stock >= CASE id {units} END"
+    )
+    if changed != len(taken):
+        raise ArithmeticError(f"of vouchers {sorted(taken)} some have no units for their orders")
+
+
+def mark_settled(voucher_id: int) -> None:
+    """It is over. Raises MysqlDown."""
+    mysql.write(
+        "UPDATE voucher SET settled_at = UTC_TIMESTAMP(6) WHERE id = %s AND settled_at IS NULL",
+        (voucher_id,),
+    )
+
+
+def _numbers(ids: Collection[int]) -> str:
+    return ",".join(str(int(i)) for i in sorted(ids))
+
+
+def _time(us: int) -> datetime:
+    return (_EPOCH + us * _US).replace(tzinfo=None)
+
+
+def _voucher(row: tuple[Any, ...]) -> Voucher:
+    voucher_id, shop_id, title, price_cents, initial, stock, opens, closes, epoch, settled = row
+    terms = Terms(shop_id, title, price_cents, initial, _us(opens), _us(closes))
+    return Voucher(voucher_id, terms, stock, epoch, bool(settled))
+
+
+def _us(at: datetime) -> int:
+    return (at.replace(tzinfo=UTC) - _EPOCH) // _US

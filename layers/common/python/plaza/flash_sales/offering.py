@@ -1,0 +1,58 @@
+"""Offering: a voucher is made in MySQL, and its state brought into Redis."""
+
+from __future__ import annotations
+
+import time
+
+from pymysql.cursors import Cursor
+
+from plaza.flash_sales import loading, mysql_vouchers
+from plaza.flash_sales.flash_sales import (
+    Attempt,
+    KeyReused,
+    NotOpen,
+    Terms,
+    Voucher,
+    VoucherMissing,
+)
+from plaza.infra import ids, mysql
+from plaza.infra.errors import BadInput, Unavailable
+from plaza.infra.observability import cause, record
+
+
+def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Voucher:
+    """Offer a voucher; the same one for each try of one attempt.
+
+    Raises BadInput for times, VoucherMissing when there is no such shop, KeyReused; MysqlDown,
+    RedisDown.
+    """
+    if attempt and (made := mysql_vouchers.find_made(creator_id, attempt)):
+        return _answer_again(attempt, *made)
+    if terms.opens_us >= terms.closes_us:
+        raise BadInput("closes_at", "is not after opens_at")
+    if terms.closes_us <= time.time_ns() // 1000:
+        raise BadInput("closes_at", "is in the past")
+    if not mysql_vouchers.find_shop(terms.shop_id):
+        raise VoucherMissing(f"There is no shop {terms.shop_id}")
+    voucher_id = ids.new_id()
+
+    def write(cursor: Cursor) -> bool:
+        if attempt and not mysql_vouchers.claim_key(cursor, creator_id, attempt, voucher_id):
+            return False
+        mysql_vouchers.insert(cursor, voucher_id, terms, creator_id)
+        return True
+
+    if not mysql.atomically(write):
+        return offer(terms, creator_id, attempt)
+    try:
+        loading.bring_back(voucher_id)
+    except (Unavailable, NotOpen) as error:  # then the first who clicks has it brought in
+        record("loading_postponed", voucher_id=voucher_id, **cause(error))
+    return Voucher(voucher_id, terms, terms.stock, 1, settled=False)
+
+
+def _answer_again(attempt: Attempt, request_sha256: bytes, voucher_id: int) -> Voucher:
+    found = mysql_vouchers.read(voucher_id) if request_sha256 == attempt.request_sha256 else None
+    if found is None:
+        raise KeyReused("Take a new key for another request")
+    return found

@@ -1,0 +1,172 @@
+"""Ordering: a reservation in Redis, a fact on the queue, and an id that its buyer can ask about.
+
+Nobody is told an id before Redis knows where its order is. An order whose fact the queue did not
+get is pending all the same: the recovery sends it again.
+"""
+
+from __future__ import annotations
+
+import time
+from math import ceil
+
+from plaza.flash_sales import loading, mysql_orders, redis_vouchers, waiting
+from plaza.flash_sales.flash_sales import (
+    PENDING,
+    Crowded,
+    Life,
+    NotOpen,
+    NotReady,
+    Order,
+    OrderReserved,
+    SoldOut,
+    VoucherMissing,
+)
+from plaza.flash_sales.waiting import ORDERS
+from plaza.infra import ids, queues
+from plaza.infra.errors import PlazaError
+from plaza.infra.observability import cause, record
+from plaza.infra.queues import QueueDown
+
+REFUSED_FOR_S = 1.0
+_SPARE_S = 1
+_MOST_TRIES = 5
+_MOST_HELD = 10_000
+
+_lives: dict[int, Life] = {}
+_refusals: dict[int, tuple[float, PlazaError]] = {}  # voucher -> until when, and what was said
+_spare_id: int | None = None
+
+
+class _Early(NotOpen):
+    """The sale has not begun: nobody can have an order."""
+
+
+def order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
+    """(The order that the buyer has now, whether this made it).
+
+    Raises VoucherMissing, NotOpen, SoldOut, Crowded; NotReady, RedisDown, MysqlDown: try again.
+    """
+    if refusal := _recall(voucher_id):
+        life = _lives.get(voucher_id)
+        if isinstance(refusal, _Early | VoucherMissing) or life is None:
+            raise refusal
+        # Who has an order gets it whatever is said to others.
+        if found := redis_vouchers.find_order_of(life, buyer_id):
+            return _answer_again(buyer_id, found), False
+        raise refusal
+    for _ in range(_MOST_TRIES):
+        life = _lives.get(voucher_id) or _find_life(voucher_id)
+        if life is None:
+            if found := _bring_back(voucher_id, buyer_id):
+                return found, False
+            continue
+        order_id = _take_id()
+        code, detail = redis_vouchers.reserve(life, order_id, buyer_id)
+        if code == "RESERVED":
+            return _accept(OrderReserved(order_id, voucher_id, buyer_id, life.epoch)), True
+        _keep_spare(order_id)
+        match code:
+            case "EXISTS":
+                found = redis_vouchers.read_entry(life, detail)
+                if found is not None:
+                    return _answer_again(buyer_id, found), False
+            case "SOLD_OUT":
+                raise _remember(voucher_id, SoldOut("Nothing is left"))
+            case "CLOSED":
+                raise _remember(voucher_id, NotOpen("This sale is over"))
+            case "EARLY":
+                refusal = _Early("This sale has not begun")
+                raise _remember(voucher_id, refusal, int(detail) / 1e6)
+            case "CROWDED":
+                raise Crowded("Many want this right now", max(1, ceil(int(detail) / 1e6)))
+            case "HELD":
+                loading.open_if_drained(life)
+            case "LOADING":
+                loading.bring_back(voucher_id)
+            case "COLD" | "ENDED":
+                _lives.pop(voucher_id, None)
+    raise NotReady("The sale was brought back each time it was asked")
+
+
+def publish(fact: OrderReserved) -> bool:
+    """Send a reservation; when the queue is away the recovery sends it later (False)."""
+    try:
+        queues.send(ORDERS, fact.to_json())
+    except QueueDown as error:
+        record("order_postponed", {"orders_postponed": 1}, order_id=fact.order_id, **cause(error))
+        return False
+    return True
+
+
+def forget_sales() -> None:
+    """Forget what this process knows of vouchers and of the queue."""
+    global _spare_id
+    waiting.forget_waiting()
+    _lives.clear()
+    _refusals.clear()
+    _spare_id = None
+
+
+def _accept(fact: OrderReserved) -> Order:
+    try:
+        redis_vouchers.point(fact.buyer_id, fact.order_id, fact.voucher_id)
+    finally:
+        publish(fact)
+    return Order(fact.order_id, fact.voucher_id, PENDING)
+
+
+def _answer_again(buyer_id: int, found: Order) -> Order:
+    """Who made it may have died before it could be found by its id."""
+    if found.status == PENDING:
+        redis_vouchers.point(buyer_id, found.id, found.voucher_id)
+    return found
+
+
+def _bring_back(voucher_id: int, buyer_id: int) -> Order | None:
+    """The voucher's state is in Redis, or it is over and this is the order that the buyer has."""
+    try:
+        loading.bring_back(voucher_id)
+    except NotOpen:
+        row = mysql_orders.read_of_holder(voucher_id, buyer_id)
+        if row is None:
+            raise
+        return row.order
+    except VoucherMissing as error:
+        raise _remember(voucher_id, error) from None
+    return None
+
+
+def _find_life(voucher_id: int) -> Life | None:
+    life = redis_vouchers.find_lives([voucher_id]).get(voucher_id)
+    if life is not None:
+        if len(_lives) >= _MOST_HELD:
+            _lives.clear()
+        _lives[voucher_id] = life
+    return life
+
+
+def _take_id() -> int:
+    """A new id; one that was not used a moment ago will do."""
+    global _spare_id
+    spare, _spare_id = _spare_id, None
+    if spare is not None and ids.made_at_s(spare) >= time.time() - _SPARE_S:
+        return spare
+    return ids.new_id()
+
+
+def _keep_spare(order_id: int) -> None:
+    global _spare_id
+    _spare_id = order_id
+
+
+def _recall(voucher_id: int) -> PlazaError | None:
+    until_s, refusal = _refusals.get(voucher_id, (0.0, None))
+    return refusal if time.monotonic() < until_s else None
+
+
+def _remember(voucher_id: int, refusal: PlazaError, most_s: float = REFUSED_FOR_S) -> PlazaError:
+    """Say the same for a second, or for ``most_s`` if that is less."""
+    if len(_refusals) >= _MOST_HELD:
+        _refusals.clear()
+    _refusals[voucher_id] = time.monotonic() + min(REFUSED_FOR_S, most_s), refusal
+    return refusal

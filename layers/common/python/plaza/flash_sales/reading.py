@@ -1,0 +1,82 @@
+"""Reading: what became of an order, and what a shop offers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from plaza.flash_sales import mysql_orders, mysql_vouchers, redis_vouchers
+from plaza.flash_sales.flash_sales import Order, OrderMissing, Voucher, VoucherMissing
+from plaza.infra.redis import RedisDown
+
+
+class Offer(NamedTuple):
+    """A voucher with what is left of it; not ``exact`` while only MySQL could be asked: orders
+    that are pending aren't taken off then."""
+
+    voucher: Voucher
+    left: int
+    exact: bool
+
+
+def read_order(order_id: int, buyer_id: int) -> Order:
+    """An order of a buyer: from Redis while it is there, then from MySQL.
+
+    Raises OrderMissing, also for somebody else's; RedisDown, MysqlDown.
+    """
+    down: RedisDown | None = None
+    try:
+        voucher_id = redis_vouchers.read_pointer(buyer_id, order_id)
+        if voucher_id is not None:
+            found = redis_vouchers.find_orders(buyer_id, {order_id: voucher_id})
+            if order_id in found:
+                return found[order_id]
+    except RedisDown as error:
+        down = error
+    row = mysql_orders.read(order_id)
+    if row is not None and row.buyer_id == buyer_id:
+        return row.order
+    if row is None and down is not None:
+        raise down  # it may be pending
+    raise OrderMissing(f"You have no order {order_id}")
+
+
+def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[Order], int | None]:
+    """(A page of somebody's orders, newest first; the last id of it unless it is the end).
+
+    Raises RedisDown, MysqlDown: what is pending is in Redis only.
+    """
+    pointers = redis_vouchers.read_pointers(buyer_id)
+    newest = sorted((i for i in pointers if before_id is None or i < before_id), reverse=True)
+    wanted = {order_id: pointers[order_id] for order_id in newest[: limit + 1]}
+    found = redis_vouchers.find_orders(buyer_id, wanted) if wanted else {}
+    # Redis first: what is decided in between is in MySQL by then.
+    rows = mysql_orders.read_of_buyer(buyer_id, before_id, limit + 1)
+    orders = found | {row.order_id: row.order for row in rows}
+    page = [orders[order_id] for order_id in sorted(orders, reverse=True)[:limit]]
+    return page, page[-1].id if len(orders) > limit else None
+
+
+def list_vouchers(
+    shop_id: int, before_id: int | None, limit: int
+) -> tuple[list[Offer], int | None]:
+    """(A page of what a shop offers, newest first; the last id of it unless it is the end).
+
+    Raises VoucherMissing when there is no such shop; MysqlDown.
+    """
+    vouchers = mysql_vouchers.read_of_shop(shop_id, before_id, limit + 1)
+    if not vouchers and not mysql_vouchers.find_shop(shop_id):
+        raise VoucherMissing(f"There is no shop {shop_id}")
+    page = vouchers[:limit]
+    try:
+        seen = redis_vouchers.see([voucher.id for voucher in page]) if page else {}
+        redis_up = True
+    except RedisDown:
+        seen, redis_up = {}, False
+    offers = [
+        Offer(v, max(0, seen[v.id].stock), True)
+        if v.id in seen
+        # Not in Redis: nobody can have reserved, or it is settled, or the state was lost.
+        else Offer(v, v.stock, v.settled or (redis_up and v.epoch == 0))
+        for v in page
+    ]
+    return offers, page[-1].id if len(vouchers) > limit else None

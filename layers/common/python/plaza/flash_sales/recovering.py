@@ -1,0 +1,76 @@
+"""Recovering: orders that have been pending too long are sent again, and in the end given up.
+
+That covers an API function that died before the queue, a queue that was away, and a consumer that
+died before it told Redis. What is sent again holds back while the queue itself is behind.
+"""
+
+from __future__ import annotations
+
+import time
+
+from plaza.flash_sales import loading, mysql_vouchers, redis_vouchers, saving
+from plaza.flash_sales.flash_sales import NotOpen, VoucherMissing
+from plaza.flash_sales.waiting import ORDERS
+from plaza.infra import ids, queues
+from plaza.infra.errors import Unavailable
+from plaza.infra.observability import cause, record
+from plaza.infra.settings import settings
+
+MOST_S = 40
+_MOST_BACKLOG = 10_000
+_VOUCHERS = 500
+_ORDERS_PER_VOUCHER = 1_000
+_BATCH = 1_000
+
+
+def recover_orders(
+    resend_after_s: float | None = None, give_up_after_s: float | None = None
+) -> int:
+    """Look once at all sales that aren't settled; how many orders were sent again or given up.
+
+    ``None``: as the settings say. For about 40 s; what is left is due at the next run. Raises
+    RedisDown, MysqlDown, QueueDown; NotReady.
+    """
+    if resend_after_s is None:
+        resend_after_s = settings().resend_orders_after_s
+    if give_up_after_s is None:
+        give_up_after_s = settings().give_up_orders_after_s
+    until_s, too_old_s = time.monotonic() + MOST_S, time.time() - give_up_after_s
+    behind = queues.backlog(ORDERS) > _MOST_BACKLOG
+    resent = given_up = after_id = 0
+    oldest_s = time.time()
+    while time.monotonic() < until_s:
+        vouchers = mysql_vouchers.read_unsettled(time.time_ns() // 1000, after_id, _VOUCHERS)
+        if not vouchers:
+            break
+        after_id = vouchers[-1].id
+        voucher_ids = [voucher.id for voucher in vouchers]
+        _go_on_loading(voucher_ids)
+        more = True
+        while more and time.monotonic() < until_s:
+            lives = list(redis_vouchers.find_lives(voucher_ids).values())
+            found = redis_vouchers.recover(lives, int(resend_after_s * 1e6), _ORDERS_PER_VOUCHER)
+            more = len(found) >= _ORDERS_PER_VOUCHER
+            too_old = [fact for fact in found if ids.made_at_s(fact.order_id) <= too_old_s]
+            for start in range(0, len(too_old), _BATCH):
+                saving.give_up(too_old[start : start + _BATCH])
+            if not behind:
+                again = [f.to_json() for f in found if ids.made_at_s(f.order_id) > too_old_s]
+                resent += queues.send_all(ORDERS, again)
+            given_up += len(too_old)
+            oldest_s = min([oldest_s, *(ids.made_at_s(fact.order_id) for fact in found)])
+    age_s = round(time.time() - oldest_s, 1)
+    record("orders_recovered", {"orders_resent": resent, "order_age_s": age_s}, given_up=given_up)
+    return resent + given_up
+
+
+def _go_on_loading(voucher_ids: list[int]) -> None:
+    """Sales whose state began to come back, and nobody clicks on any more."""
+    for voucher_id, seen in redis_vouchers.see(voucher_ids).items():
+        if not seen.live:
+            try:
+                loading.bring_back(voucher_id)
+            except (NotOpen, VoucherMissing):
+                continue
+            except Unavailable as error:
+                record("loading_postponed", voucher_id=voucher_id, **cause(error))

@@ -1,0 +1,44 @@
+"""How far the queue of orders is behind, asked now and then by each process."""
+
+from __future__ import annotations
+
+import time
+from math import ceil
+
+from plaza.infra import queues
+from plaza.infra.queues import QueueDown
+from plaza.infra.settings import settings
+
+ORDERS = "orders"  # the queue of reservations
+ORDERS_DLQ = "orders_dlq"  # of those that could not be saved
+LOOK_EVERY_S = 2.0
+LONGEST_POLL_S = 60
+_UNKNOWN_POLL_S = 5
+
+_seen: tuple[float, int | None] | None = None
+
+
+def poll_after_s() -> int:
+    """When somebody whose order is pending should ask again: later, the longer the queue is."""
+    waiting = count_waiting()
+    if waiting is None:
+        return _UNKNOWN_POLL_S
+    return min(LONGEST_POLL_S, 1 + ceil(waiting / settings().orders_per_s))
+
+
+def count_waiting() -> int | None:
+    """About how many orders aren't saved yet, as of two seconds ago; None when SQS is away."""
+    global _seen
+    now_s = time.monotonic()
+    if _seen is None or now_s - _seen[0] > LOOK_EVERY_S:
+        try:
+            _seen = now_s, queues.unfinished(ORDERS)
+        except QueueDown:
+            _seen = now_s, None
+    return _seen[1]
+
+
+def forget_waiting() -> None:
+    """Ask SQS the next time."""
+    global _seen
+    _seen = None

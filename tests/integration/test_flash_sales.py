@@ -1,0 +1,689 @@
+"""A sale on real servers: reserved, saved, told; and what can go wrong on the way."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+import pytest
+
+from plaza import flash_sales
+from plaza.flash_sales import (
+    FAILED,
+    ORDERS,
+    ORDERS_DLQ,
+    PENDING,
+    SUCCESS,
+    Order,
+    OrderReserved,
+    redis_vouchers,
+    saving,
+)
+from plaza.flash_sales.flash_sales import (
+    Crowded,
+    Life,
+    NotOpen,
+    NotReady,
+    OrderMissing,
+    SoldOut,
+    VoucherMissing,
+)
+from plaza.infra import mysql, redis
+from plaza.infra.mysql import MysqlDown
+from plaza.infra.redis import RedisDown
+from tests import sales
+from tests.integration.conftest import Away
+from tests.plaza import World
+
+
+def order(voucher_id: int, buyer_id: int) -> Order:
+    """An order that this made, the invariant holding before and after."""
+    found, made = flash_sales.order(voucher_id, buyer_id)
+    assert made
+    sales.check(voucher_id)
+    return found
+
+
+def drain(plaza: World, voucher_id: int) -> None:
+    plaza.queues.drain()
+    sales.check(voucher_id)
+
+
+# ---------------------------------------------------------------- ordering
+
+
+def test_an_order_is_pending_until_it_is_saved_and_then_a_success(plaza: World) -> None:
+    voucher = sales.offer(stock=3)
+    made = order(voucher.id, 7)
+    assert made.status == PENDING
+    assert sales.counts(voucher.id) == (2, 1, 0)
+    assert flash_sales.read_order(made.id, 7) == made
+    assert flash_sales.list_orders(7, None, 10) == ([made], None)
+    drain(plaza, voucher.id)
+    assert sales.counts(voucher.id) == (2, 0, 1)
+    assert sales.stock(voucher.id) == 2
+    assert flash_sales.read_order(made.id, 7) == made._replace(status=SUCCESS)
+    assert flash_sales.list_orders(7, None, 10) == ([made._replace(status=SUCCESS)], None)
+    redis.execute("FLUSHALL")
+    assert flash_sales.read_order(made.id, 7) == made._replace(status=SUCCESS)
+
+
+def test_a_repeat_gets_the_same_order_pending_or_not_and_also_when_all_are_sold(
+    plaza: World,
+) -> None:
+    voucher = sales.offer(stock=1)
+    made = order(voucher.id, 7)
+    assert flash_sales.order(voucher.id, 7) == (made, False)
+    with pytest.raises(SoldOut):
+        flash_sales.order(voucher.id, 8)
+    assert flash_sales.order(voucher.id, 7) == (made, False)  # refusals are remembered by now
+    drain(plaza, voucher.id)
+    assert flash_sales.order(voucher.id, 7) == (made._replace(status=SUCCESS), False)
+    assert plaza.queues.messages[ORDERS] == []
+
+
+def test_somebody_elses_order_is_not_there(plaza: World) -> None:
+    voucher = sales.offer()
+    made = order(voucher.id, 7)
+    with pytest.raises(OrderMissing):
+        flash_sales.read_order(made.id, 8)
+    drain(plaza, voucher.id)
+    with pytest.raises(OrderMissing):
+        flash_sales.read_order(made.id, 8)
+    with pytest.raises(OrderMissing):
+        flash_sales.read_order(made.id + 1, 7)
+
+
+def test_a_sale_opens_and_closes_by_the_clock_of_redis(plaza: World) -> None:
+    early = sales.offer(opens_in_s=3600, closes_in_s=7200)
+    for _ in range(2):
+        with pytest.raises(NotOpen, match="not begun"):
+            flash_sales.order(early.id, 7)
+    voucher = sales.offer(stock=3)
+    made = order(voucher.id, 7)
+    redis.execute("HSET", redis_vouchers.state_key(voucher.id), "closes_us", sales.now_us() - 1)
+    for _ in range(2):
+        with pytest.raises(NotOpen, match="over"):
+            flash_sales.order(voucher.id, 8)
+    assert flash_sales.order(voucher.id, 7) == (made, False)
+
+
+def test_a_voucher_that_is_not_there_is_missing(plaza: World) -> None:
+    for _ in range(2):
+        with pytest.raises(VoucherMissing):
+            flash_sales.order(31, 7)
+
+
+def test_only_as_many_are_let_in_as_can_be_saved(plaza: World, set_up) -> None:
+    set_up(orders_per_s=2)
+    voucher = sales.offer(stock=100)
+    buyers = iter(range(1, 50))
+    with pytest.raises(Crowded) as refused:
+        deque((flash_sales.order(voucher.id, buyer) for buyer in buyers), maxlen=0)
+    assert refused.value.retry_after_s >= 1
+    sales.check(voucher.id)
+    assert 2 <= sales.counts(voucher.id)[1] <= 4
+    state = redis_vouchers.state_key(voucher.id)
+    redis.execute("HINCRBY", state, "tokens_us", -10_000_000)  # as if ten seconds had passed
+    order(voucher.id, 1000)
+
+
+def test_no_more_may_be_pending_than_settings_say(plaza: World, set_up) -> None:
+    set_up(most_pending_orders=2)
+    voucher = sales.offer(stock=100)
+    order(voucher.id, 1)
+    order(voucher.id, 2)
+    with pytest.raises(Crowded):
+        flash_sales.order(voucher.id, 3)
+    drain(plaza, voucher.id)
+    order(voucher.id, 3)
+
+
+def test_sold_out_is_said_before_crowded(plaza: World, set_up) -> None:
+    set_up(orders_per_s=1)
+    voucher = sales.offer(stock=1)
+    order(voucher.id, 1)
+    with pytest.raises(SoldOut):
+        flash_sales.order(voucher.id, 2)
+
+
+def test_an_id_that_was_not_used_is_used_for_the_next(plaza: World) -> None:
+    voucher = sales.offer(stock=2)
+    first = order(voucher.id, 1)
+    for _ in range(20):
+        flash_sales.order(voucher.id, 1)
+    assert 0 < order(voucher.id, 2).id - first.id < 2**33
+
+
+def test_3000_repeats_of_one_buyer_at_once_are_one_order(plaza: World) -> None:
+    voucher = sales.offer(stock=10)
+    made = order(voucher.id, 99)
+    life = redis_vouchers.find_lives([voucher.id])[voucher.id]
+    keys = (
+        redis_vouchers.state_key(voucher.id),
+        redis_vouchers.buyers_key(life, 7),
+        redis_vouchers.recovery_key(life),
+    )
+    source = redis_vouchers.RESERVE.source
+    url = redis.client().connection_pool.connection_kwargs
+    answers: list[str] = []
+
+    def click(first: int) -> None:
+        import redis as client
+
+        own = client.Redis(host=url["host"], port=url["port"], decode_responses=True, protocol=2)
+        for n in range(300):
+            args = (life.epoch, made.id + first * 1000 + n + 1, 7, 10_000, 10_000, 10_000)
+            answers.append(own.eval(source, 3, *keys, *args)[0])
+        own.close()
+
+    threads = [threading.Thread(target=click, args=(n,)) for n in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answers) == ["EXISTS"] * 2999 + ["RESERVED"]
+    sales.check(voucher.id)
+    assert sales.counts(voucher.id) == (8, 2, 0)
+
+
+# ---------------------------------------------------------------- the queue, lost and doubled
+
+
+def test_an_order_whose_push_failed_is_pending_and_sent_again(plaza: World) -> None:
+    voucher = sales.offer()
+    plaza.queues.away = True
+    made = order(voucher.id, 7)
+    assert made.status == PENDING
+    plaza.queues.away = False
+    assert flash_sales.recover_orders() == 0  # it has not waited long enough
+    assert flash_sales.recover_orders(resend_after_s=0) == 1
+    drain(plaza, voucher.id)
+    assert flash_sales.read_order(made.id, 7).status == SUCCESS
+    assert flash_sales.recover_orders(resend_after_s=0) == 0
+
+
+def test_an_order_that_is_too_old_is_given_up_and_its_buyer_is_free(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    plaza.queues.away = True
+    made = order(voucher.id, 7)
+    plaza.queues.away = False
+    assert flash_sales.recover_orders(resend_after_s=0, give_up_after_s=0) == 1
+    sales.check(voucher.id)
+    assert sales.counts(voucher.id) == (1, 0, 0)
+    lost = Order(made.id, voucher.id, FAILED, "timed-out")
+    assert flash_sales.read_order(made.id, 7) == lost
+    again = order(voucher.id, 7)
+    assert again.id != made.id
+    drain(plaza, voucher.id)
+    assert flash_sales.list_orders(7, None, 10)[0] == [again._replace(status=SUCCESS), lost]
+
+
+def test_a_slow_message_after_a_rollback_changes_nothing(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    made = order(voucher.id, 7)
+    late = plaza.queues.take(ORDERS)
+    flash_sales.recover_orders(resend_after_s=0, give_up_after_s=0)
+    for _ in range(2):
+        flash_sales.save(sales.facts(late))
+        sales.check(voucher.id)
+    assert sales.counts(voucher.id) == (1, 0, 0)
+    assert flash_sales.read_order(made.id, 7).status == FAILED
+    assert sales.stock(voucher.id) == 1
+
+
+def test_a_rollback_after_the_order_was_saved_changes_nothing(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    made = order(voucher.id, 7)
+    facts = sales.facts(plaza.queues.take(ORDERS))
+    flash_sales.save(facts)
+    for _ in range(2):
+        flash_sales.give_up(facts)
+        sales.check(voucher.id)
+    assert flash_sales.read_order(made.id, 7).status == SUCCESS
+    assert sales.counts(voucher.id) == (0, 0, 1)
+
+
+def test_a_unit_goes_back_once_however_often_it_is_given_up(plaza: World) -> None:
+    voucher = sales.offer(stock=2)
+    order(voucher.id, 7)
+    plaza.queues.messages[ORDERS_DLQ] = plaza.queues.take(ORDERS) * 3
+    drain(plaza, voucher.id)
+    flash_sales.recover_orders(resend_after_s=0, give_up_after_s=0)
+    assert sales.counts(voucher.id) == (2, 0, 0)
+
+
+def test_who_failed_and_orders_again_keeps_the_second_order_when_the_first_comes_late(
+    plaza: World,
+) -> None:
+    voucher = sales.offer(stock=2)
+    order(voucher.id, 7)
+    late = plaza.queues.take(ORDERS)
+    flash_sales.give_up(sales.facts(late))
+    second = order(voucher.id, 7)
+    flash_sales.save(sales.facts(late))  # tells Redis once more that the first failed
+    sales.check(voucher.id)
+    assert flash_sales.read_order(second.id, 7).status == PENDING
+    drain(plaza, voucher.id)
+    assert sales.counts(voucher.id) == (1, 0, 1)
+
+
+def test_a_batch_with_doubles_of_two_sales_is_saved_once(plaza: World) -> None:
+    one, two = sales.offer(stock=3), sales.offer(stock=1)
+    for buyer in (1, 2, 3):
+        order(one.id, buyer)
+    order(two.id, 1)
+    bodies = plaza.queues.take(ORDERS)
+    flash_sales.save(sales.facts(bodies + bodies[::-1]))
+    flash_sales.save(sales.facts(bodies[:2]))
+    for voucher, sold in ((one, 3), (two, 1)):
+        sales.check(voucher.id)
+        assert sales.counts(voucher.id) == (0, 0, sold)
+        assert len(sales.rows(voucher.id)) == sold
+
+
+def test_the_statements_of_a_batch_are_constant(plaza: World) -> None:
+    def count(size: int) -> int:
+        voucher = sales.offer(stock=size)
+        for buyer in range(1, size + 1):
+            flash_sales.order(voucher.id, buyer)
+        facts = sales.facts(plaza.queues.take(ORDERS))
+        before = questions()
+        flash_sales.save(facts)
+        return questions() - before
+
+    def questions() -> int:
+        return int(mysql.fetch_all("SHOW SESSION STATUS LIKE 'Questions'")[0][1])
+
+    assert count(2) == count(200) <= 4 + 2 + 1
+
+
+def test_a_fact_of_a_voucher_that_is_not_there_fails_alone(plaza: World) -> None:
+    voucher = sales.offer()
+    made = order(voucher.id, 7)
+    stray = OrderReserved(made.id + 1, 31, 7, 1)
+    flash_sales.save([stray, *sales.facts(plaza.queues.take(ORDERS))])
+    assert flash_sales.read_order(stray.order_id, 7).reason == "sold-out"
+    assert flash_sales.read_order(made.id, 7).status == SUCCESS
+
+
+def test_mysql_itself_refuses_to_sell_what_is_not_there(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    with pytest.raises(Exception, match="never_oversold"):
+        mysql.write("UPDATE voucher SET stock = stock - 2")
+    mysql.write(
+        "INSERT INTO voucher_order (order_id, voucher_id, buyer_id, holder) VALUES (1, %s, 7, 7)",
+        (voucher.id,),
+    )
+    with pytest.raises(Exception, match="Duplicate"):
+        mysql.write(
+            "INSERT INTO voucher_order (order_id, voucher_id, buyer_id, holder)"
+            " VALUES (2, %s, 7, 7)",
+            (voucher.id,),
+        )
+    with pytest.raises(Exception, match="success_or_failure"):
+        mysql.write(
+            "INSERT INTO voucher_order (order_id, voucher_id, buyer_id) VALUES (3, %s, 7)",
+            (voucher.id,),
+        )
+
+
+# ---------------------------------------------------------------- Redis lost its data
+
+
+def lose_redis() -> None:
+    redis.execute("FLUSHALL")
+
+
+def test_stock_and_buyers_come_back_from_mysql(plaza: World) -> None:
+    voucher = sales.offer(stock=5)
+    for buyer in (1, 2):
+        order(voucher.id, buyer)
+    drain(plaza, voucher.id)
+    lose_redis()
+    order(voucher.id, 3)
+    assert sales.counts(voucher.id) == (2, 1, 2)
+    found, made = flash_sales.order(voucher.id, 1)
+    assert (found.status, made) == (SUCCESS, False)
+    state = sales.seen(voucher.id)
+    assert state is not None
+    assert state.epoch == 2
+
+
+def test_what_is_queued_goes_before_new_clicks(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    first = order(voucher.id, 1)
+    lose_redis()
+    for _ in range(2):
+        with pytest.raises(NotReady):
+            flash_sales.order(voucher.id, 2)
+    drain(plaza, voucher.id)
+    flash_sales.forget_sales()  # two seconds later
+    with pytest.raises(SoldOut):
+        flash_sales.order(voucher.id, 2)
+    assert flash_sales.read_order(first.id, 1).status == SUCCESS
+    assert sales.counts(voucher.id) == (0, 0, 1)
+
+
+def test_a_queue_that_does_not_drain_holds_a_sale_for_30_s_and_mysql_decides(
+    plaza: World,
+) -> None:
+    voucher = sales.offer(stock=1)
+    first = order(voucher.id, 1)
+    old = plaza.queues.take(ORDERS)
+    plaza.queues.messages[ORDERS] = ["something of another sale"]
+    lose_redis()
+    with pytest.raises(NotReady):
+        flash_sales.order(voucher.id, 2)
+    redis.execute("HSET", redis_vouchers.state_key(voucher.id), "hold_us", sales.now_us() - 1)
+    second = order(voucher.id, 2)
+    plaza.queues.messages[ORDERS].remove("something of another sale")
+    flash_sales.save(sales.facts(old))  # the old one comes first after all
+    sales.check(voucher.id)
+    assert sales.counts(voucher.id) == (-1, 1, 1)
+    drain(plaza, voucher.id)
+    assert sales.counts(voucher.id) == (0, 0, 1)
+    assert flash_sales.read_order(first.id, 1).status == SUCCESS
+    assert flash_sales.read_order(second.id, 2).reason == "sold-out"
+
+
+def test_who_ordered_in_both_lives_has_one(plaza: World) -> None:
+    voucher = sales.offer(stock=5)
+    first = order(voucher.id, 1)
+    old = plaza.queues.take(ORDERS)
+    lose_redis()
+    second = order(voucher.id, 1)
+    flash_sales.save(sales.facts(old))
+    sales.check(voucher.id)
+    assert sales.counts(voucher.id) == (3, 1, 1)
+    assert flash_sales.read_order(second.id, 1).status == PENDING
+    drain(plaza, voucher.id)
+    assert sales.counts(voucher.id) == (4, 0, 1)
+    assert flash_sales.read_order(first.id, 1).status == SUCCESS
+    assert flash_sales.read_order(second.id, 1).reason == "already-bought"
+    assert flash_sales.order(voucher.id, 1)[0].id == first.id
+
+
+def test_an_order_that_only_the_lost_redis_knew_is_gone_its_unit_is_not(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    plaza.queues.away = True
+    lost = order(voucher.id, 1)
+    plaza.queues.away = False
+    lose_redis()
+    with pytest.raises(OrderMissing):
+        flash_sales.read_order(lost.id, 1)
+    again = order(voucher.id, 1)
+    drain(plaza, voucher.id)
+    assert flash_sales.read_order(again.id, 1).status == SUCCESS
+
+
+def test_a_script_of_an_old_life_is_refused(plaza: World) -> None:
+    voucher = sales.offer(stock=5)
+    old = redis_vouchers.find_lives([voucher.id])[voucher.id]
+    lose_redis()
+    order(voucher.id, 1)
+    assert redis_vouchers.reserve(old, 1, 9) == ("ENDED", "")
+    assert redis_vouchers.open_life(old, None, drained=True) == "ENDED"
+    assert not redis_vouchers.adopt(old, [(1, 9)])
+    assert redis_vouchers.recover([old], 0, 10) == []
+    sales.check(voucher.id)
+    assert sales.counts(voucher.id) == (4, 1, 0)
+
+
+def test_a_load_is_never_over_a_live_state(plaza: World) -> None:
+    voucher = sales.offer(stock=5)
+    order(voucher.id, 1)
+    life, phase, _ = redis_vouchers.load(Life(voucher.id, 99, 5), voucher, 0)
+    assert (life.epoch, phase) == (1, "live")
+    assert sales.counts(voucher.id) == (4, 1, 0)
+
+
+def test_a_load_that_died_is_gone_on_with_by_the_recovery(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from plaza.flash_sales import loading
+
+    voucher = sales.offer(stock=200)
+    for buyer in range(1, 101):
+        flash_sales.order(voucher.id, buyer)
+    drain(plaza, voucher.id)
+    lose_redis()
+    monkeypatch.setattr(loading, "_PAGE", 30)
+    monkeypatch.setattr(loading, "MOST_S", 0.0)
+    for _ in range(2):
+        with pytest.raises(NotReady):
+            flash_sales.order(voucher.id, 500)
+    sales.check(voucher.id)
+    state = sales.seen(voucher.id)
+    assert state is not None
+    assert (state.live, state.sold) == (False, 60)
+    assert flash_sales.order(voucher.id, 1)[0].status == SUCCESS  # loaded already
+    monkeypatch.setattr(loading, "MOST_S", 4.0)
+    flash_sales.recover_orders()
+    sales.check(voucher.id)
+    state = sales.seen(voucher.id)
+    assert state is not None
+    assert (state.live, state.sold, state.epoch) == (True, 100, 2)
+
+
+def test_what_is_saved_while_it_is_loaded_is_in_it(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voucher = sales.offer(stock=10)
+    for buyer in (1, 2, 3):
+        order(voucher.id, buyer)
+    bodies = plaza.queues.take(ORDERS)
+    flash_sales.save(sales.facts(bodies[:1]))
+    lose_redis()
+    adopt = redis_vouchers.adopt
+
+    def adopt_while_others_save(life: Life, successes: list[tuple[int, int]]) -> bool:
+        flash_sales.save(sales.facts(bodies[1:2]))
+        done = adopt(life, successes)
+        flash_sales.save(sales.facts(bodies[2:]))
+        return done
+
+    monkeypatch.setattr(redis_vouchers, "adopt", adopt_while_others_save)
+    order(voucher.id, 4)
+    assert sales.counts(voucher.id) == (6, 1, 3)
+
+
+# ---------------------------------------------------------------- servers are away
+
+
+def test_while_redis_is_away_nobody_is_told_what_is_not_known(
+    plaza: World, redis_away: Away
+) -> None:
+    voucher = sales.offer()
+    made = order(voucher.id, 7)
+    with redis_away():
+        for ask in (
+            lambda: flash_sales.order(voucher.id, 8),
+            lambda: flash_sales.read_order(made.id, 7),
+            lambda: flash_sales.list_orders(7, None, 10),
+            lambda: flash_sales.save(sales.facts(plaza.queues.messages[ORDERS])),
+        ):
+            redis.breaker.close()
+            with pytest.raises(RedisDown):
+                ask()
+        # It is saved, though, and MySQL can say so.
+        redis.breaker.close()
+        assert flash_sales.read_order(made.id, 7).status == SUCCESS
+        [offer], _ = flash_sales.list_vouchers(sales.SHOP, None, 10)
+        assert (offer.left, offer.exact) == (2, False)
+
+
+def test_while_mysql_is_away_a_sale_that_is_in_redis_goes_on(
+    plaza: World, mysql_away: Away
+) -> None:
+    voucher = sales.offer()
+    with mysql_away():
+        made = order(voucher.id, 7)
+        assert flash_sales.read_order(made.id, 7).status == PENDING
+        with pytest.raises(MysqlDown):
+            flash_sales.save(sales.facts(plaza.queues.messages[ORDERS]))
+    drain(plaza, voucher.id)
+    assert flash_sales.read_order(made.id, 7).status == SUCCESS
+
+
+def test_who_was_not_told_because_redis_failed_between_is_found_by_repeating(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voucher = sales.offer()
+
+    def down(*_: object) -> None:
+        raise RedisDown("away (a test says so)")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_vouchers, "point", down)
+        with pytest.raises(RedisDown):
+            flash_sales.order(voucher.id, 7)
+    sales.check(voucher.id)
+    found, made = flash_sales.order(voucher.id, 7)
+    assert not made
+    assert flash_sales.read_order(found.id, 7) == found
+    drain(plaza, voucher.id)  # it was pushed all the same
+    assert flash_sales.read_order(found.id, 7).status == SUCCESS
+
+
+def test_a_batch_that_redis_was_not_told_of_comes_again(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voucher = sales.offer()
+    made = order(voucher.id, 7)
+    facts = sales.facts(plaza.queues.take(ORDERS))
+    mysql.atomically(lambda cursor: saving._write(cursor, facts, flash_sales.flash_sales.decide))
+    assert flash_sales.read_order(made.id, 7).status == PENDING
+    flash_sales.save(facts)
+    sales.check(voucher.id)
+    assert flash_sales.read_order(made.id, 7).status == SUCCESS
+
+
+# ---------------------------------------------------------------- settling
+
+
+def close(voucher_id: int, seconds_ago: int = 120) -> None:
+    """As if the sale had closed so long ago."""
+    at = sales.now_us() - seconds_ago * 1_000_000
+    mysql.write(
+        "UPDATE voucher SET opens_at = FROM_UNIXTIME(1), closes_at = FROM_UNIXTIME(%s)"
+        " WHERE id = %s",
+        (at // 1_000_000, voucher_id),
+    )
+    state = redis_vouchers.state_key(voucher_id)
+    redis.execute("HSET", state, "closes_us", at)
+    flash_sales.forget_sales()
+
+
+def test_a_sale_that_is_over_is_settled_and_leaves_redis(plaza: World) -> None:
+    voucher = sales.offer(stock=3)
+    made = order(voucher.id, 7)
+    drain(plaza, voucher.id)
+    assert flash_sales.settle_vouchers() == 0
+    close(voucher.id)
+    assert flash_sales.settle_vouchers() == 1
+    assert flash_sales.settle_vouchers() == 0
+    keys = list(redis.client().scan_iter("*voucher*"))
+    assert keys
+    assert all(redis.execute("TTL", key) > 0 for key in keys)
+    redis.execute("DEL", *keys)
+    assert flash_sales.order(voucher.id, 7) == (made._replace(status=SUCCESS), False)
+    with pytest.raises(NotOpen):
+        flash_sales.order(voucher.id, 8)
+    [offer], _ = flash_sales.list_vouchers(sales.SHOP, None, 10)
+    assert (offer.left, offer.exact) == (2, True)
+
+
+def test_a_sale_with_a_pending_order_or_with_a_queue_is_not_settled_yet(plaza: World) -> None:
+    voucher = sales.offer(stock=3)
+    order(voucher.id, 7)
+    close(voucher.id)
+    assert flash_sales.settle_vouchers() == 0
+    plaza.queues.drain()
+    plaza.queues.messages[ORDERS] = ["of another sale"]
+    flash_sales.forget_sales()
+    assert flash_sales.settle_vouchers() == 0
+    plaza.queues.messages.clear()
+    flash_sales.forget_sales()
+    assert flash_sales.settle_vouchers() == 1
+
+
+def test_a_queue_that_never_rests_does_not_keep_a_sale_for_more_than_an_hour(
+    plaza: World,
+) -> None:
+    voucher = sales.offer(stock=3)
+    plaza.queues.messages[ORDERS] = ["of another sale"]
+    close(voucher.id, 3700)
+    assert flash_sales.settle_vouchers() == 1
+
+
+def test_a_difference_is_counted_and_the_state_stays(
+    plaza: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    voucher = sales.offer(stock=3)
+    mysql.write("UPDATE voucher SET stock = 2")
+    close(voucher.id)
+    assert flash_sales.settle_vouchers() == 0
+    assert '"vouchers_differing":1' in capsys.readouterr().out
+    assert redis.execute("TTL", redis_vouchers.state_key(voucher.id)) == -1
+
+
+# ---------------------------------------------------------------- lists, ids and waiting
+
+
+def test_orders_are_listed_page_by_page_pending_and_decided(plaza: World) -> None:
+    vouchers = [sales.offer(stock=2) for _ in range(5)]
+    made = [order(voucher.id, 7) for voucher in vouchers[:3]]
+    plaza.queues.drain()
+    made += [order(voucher.id, 7) for voucher in vouchers[3:]]
+    listed, before = [], None
+    while True:
+        page, before = flash_sales.list_orders(7, before, 2)
+        listed += page
+        if before is None:
+            break
+    assert [found.id for found in listed] == [found.id for found in made[::-1]]
+    assert [found.status for found in listed] == [PENDING] * 2 + [SUCCESS] * 3
+    assert flash_sales.list_orders(8, None, 2) == ([], None)
+
+
+def test_the_vouchers_of_a_shop_are_listed_with_what_is_left(plaza: World) -> None:
+    vouchers = [sales.offer(stock=n) for n in (1, 2, 3)]
+    order(vouchers[2].id, 7)
+    page, last = flash_sales.list_vouchers(sales.SHOP, None, 2)
+    assert [(offer.voucher.id, offer.left, offer.exact) for offer in page] == [
+        (vouchers[2].id, 2, True),
+        (vouchers[1].id, 2, True),
+    ]
+    page, last = flash_sales.list_vouchers(sales.SHOP, last, 2)
+    assert [offer.voucher.id for offer in page] == [vouchers[0].id]
+    assert last is None
+    with pytest.raises(VoucherMissing):
+        flash_sales.list_vouchers(6, None, 2)
+
+
+def test_who_waits_is_told_to_wait_longer_while_the_queue_is_long_and_sqs_is_asked_seldom(
+    plaza: World, set_up, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from plaza.infra import queues
+
+    set_up(orders_per_s=100)
+    asked = []
+    monkeypatch.setattr(queues, "unfinished", lambda queue: asked.append(queue) or 450)
+    assert [flash_sales.poll_after_s() for _ in range(10)] == [6] * 10
+    assert len(asked) == 1
+    flash_sales.forget_sales()
+    monkeypatch.setattr(queues, "unfinished", lambda queue: 10_000_000)
+    assert flash_sales.poll_after_s() == 60
+
+
+def test_buyers_are_kept_in_many_small_keys(plaza: World, set_up) -> None:
+    set_up(orders_per_s=100_000)
+    voucher = sales.offer(stock=3000)
+    for buyer in range(1, 3001):
+        flash_sales.order(voucher.id, buyer)
+    sales.check(voucher.id)
+    sizes = [redis.execute("HLEN", key) for key in redis.client().scan_iter("*:buyers:*")]
+    assert sum(sizes) == 3000
+    assert len(sizes) == 47
+    assert max(sizes) < 128
