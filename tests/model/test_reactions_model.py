@@ -299,6 +299,10 @@ def check(run: Run) -> None:
     for kind, target in run.targets:
         keys = redis_reactions.keys_of(kind.name, target)
         assert redis.execute("HLEN", keys.pending) == 0
+        assert redis.execute("ZSCORE", keys.dirty, keys.member) is None
+        if redis.execute("EXISTS", keys.meta):
+            assert redis.execute("HGET", keys.meta, "waiting") == "0"
+            assert redis.execute("PTTL", keys.meta) > 0, "what is quiet goes some day"
         rows = {
             actor: (state == 1, ver)
             for actor, state, ver in mysql.fetch_all(
