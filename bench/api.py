@@ -1,4 +1,4 @@
-"""The reactions function as Lambda calls it: its handler, and the events of API Gateway."""
+"""API functions as Lambda calls them: their handlers, and the events of API Gateway."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from local.paths import ROOT
 Event = dict[str, Any]
 Handler = Callable[[Event, object], dict[str, Any]]
 
-APP = ROOT / "functions" / "api" / "reactions" / "app.py"
+FUNCTIONS = ROOT / "functions" / "api"
+APP = FUNCTIONS / "reactions" / "app.py"
 
 
-def load_handler() -> Handler:
-    """The handler of the reactions function, freshly imported."""
-    spec = importlib.util.spec_from_file_location("reactions_app", APP)
+def load_handler(name: str = "reactions") -> Handler:
+    """The handler of an API function, freshly imported."""
+    app = FUNCTIONS / name / "app.py"
+    spec = importlib.util.spec_from_file_location(f"{name}_app", app)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -40,6 +42,13 @@ def query_event(post_ids: Sequence[int], user_id: int) -> Event:
     event = _event("POST", "/reactions/query", "POST /reactions/query", user_id)
     targets = [{"type": "post", "id": str(post_id)} for post_id in post_ids]
     event["body"] = json.dumps({"targets": targets})
+    return event
+
+
+def user_event(user_id: int, actor_id: int) -> Event:
+    """``GET /users/{user_id}`` by ``actor_id``."""
+    event = _event("GET", f"/users/{user_id}", "GET /users/{user_id}", actor_id)
+    event["pathParameters"] = {"user_id": str(user_id)}
     return event
 
 

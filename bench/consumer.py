@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
+from typing import NamedTuple
 
 from pymysql.cursors import Cursor
 
@@ -16,46 +17,61 @@ from bench.stage import Stage
 from local.paths import LocalError
 from plaza import reactions
 from plaza.infra import mysql, redis
-from plaza.reactions import ReactionChanged, Target, mysql_reactions, reacting, redis_reactions
+from plaza.reactions import (
+    FOLLOW,
+    Kind,
+    ReactionChanged,
+    Target,
+    mysql_reactions,
+    reacting,
+    redis_reactions,
+)
 from plaza.reactions.reactions import Key
 
 BATCH = 1000
 BATCHES = 60
+BATCHES_OF_FOLLOWS = 20
 SIZES = (10, 100, 1000)
-FIRST_POST = 10_000_000  # nobody else's posts are here
+FIRST_ID = 10_000_000  # nobody else's posts and users are here
+IDOL = Target("user", FIRST_ID)
 _AT_ONCE = 200
 
 Save = Callable[[Cursor, Sequence[ReactionChanged]], None]
+Wish = tuple[Kind, Target, int]
+"""A kind, a target, an actor."""
+
+
+class Rates(NamedTuple):
+    """Facts a second: of ours, of what is commonly written, of a bare bulk upsert."""
+
+    ours: float
+    common: float
+    bare: float
 
 
 def measure(stage: Stage) -> list[Figure]:
-    """Facts a second in one process, settle included; the three take turns, batch by batch."""
+    """Facts a second in one process, settle included: reactions to posts, follows of one user."""
     stage.clear()
     for table in (*row_by_row.TABLES, *bulk_upsert.TABLES):
         mysql.write(table)
-    count = stage.some(BATCHES) * BATCH
-    facts = iter(_pending_facts(stage, count + sum(SIZES)))
-    statements = [_count_statements(_take(facts, size)) for size in SIZES]
-    ours_s = common_s = bare_s = 0.0
-    while batch := _take(facts, BATCH):
-        ours_s += _time(partial(reactions.save, batch))
-        common_s += _time(partial(_commit, row_by_row.save, batch))
-        bare_s += _time(partial(_commit, bulk_upsert.save, batch))
-    _check_all_is_saved(count + sum(SIZES))
+    on_posts = [
+        (kind, Target("post", FIRST_ID + post), actor)
+        for kind, post, actor in react(stage.some(BATCHES) * BATCH + sum(SIZES))
+    ]
+    stage.add_posts({target.id for _, target, _ in on_posts})
+    follows = _follows(stage.some(BATCHES_OF_FOLLOWS) * BATCH + sum(SIZES))
 
-    rate, common, bare = count / ours_s, count / common_s, count / bare_s
+    facts, of_follows = _accept(on_posts), _accept(follows)
+    mixed = chain.from_iterable(zip(facts, of_follows, strict=False))
+    statements = [_count_statements(_take(mixed, size)) for size in SIZES]
+    rates, follow_rates = _race(facts), _race(of_follows)
+    _check_all_is_saved(len(on_posts) + len(follows))
     return [
-        Figure("consumer, batches of 1000", rate, "facts/s", goal=Goal("at least", 20_000)),
+        Figure("consumer, batches of 1000", rates.ours, "facts/s", goal=Goal("at least", 20_000)),
+        *_beside("consumer", rates),
+        *_beside("follows of one viral user", follow_rates),
         Figure(
-            "consumer, against row by row",
-            rate,
-            "facts/s",
-            Peer("row by row", common),
-            Goal("at least", 5, "ratio"),
-        ),
-        Figure("  against a bare bulk upsert", rate, "facts/s", Peer("bulk upsert", bare)),
-        Figure(
-            "statements per batch of 1000",
+            "statements per batch of 1000, follows too",
             statements[2],
             "",
             Peer("batch of 10", statements[0]),
@@ -65,17 +81,37 @@ def measure(stage: Stage) -> list[Figure]:
     ]
 
 
-def _pending_facts(stage: Stage, count: int) -> list[ReactionChanged]:
-    """Facts that Redis has accepted and nobody has saved, with the popularity of real posts."""
-    played = [
-        (kind, Target("post", FIRST_POST + post), actor) for kind, post, actor in react(count)
+def _beside(what: str, rates: Rates) -> list[Figure]:
+    common, bare = Peer("row by row", rates.common), Peer("bulk upsert", rates.bare)
+    goal = Goal("at least", 5, "ratio")
+    return [
+        Figure(f"{what}, against row by row", rates.ours, "facts/s", common, goal),
+        Figure("  against a bare bulk upsert", rates.ours, "facts/s", bare),
     ]
-    wanted = list(dict.fromkeys((kind, target) for kind, target, _ in played))
-    stage.add_posts({target.id for _, target in wanted})
+
+
+def _follows(count: int) -> list[Wish]:
+    return [(FOLLOW, IDOL, FIRST_ID + actor) for actor in range(1, count + 1)]
+
+
+def _race(facts: Iterator[ReactionChanged]) -> Rates:
+    """The three take turns, batch by batch, and so have the machine's good and bad moments."""
+    count, ours_s, common_s, bare_s = 0, 0.0, 0.0, 0.0
+    while batch := _take(facts, BATCH):
+        count += len(batch)
+        ours_s += _time(partial(reactions.save, batch))
+        common_s += _time(partial(_commit, row_by_row.save, batch))
+        bare_s += _time(partial(_commit, bulk_upsert.save, batch))
+    return Rates(count / ours_s, count / common_s, count / bare_s)
+
+
+def _accept(wishes: Sequence[Wish]) -> Iterator[ReactionChanged]:
+    """The facts of ``wishes``: Redis has accepted them and nobody has saved them."""
+    wanted = list(dict.fromkeys((kind, target) for kind, target, _ in wishes))
     for start in range(0, len(wanted), _AT_ONCE):
         reacting.hydrate(wanted[start : start + _AT_ONCE])
     facts = []
-    for kind, target, actor in played:
+    for kind, target, actor in wishes:
         decision = redis_reactions.gate(kind, target, actor, True, None)
         if decision.code == "UNKNOWN":  # a round before left it more likers than hydrate brings
             hint = mysql_reactions.read_hint(kind, target, actor)
@@ -84,7 +120,7 @@ def _pending_facts(stage: Stage, count: int) -> list[ReactionChanged]:
             raise LocalError(f"the gate said {decision.code}")
         key = Key(*target, kind.name, actor)
         facts.append(ReactionChanged(key, True, decision.ver_us, decision.total))
-    return facts
+    return iter(facts)
 
 
 def _take(facts: Iterator[ReactionChanged], count: int) -> list[ReactionChanged]:
@@ -113,10 +149,12 @@ def _questions() -> int:
 
 
 def _check_all_is_saved(count: int) -> None:
+    """``count`` rows, as many in the totals of what they are given to, and none in an outbox."""
+    totals = "SUM(like_total + collect_total + follow_total)"
     rows = mysql.fetch_all(
         "SELECT (SELECT COUNT(*) FROM reaction WHERE target_id >= %s AND state = 1),"
-        " (SELECT SUM(like_total + collect_total) FROM content_counter WHERE target_id >= %s)",
-        (FIRST_POST, FIRST_POST),
+        f" (SELECT {totals} FROM content_counter WHERE target_id >= %s)",
+        (FIRST_ID, FIRST_ID),
     )
     pending = redis.execute("KEYS", "*:pending")
     if rows != [(count, count)] or pending:

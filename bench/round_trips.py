@@ -8,13 +8,14 @@ from typing import Any, cast
 
 from redis.connection import Connection
 
-from bench.api import like_event, load_handler, query_event
+from bench.api import Handler, like_event, load_handler, query_event, user_event
 from bench.figures import Figure, Goal
 from bench.stage import Stage
 from local.paths import LocalError
 
 POSTS = range(1001, 1101)
 USER = 7
+OTHER = 8
 
 
 class Counter:
@@ -24,12 +25,13 @@ class Counter:
 
 
 def measure(stage: Stage) -> list[Figure]:
-    """One like of a warm post; a page of 100 posts with totals and mine, cold and warm."""
+    """One like of a warm post; a page of 100 posts with totals and mine; a profile."""
     stage.clear()
     stage.add_posts(POSTS)
-    handler = load_handler()
+    stage.add_users((USER, OTHER))
+    reactions, users = load_handler(), load_handler("users")
 
-    def ask(event: dict[str, Any]) -> int:
+    def ask(event: dict[str, Any], handler: Handler = reactions) -> int:
         with counting() as counter:
             answer = handler(event, None)
         if answer["statusCode"] != 200:
@@ -40,10 +42,14 @@ def measure(stage: Stage) -> list[Figure]:
     page = ask(query_event(POSTS, USER))
     ask(like_event(POSTS[0], USER))
     like = ask(like_event(POSTS[0], USER + 1))
+    cold_profile = ask(user_event(OTHER, USER), users)
+    profile = ask(user_event(OTHER, USER), users)
     return [
         Figure("Redis round trips, like", like, "", goal=Goal("at most", 1)),
         Figure("Redis round trips, page of 100", page, "", goal=Goal("at most", 2)),
         Figure("  the first time, nothing in Redis", cold_page, ""),
+        Figure("Redis round trips, GET /users/{id}", profile, "", goal=Goal("at most", 2)),
+        Figure("  the first time, nothing in Redis", cold_profile, ""),
     ]
 
 

@@ -45,6 +45,11 @@ class Stage:
         rows = ",".join(f"('post',{i},{1 + i % authors})" for i in ids)
         mysql.write(f"INSERT IGNORE INTO content {CONTENT_COLUMNS} VALUES {rows}")
 
+    def add_users(self, ids: Iterable[int]) -> None:
+        """Users to look at and to follow."""
+        rows = ",".join(f"({i},'somebody')" for i in ids)
+        mysql.write(f"INSERT IGNORE INTO user (id, nickname) VALUES {rows}")
+
 
 @contextlib.contextmanager
 def standing(quick: bool) -> Iterator[Stage]:
