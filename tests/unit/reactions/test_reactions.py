@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plaza.counters.counters import USER_COLUMNS
+from plaza.counters.mysql_counters import CONTENT_COLUMNS
 from plaza.infra.queues import BadRecord
 from plaza.reactions.reactions import (
     KINDS,
@@ -104,7 +106,7 @@ def test_targets_and_kinds_are_counted_apart() -> None:
 
 
 def test_moves_that_cancel_are_still_known_to_have_touched_the_target() -> None:
-    """One comes, one goes: the total stays, and the counter's version need not move."""
+    """One comes, one goes: the total stays, and who is on has changed all the same."""
     _, moves = save({key(8): Row(True, 1)}, [fact(7, True, 10), fact(8, False, 10)])
     assert moves == {(POST, "like"): 0}
 
@@ -306,3 +308,20 @@ def test_every_kind_is_known_by_its_name_and_counts_in_a_column_of_its_own() -> 
     assert {name: kind.name for name, kind in KINDS.items()} == {name: name for name in KINDS}
     assert len({kind.total for kind in KINDS.values()}) == len(KINDS)
     assert len({kind.received for kind in KINDS.values()}) == len(KINDS)
+
+
+def test_what_a_kind_counts_are_columns_of_the_counters() -> None:
+    of_users = {column for k in KINDS.values() for column in (k.received, k.given) if column}
+    assert of_users < set(USER_COLUMNS)
+    assert {kind.total for kind in KINDS.values()} < set(CONTENT_COLUMNS)
+
+
+@pytest.mark.parametrize("body", [{"kind": "follow"}, {"target_type": "user"}])
+def test_people_are_followed_and_nothing_else_is_and_nothing_else_is_done_to_them(
+    body: dict[str, str],
+) -> None:
+    with pytest.raises(BadRecord, match="takes no"):
+        ReactionChanged.from_json(json.dumps(GOOD | body))
+    assert ReactionChanged.from_json(
+        json.dumps(GOOD | {"kind": "follow", "target_type": "user"})
+    ).key == Key("user", GOOD["target_id"], "follow", GOOD["actor_id"])
