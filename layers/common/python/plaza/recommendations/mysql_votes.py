@@ -13,6 +13,7 @@ from pymysql.cursors import Cursor
 from plaza.infra import mysql
 
 HOUR_US = 3_600_000_000
+PATIENCE_S = 2  # while the roll-up waits for the gate, consumers wait behind it
 _NAME = "votes"
 # The likes in a part of the log; every one of it is committed, see ``wait_for_writers``.
 _LIKES = (
@@ -50,10 +51,11 @@ def wait_for_writers() -> None:
     """Returns when everything that was in the log, or on its way, is committed or given up.
 
     Those who begin to append later get a higher seq. Raises MysqlDown when somebody takes longer
-    than the lock timeout.
+    than a consumer should: 2 s, three times.
     """
 
     def wait(cursor: Cursor) -> None:
+        cursor.execute("SET SESSION innodb_lock_wait_timeout = %s", (PATIENCE_S,))
         if not cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE"):
             raise LookupError("log_gate has no row: writers could not be waited for")
 
