@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from cachetools import TTLCache
 
 from plaza import content, reactions
-from plaza.content import Place, mysql_content
+from plaza.content import Place, mysql_content, reading
 from plaza.content.content import MOST_PAGE_BYTES
 from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor
@@ -189,6 +190,13 @@ def test_a_query_that_can_not_be_meant_is_bad_input(query: str) -> None:
 # ---------------------------------------------------------------- how much work
 
 
+@pytest.fixture
+def slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in memory stays there, however slow the machine is."""
+    memory = TTLCache(maxsize=500, ttl=1, timer=lambda: 0.0)
+    monkeypatch.setattr(reading, "_TEXTS", memory)
+
+
 def fill_page(count: int, parent: int) -> dict[str, int]:
     """``count`` of each that is listed, by different authors where they may be; the paths."""
     fill("post", list(range(1001, 1001 + count)), author=9)
@@ -200,7 +208,7 @@ def fill_page(count: int, parent: int) -> dict[str, int]:
 
 @pytest.mark.parametrize("count", [1, 10, 100])
 def test_a_warm_page_takes_one_statement_and_as_many_round_trips_whatever_it_holds(
-    count: int,
+    count: int, slow_clock: None
 ) -> None:
     parent = int(post())
     paths = fill_page(count, parent)
@@ -230,7 +238,7 @@ def test_a_cold_page_of_100_takes_as_much_as_one_of_10() -> None:
         assert took[0][1] <= 18, path
 
 
-def test_a_warm_post_takes_no_statement() -> None:
+def test_a_warm_post_takes_no_statement(slow_clock: None) -> None:
     post_id = post()
     ask("GET", f"/posts/{post_id}")
     with counting_work() as work:
