@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plaza.infra.lua import load_script
+from plaza.infra.lua import find_include, load_script
 from tests.unit.policy.modules import PLAZA, product_files, tree_of
 
 SCRIPTS = sorted(file for file in PLAZA.rglob("*.lua") if not file.name.endswith(".inc.lua"))
@@ -150,7 +150,7 @@ def test_what_a_script_includes_is_there_and_it_uses_some_of_it(file: Path) -> N
     own = re.sub(r"--[^\n]*", "", file.read_text().partition("]]")[2])
     included = re.findall(r"^--!include (\w+)$", file.read_text(), re.MULTILINE)
     assert "--!include" not in load_script(file).source
-    texts = {name: file.with_name(f"{name}.inc.lua").read_text() for name in included}
+    texts = {name: find_include(file, name).read_text() for name in included}
     for name, text in texts.items():
         others = own + "".join(other for n, other in texts.items() if n != name)
         offered = re.findall(r"^local (?:function )?(\w+)", text, re.MULTILINE)

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 _INCLUDE = re.compile(r"^--!include (\w+)$", re.MULTILINE)
+_SHARED = Path(__file__).with_name("scripts")
 _HEADER = re.compile(r"^--\[\[.*?\]\]\n", re.DOTALL)
 
 
@@ -23,12 +24,18 @@ class Script:
 
 @cache
 def load_script(path: Path) -> Script:
-    """The script in the file ``path``; ``--!include bloom`` becomes bloom.inc.lua beside it."""
+    """The script in the file ``path``; ``--!include bloom`` becomes the text of bloom.inc.lua."""
 
     def included(match: re.Match[str]) -> str:
-        return path.with_name(f"{match[1]}.inc.lua").read_text()
+        return find_include(path, match[1]).read_text()
 
     source = _INCLUDE.sub(included, _HEADER.sub("", path.read_text()))
     return Script(
         path.stem, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
     )
+
+
+def find_include(path: Path, name: str) -> Path:
+    """Where the script in ``path`` finds an include: beside it, else among those that all share."""
+    beside = path.with_name(f"{name}.inc.lua")
+    return beside if beside.exists() else _SHARED / beside.name
