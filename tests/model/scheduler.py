@@ -26,6 +26,7 @@ class Scheduler:
         self.rng = rng
         self.alive: list[greenlet] = []
         self.redis_away = False
+        self._killed: set[greenlet] = set()
         self._main = getcurrent()
 
     def hook(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,6 +54,7 @@ class Scheduler:
     def kill(self) -> None:
         """One process ends where it is, and what it had in memory is gone."""
         victim = self.rng.choice(self.alive)
+        self._killed.add(victim)
         victim.throw(GreenletExit)
         if victim in self.alive:  # it had not begun
             self.alive.remove(victim)
@@ -63,7 +65,10 @@ class Scheduler:
             self.step()
 
     def pause(self) -> None:
-        """Let somebody else go on, if this is a process."""
+        """Let somebody else go on, if this is a process. The killed do nothing any more, also not
+        what a ``finally`` asks for."""
+        if getcurrent() in self._killed:
+            raise GreenletExit
         if getcurrent() is not self._main:
             self._main.switch()
 
