@@ -155,7 +155,13 @@ def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) ->
         f"pid-file = {directory / 'mysqld.pid'}",
         f"init-file = {directory / 'init.sql'}",
         "skip-name-resolve",
-        "skip-log-bin",
+        # Changes made past the API are read from the binlog (functions/schedule/follow_binlog).
+        "log-bin = binlog",
+        "server-id = 1",
+        "binlog-format = ROW",
+        "binlog-row-image = FULL",
+        "max-binlog-size = 64M",
+        "expire-logs-days = 1",
         "performance-schema = OFF",
         "character-set-server = utf8mb4",
         "default-time-zone = +00:00",
@@ -167,6 +173,7 @@ def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) ->
     (directory / "my.cnf").write_text("\n".join(lines) + "\n")
     (directory / "init.sql").touch(mode=0o600)
     (directory / "init.sql").write_text(
+        "SET SESSION sql_log_bin = 0;\n"  # who may come in is not for those who follow the binlog
         "CREATE DATABASE IF NOT EXISTS plaza CHARACTER SET utf8mb4;\n"
         f"CREATE USER IF NOT EXISTS plaza@'127.0.0.1' IDENTIFIED BY '{password}';\n"
         "GRANT ALL ON *.* TO plaza@'127.0.0.1';\n"

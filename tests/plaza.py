@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from plaza import content, feed, flash_sales, reactions, recommendations, targets
+from plaza import content, feed, flash_sales, reactions, recommendations, shops, targets
 from plaza.auth import sms
 from plaza.feed import FanOut
 from plaza.flash_sales import OrderReserved
-from plaza.infra import ids, migrations, mysql, queues, redis, secrets, settings
+from plaza.infra import cache, ids, migrations, mysql, queues, redis, secrets, settings
+from plaza.infra.cache import DROPS, Drops
 from plaza.infra.queues import QueueDown
 from plaza.reactions import ReactionChanged
 from plaza.recommendations import Rebuild
@@ -85,6 +86,10 @@ class FakeQueues:
                 [feed.read_timelines(body) for body in bodies]
             ),
         }
+        work[shops.SHOPS] = lambda bodies: shops.work_through(
+            [shops.read_message(body) for body in bodies]
+        )
+        work[DROPS] = lambda bodies: cache.drop_again([Drops.from_json(body) for body in bodies])
         work[flash_sales.ORDERS] = lambda bodies: flash_sales.save(
             [OrderReserved.from_json(body) for body in bodies]
         )
@@ -121,7 +126,7 @@ class World:
 TABLES = (
     "user", "content", "session", "reaction", "reaction_log", "content_counter", "user_counter",
     "user_phone", "shop", "creation", "watermark", "stale_list", "post_hour", "star",
-    "voucher", "voucher_order",
+    "voucher", "voucher_order", "shop_type", "binlog_position",
 )  # fmt: skip
 
 
@@ -169,6 +174,7 @@ def forget() -> None:
     sms.sender.cache_clear()
     targets.forget_seen()
     content.forget_texts()
+    shops.forget_types()
     flash_sales.forget_sales()
     ids.forget_block()
     redis.forget_client()

@@ -12,9 +12,11 @@ import pytest
 from plaza.auth import read_bearer
 from plaza.feed import FanOut, read_pairs, read_timelines
 from plaza.flash_sales import OrderReserved
+from plaza.infra.cache import Drops
 from plaza.infra.queues import BadRecord
 from plaza.reactions import ReactionChanged, read_keys, read_step
 from plaza.recommendations import Rebuild
+from plaza.shops import read_message
 from plaza.targets import Refresh
 from tests.unit.policy import template
 from tests.unit.policy.template import FUNCTION, ROOT, resources
@@ -28,6 +30,8 @@ READERS = {
     "rebuild_target": read_step,
     "refresh_projections": Refresh.from_json,
     "rebuild_recommendations": Rebuild.from_json,
+    "rebuild_shops": read_message,
+    "drop_cached": Drops.from_json,
     "fan_out_post": FanOut.from_json,
     "apply_follow_changes": read_pairs,
     "rebuild_inboxes": read_timelines,

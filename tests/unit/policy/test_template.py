@@ -294,6 +294,10 @@ def test_the_search_for_queues_finds_those_we_know() -> None:
     assert queues_needed("FlashSalesApi") == queues_needed("RecoverOrders") == {"orders"}
     assert queues_needed("SettleVouchers") == {"orders"}
     assert queues_needed("GiveUpOrders") == {"orders_dlq", "orders_dlq_dlq"}
+    assert queues_needed("ShopsApi") == {"shops", "drops"}
+    assert queues_needed("RebuildShops") == {"shops", "shops_dlq"}
+    assert queues_needed("DropCached") == {"drops", "drops_dlq"}
+    assert queues_needed("FollowBinlog") == {"shops"}
     assert queues_needed("Migrate") == set()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pymysql
@@ -100,7 +100,7 @@ def atomically(work: Callable[[Cursor], T]) -> T:
     return _guarded(lambda: again(once))
 
 
-def fetch_all(sql: str, args: Sequence[Any] = ()) -> list[Row]:
+def fetch_all(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
     """All rows of one SELECT, one snapshot. Raises MysqlDown."""
 
     def select() -> list[Row]:
@@ -127,6 +127,14 @@ def forget_connection() -> None:
     connection, _connection = _connection, None
     if connection is not None and connection.open:
         connection.close()
+
+
+def connect_apart(**options: Any) -> Connection[Any]:
+    """A connection of one's own, to close when done. Takes and raises what PyMySQL does."""
+    address = settings().mysql
+    user, password = _read_credentials()
+    own = {"host": address.host, "port": address.port, "user": user, "password": password}
+    return pymysql.connect(**options | own)
 
 
 def _connect() -> Connection[Cursor]:

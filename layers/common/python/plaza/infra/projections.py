@@ -8,7 +8,7 @@ read before it can't bring the older value in.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -22,15 +22,18 @@ T = TypeVar("T")
 
 TTL_S = 3600
 FENCE_TTL_S = 60
-_PROJECT = load_script(Path(__file__).with_name("scripts") / "project.lua")
+_SCRIPTS = Path(__file__).with_name("scripts")
+_PROJECT = load_script(_SCRIPTS / "project.lua")
+_DROP = load_script(_SCRIPTS / "drop.lua")
 
 
 class Projection(NamedTuple):
-    """The ``value`` that MySQL has under ``key`` at version ``ver``."""
+    """The ``value`` that MySQL has under ``key`` at version ``ver``, kept for about ``ttl_s``."""
 
     key: str
     ver: int
     value: str
+    ttl_s: int = TTL_S
 
 
 def key_of(target: str, what: str) -> str:
@@ -44,12 +47,20 @@ def read_all(keys: Sequence[str]) -> list[tuple[int, str] | None]:
     return [None if value is None else (int(ver), value) for ver, value in answers]
 
 
-def keep_all(projections: Sequence[Projection], *, create: bool) -> None:
+def keep_all(projections: Sequence[Projection], *, create: bool) -> list[bool]:
     """Keep each unless Redis has a newer one; ``create`` also where none is. One round trip.
 
-    Raises RedisDown.
+    Whether each was kept. Raises RedisDown.
     """
-    redis.run_all([_call(projection, create) for projection in projections])
+    return [kept == 1 for kept in redis.run_all([_call(p, create) for p in projections])]
+
+
+def drop_all(versions: Mapping[str, int]) -> None:
+    """Let go of the values of keys that are older than a version, which stays as a fence.
+
+    One round trip. Raises RedisDown.
+    """
+    redis.run_all([Call(_DROP, (key,), (ver, FENCE_TTL_S)) for key, ver in versions.items()])
 
 
 def read_through(
@@ -72,6 +83,6 @@ def read_through(
 
 
 def _call(projection: Projection, create: bool) -> Call:
-    ttl_s = int(TTL_S * random.uniform(0.9, 1.1))  # what came together need not go together
-    key, ver, value = projection
+    key, ver, value, ttl_s = projection
+    ttl_s = int(ttl_s * random.uniform(0.9, 1.1))  # what came together need not go together
     return Call(_PROJECT, (key,), (ver, value, ttl_s, int(create), FENCE_TTL_S))

@@ -14,6 +14,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import (
     BusyLoadingError,
     ClusterDownError,
+    LockError,
     MasterDownError,
     NoScriptError,
     OutOfMemoryError,
@@ -23,6 +24,7 @@ from redis.exceptions import (
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.lock import Lock
 from redis.retry import Retry
 
 from plaza.infra.errors import Unavailable
@@ -129,6 +131,27 @@ def run_all(calls: Sequence[Call], commands: Sequence[tuple[Argument, ...]] = ()
     sources = {call.script.sha: call.script.source for call in calls}
     sent = [("EVALSHA", c.script.sha, len(c.keys), *c.keys, *c.args) for c in calls] + [*commands]
     return _guarded(lambda: _pipeline(sent, sources)) if sent else []
+
+
+def try_lock(key: str, ttl_s: float) -> Lock | None:
+    """The lock under ``key``, None when somebody else has it. It ends by itself after ``ttl_s``.
+
+    One round trip. Raises RedisDown.
+    """
+    lock = Lock(client(), key, timeout=ttl_s, thread_local=False)
+    return lock if _guarded(lambda: lock.acquire(blocking=False)) else None
+
+
+def unlock(lock: Lock) -> bool:
+    """Give the lock back; False when it had ended, and may be another's by now.
+
+    One round trip. Raises RedisDown.
+    """
+    try:
+        _guarded(lock.release)
+    except LockError:
+        return False
+    return True
 
 
 def deletions(keys: Iterable[str]) -> list[tuple[Argument, ...]]:

@@ -1,0 +1,122 @@
+"""Shops: their types, one of them, what is near. Admins add, change and delete them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
+
+from plaza import shops
+from plaza.infra.errors import BadInput
+from plaza.infra.http import (
+    BEARER,
+    Cursor,
+    Id,
+    Limit,
+    Page,
+    answers,
+    api,
+    caller_if_any,
+    caller_with_role,
+    pack_cursor,
+    problems,
+    read_id,
+    serve,
+    unpack_cursor,
+)
+from plaza.shops import MOST_LATITUDE, MOST_LONGITUDE, MOST_RADIUS_M, Area, Near, Place
+from plaza.shops.contract import NearShopAnswer, ShopAnswer, ShopQuestion, ShopTypeAnswer
+
+X = Annotated[float, Query(ge=-MOST_LONGITUDE, le=MOST_LONGITUDE, description="longitude, degrees")]
+Y = Annotated[float, Query(ge=-MOST_LATITUDE, le=MOST_LATITUDE, description="latitude, degrees")]
+Radius = Annotated[int, Query(ge=1, le=MOST_RADIUS_M, description="metres")]
+TypeId = Annotated[
+    str | None, Query(alias="type", pattern=r"^[1-9][0-9]{0,18}$", description="of this type only")
+]
+
+app = api()
+
+_TAGS: dict[str, Any] = {"tags": ["shops"]}
+_ANY = _TAGS | {"security": [{}, BEARER]}
+_OWN = _TAGS | {"security": [BEARER]}
+_TYPES = _ANY | {"responses": answers(200, Page[ShopTypeAnswer], "all of them") | problems(401)}
+_READ = _ANY | {"responses": answers(200, ShopAnswer, "the shop") | problems(401, 404, 410)}
+_NEAR = _ANY | {
+    "responses": answers(200, Page[NearShopAnswer], "a page, nearest first; it may be shorter")
+    | problems(400, 401)
+}
+_CREATE = _OWN | {"responses": answers(201, ShopAnswer, "made") | problems(400, 401, 403)}
+_REPLACE = _OWN | {
+    "responses": answers(200, ShopAnswer, "changed") | problems(400, 401, 403, 404, 410)
+}
+_DELETE = _OWN | {"responses": {204: {"description": "deleted"}} | problems(401, 403, 404, 410)}
+
+
+@app.get("/shop-types", **_TYPES)
+def list_types() -> Page[ShopTypeAnswer]:
+    """The types of shops, in the order in which they are shown."""
+    caller_if_any(app)
+    return Page(items=[ShopTypeAnswer.of(one) for one in shops.read_types()], next=None)
+
+
+@app.get("/shops/<shop_id>", **_READ)
+def read_shop(shop_id: Id) -> ShopAnswer:
+    """A shop."""
+    caller_if_any(app)
+    return ShopAnswer.of(shops.read(read_id(shop_id, "shop")))
+
+
+@app.get("/shops", **_NEAR)
+def find_near(
+    x: X,
+    y: Y,
+    radius: Radius = 5_000,
+    type_id: TypeId = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Page[NearShopAnswer]:
+    """The shops around a place, nearest first; the 2,000 nearest, if there are more."""
+    caller_if_any(app)
+    area = Area(Place(x, y), radius, None if type_id is None else int(type_id))
+    page = shops.find_near(area, _after(cursor), limit)
+    return Page(
+        items=[NearShopAnswer.at(near) for near in page.shops],
+        next=pack_cursor(*page.last) if page.last else None,
+    )
+
+
+@app.post("/shops", **_CREATE)
+def create_shop(question: ShopQuestion) -> tuple[ShopAnswer, int]:
+    """Add a shop. For admins."""
+    caller_with_role(app, "admin")
+    return ShopAnswer.of(shops.create(question.draft())), 201
+
+
+@app.put("/shops/<shop_id>", **_REPLACE)
+def replace_shop(shop_id: Id, question: ShopQuestion) -> ShopAnswer:
+    """Say everything about a shop anew. For admins."""
+    caller_with_role(app, "admin")
+    return ShopAnswer.of(shops.replace(read_id(shop_id, "shop"), question.draft()))
+
+
+@app.delete("/shops/<shop_id>", **_DELETE)
+def delete_shop(shop_id: Id) -> Response[None]:
+    """Delete a shop. For admins."""
+    caller_with_role(app, "admin")
+    shops.delete(read_id(shop_id, "shop"))
+    return Response(204)
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Answer one request about shops."""
+    return serve(app, event, context)
+
+
+def _after(cursor: str | None) -> Near | None:
+    if cursor is None:
+        return None
+    after = Near(*unpack_cursor(cursor, (int, int)))
+    if not after.possible:
+        raise BadInput("cursor", "is not one that we gave")
+    return after

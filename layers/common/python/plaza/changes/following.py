@@ -1,0 +1,78 @@
+"""Following the binlog: what somebody changed past the API, Redis is told.
+
+The position is kept after what is before it was told, so each change is told at least once, whoever
+dies. When MySQL has purged the log at the position, nobody knows what changed: Redis is told
+everything anew, and it goes on from the end.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from plaza import shops
+from plaza.changes import mysql_positions
+from plaza.infra import binlog
+from plaza.infra.binlog import Part, Position, PositionLost, RowChanged
+from plaza.infra.observability import record
+from plaza.shops import Changed
+
+MOST_S = 40
+_NAME = "shops"
+_TABLES = ("shop", "shop_type")
+
+
+class Followed(NamedTuple):
+    """How many rows had changed, and whether the position was lost."""
+
+    rows: int
+    lost: bool
+
+
+def follow_changes(most_s: float = MOST_S) -> Followed:
+    """Tell Redis what changed since the last time, for about ``most_s``.
+
+    Safe to repeat. Raises MysqlDown, RedisDown, QueueDown, BinlogUnusable.
+    """
+    until_s = time.monotonic() + most_s
+    end = binlog.find_end()
+    since = mysql_positions.read(_NAME)
+    rows, lost = 0, since is None
+    if since is not None:
+        try:
+            rows = _follow(since, until_s)
+        except PositionLost as error:
+            lost = True
+            record("binlog_lost", {"binlogs_lost": 1}, detail=str(error))
+    if lost:
+        shops.refresh_everything()
+        mysql_positions.keep(_NAME, end)
+    record("binlog_followed", {"rows_followed": rows}, lost=lost)
+    return Followed(rows, lost)
+
+
+def _follow(since: Position, until_s: float) -> int:
+    rows = 0
+    for part in binlog.follow(_TABLES, since, until_s):
+        _tell(part)
+        mysql_positions.keep(_NAME, part.end)
+        rows += len(part.rows)
+    return rows
+
+
+def _tell(part: Part) -> None:
+    if part.wiped:
+        shops.refresh_everything()
+    changed = [_changed(row) for row in part.rows if row.table == "shop"]
+    types = any(row.table == "shop_type" for row in part.rows)
+    if changed or types:
+        shops.adopt(changed, types)
+
+
+def _changed(row: RowChanged) -> Changed:
+    known = row.after or row.before or {}
+    return Changed(
+        known["id"],
+        row.before["ver"] if row.before else None,
+        row.after["ver"] if row.after else None,
+    )

@@ -1,0 +1,23 @@
+"""How far the binlog was followed, kept in MySQL beside what it tells of."""
+
+from __future__ import annotations
+
+from plaza.infra import mysql
+from plaza.infra.binlog import Position
+
+
+def read(name: str) -> Position | None:
+    """Up to where ``name`` followed it. Raises MysqlDown."""
+    found = mysql.fetch_all(
+        "SELECT log_file, log_pos FROM binlog_position WHERE name = %s", (name,)
+    )
+    return Position(*found[0]) if found else None
+
+
+def keep(name: str, position: Position) -> None:
+    """``name`` followed it up to here. Raises MysqlDown."""
+    mysql.write(
+        "INSERT INTO binlog_position (name, log_file, log_pos) VALUES (%s, %s, %s)"
+        " ON DUPLICATE KEY UPDATE log_file = VALUES(log_file), log_pos = VALUES(log_pos)",
+        (name, *position),
+    )

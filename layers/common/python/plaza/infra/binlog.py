@@ -1,0 +1,177 @@
+"""The row binlog of MySQL: what was changed in some tables, whoever changed it, since a position.
+
+Needs ``log_bin``, ``binlog_format=ROW``, ``binlog_row_image=FULL`` and the privileges REPLICATION
+SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR). This module is the only one that loads
+mysql-replication.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pymysql
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.event import QueryEvent, RotateEvent, XidEvent
+from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+
+from plaza.infra import mysql
+from plaza.infra.mysql import MysqlDown
+from plaza.infra.settings import settings
+
+READ_TIMEOUT_S = 10
+MOST_ROWS = 500  # of one part; a transaction is never parted
+MOST_ROWS_OF_TRANSACTION = 100_000
+_LOST = 1236  # MySQL's word for a position that it has no log for any more
+_PARSE_ERROR = 1064
+_WIPES = re.compile(r"\s*(TRUNCATE|DROP|RENAME|ALTER)\b", re.IGNORECASE)
+
+# It warns about each log without the names of columns; it is told to look them up.
+logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)
+
+
+class PositionLost(Exception):
+    """The log at this position was purged, or is of another server."""
+
+
+class BinlogUnusable(Exception):
+    """There is no binlog, or rows can't be read from it."""
+
+
+class Position(NamedTuple):
+    """A place in the binlog, between two transactions."""
+
+    log_file: str
+    log_pos: int
+
+
+class RowChanged(NamedTuple):
+    """A row before and after, column -> value; None: it was not there, or is not any more."""
+
+    table: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+@dataclass(slots=True)
+class Part:
+    """What changed up to ``end``. ``wiped``: tables of which anything may have changed."""
+
+    end: Position
+    rows: list[RowChanged] = field(default_factory=list)
+    wiped: set[str] = field(default_factory=set)
+
+
+def find_end() -> Position:
+    """Where the next transaction will be written. Raises MysqlDown, BinlogUnusable."""
+    settled: dict[str, str] = dict(
+        mysql.fetch_all(
+            "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
+            " ('log_bin', 'binlog_format', 'binlog_row_image')"
+        )
+    )
+    wanted = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL"}
+    for name, value in wanted.items():
+        if name in settled and settled[name].upper() != value:
+            raise BinlogUnusable(f"{name} is {settled[name]}, not {value}")
+    [row] = _read_status()
+    return Position(row[0], int(row[1]))
+
+
+def follow(tables: Collection[str], since: Position, until_s: float) -> Iterator[Part]:
+    """What changed in ``tables``, in parts, until there is no more or the time is over.
+
+    ``until_s`` is by ``time.monotonic``. The last part may hold nothing but its end. Raises
+    MysqlDown, PositionLost.
+    """
+    reader = BinLogStreamReader(
+        connection_settings={"read_timeout": READ_TIMEOUT_S, "connect_timeout": 2},
+        pymysql_wrapper=mysql.connect_apart,
+        server_id=2**31 + secrets.randbelow(2**31 - 1),  # who has another's ends its stream
+        log_file=since.log_file,
+        log_pos=since.log_pos,
+        resume_stream=True,
+        blocking=False,
+        only_events=[
+            WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, XidEvent, QueryEvent, RotateEvent
+        ],
+        only_tables=list(tables),
+        only_schemas=[settings().mysql.database],
+        use_column_name_cache=True,
+        enable_logging=False,
+    )  # fmt: skip
+    try:
+        yield from _parts(reader, tables, since, until_s)
+    except (pymysql.err.MySQLError, OSError) as error:
+        if error.args and error.args[0] == _LOST:
+            raise PositionLost(f"{since.log_file}:{since.log_pos}: {error.args[1]}") from None
+        raise MysqlDown(f"MySQL is away: {type(error).__name__}") from error
+    finally:
+        reader.close()
+
+
+def _parts(reader: Any, tables: Collection[str], since: Position, until_s: float) -> Iterator[Part]:
+    part = Part(since)
+    for event in reader:
+        if isinstance(event, QueryEvent):
+            part.wiped |= _wiped_by(event, tables)
+        elif isinstance(event, WriteRowsEvent | UpdateRowsEvent | DeleteRowsEvent):
+            if len(part.rows) < MOST_ROWS_OF_TRANSACTION:
+                part.rows += _rows_of(event)
+            else:
+                part.wiped.add(event.table)
+            continue
+        if _begins(event):
+            continue
+        part.end = Position(reader.log_file, reader.log_pos)
+        if len(part.rows) >= MOST_ROWS or part.wiped:
+            yield part
+            part = Part(part.end)
+        if time.monotonic() > until_s:
+            break
+    else:
+        part.end = Position(reader.log_file, reader.log_pos)
+    yield part
+
+
+def _begins(event: Any) -> bool:
+    """A transaction is under way: this is no place to stop."""
+    return isinstance(event, QueryEvent) and event.query.strip().upper() == "BEGIN"
+
+
+def _wiped_by(event: Any, tables: Collection[str]) -> set[str]:
+    query = event.query
+    if isinstance(query, bytes):
+        query = query.decode(errors="replace")
+    if not _WIPES.match(query):
+        return set()
+    return {table for table in tables if re.search(rf"\b{table}\b", query)}
+
+
+def _rows_of(event: Any) -> Iterator[RowChanged]:
+    for row in event.rows:
+        match event:
+            case UpdateRowsEvent():
+                yield RowChanged(event.table, row["before_values"], row["after_values"])
+            case WriteRowsEvent():
+                yield RowChanged(event.table, None, row["values"])
+            case DeleteRowsEvent():
+                yield RowChanged(event.table, row["values"], None)
+
+
+def _read_status() -> list[tuple[Any, ...]]:
+    """MySQL 8.4 knows one name of it only, and MariaDB the other."""
+    try:
+        found = mysql.fetch_all("SHOW MASTER STATUS")
+    except pymysql.err.ProgrammingError as error:
+        if error.args[0] != _PARSE_ERROR:
+            raise
+        found = mysql.fetch_all("SHOW BINARY LOG STATUS")
+    if not found:
+        raise BinlogUnusable("there is no binlog")
+    return found

@@ -1,0 +1,202 @@
+"""Caches: what MySQL has, kept in Redis under a named policy.
+
+Whatever the policy, a value has the version it had in MySQL (``infra.projections``): an older fill
+never replaces a newer one. It is kept for a time that is never quite the same, so that what came
+together does not end together; and of what isn't there, that is remembered, for a short time.
+
+* ``STALE_THEN_REBUILT``: a value ends logically. Who finds it so answers with it all the same,
+  and one of those who do asks for its rebuild (``claim_rebuilds``).
+* ``NEVER_STALE``: a value that ended is gone. One reader loads it, the others wait
+  (``load_alone``).
+
+A writer changes MySQL first, lets go of the value (``drop_all``), and again in a second
+(``drop_soon``): a reader with old data may have refilled it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from plaza.infra import projections, queues, redis
+from plaza.infra.errors import Unavailable
+from plaza.infra.observability import cause, record
+from plaza.infra.projections import Projection
+from plaza.infra.queues import BadRecord, QueueDown
+from plaza.infra.redis import RedisDown
+
+DROPS = "drops"  # the queue of what is let go of a second time
+DROP_AGAIN_S = 1
+ASKED_TTL_S = 10  # a rebuild that was asked for is waited for so long
+LOCK_TTL_S = 5  # more than MySQL may take for what one reader loads
+WAIT_S = 2.0
+MOST_DROPS = 1_000  # of one message
+_MOST_LOADS = 3
+_MOST_VER = 2**53
+
+
+class StillLoading(Unavailable):
+    """Somebody else loads it, and takes long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """``ttl_s``: for how long a value is kept. ``fresh_s``: after how long it is stale, None for
+    never. ``none_ttl_s``: for how long it is remembered that there is nothing."""
+
+    ttl_s: int
+    fresh_s: int | None = None
+    none_ttl_s: int = 30
+
+
+STALE_THEN_REBUILT = Policy(ttl_s=86_400, fresh_s=300)
+NEVER_STALE = Policy(ttl_s=3_600)
+
+
+class Entry(NamedTuple):
+    """What MySQL has at version ``ver``; ``text`` None: nothing (``ver`` 0 if it never was)."""
+
+    ver: int
+    text: str | None
+
+
+class Held(NamedTuple):
+    """What Redis has. ``stale``: it was fresh once, and may be shown all the same."""
+
+    ver: int
+    text: str | None
+    stale: bool
+
+
+class Drops(NamedTuple):
+    """Keys, and the versions below which their values are to be let go of."""
+
+    versions: Mapping[str, int]
+
+    def to_json(self) -> str:
+        """As it stands on the queue."""
+        return json.dumps({"versions": dict(self.versions)}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, body: str) -> Drops:
+        """What ``to_json`` wrote. Raises BadRecord."""
+        try:
+            versions = json.loads(body)["versions"]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise BadRecord(f"no versions: {type(error).__name__} {error}") from None
+        if type(versions) is not dict or not 0 < len(versions) <= MOST_DROPS:
+            raise BadRecord("no versions, or too many")
+        if not all(type(ver) is int and 0 <= ver <= _MOST_VER for ver in versions.values()):
+            raise BadRecord(f"a version is none: {str(versions)[:100]}")
+        return cls(versions)
+
+
+def read_all(keys: Sequence[str]) -> list[Held | None]:
+    """What Redis has under ``keys``, None where nothing. One round trip. Raises RedisDown."""
+    now_s = time.time()
+    return [found and _held(*found, now_s) for found in projections.read_all(keys)]
+
+
+def keep_all(policy: Policy, entries: Mapping[str, Entry], *, create: bool) -> list[bool]:
+    """Keep each entry unless Redis has a newer one; ``create`` also where none is.
+
+    Whether each was kept. One round trip. Raises RedisDown.
+    """
+    return projections.keep_all(
+        [_projection(policy, key, entry) for key, entry in entries.items()], create=create
+    )
+
+
+def claim_rebuilds(keys: Sequence[str]) -> list[bool]:
+    """Whether each of these stale values is for the caller to have rebuilt, or another's already.
+
+    One round trip. Raises RedisDown.
+    """
+    claims = [("SET", f"{key}:asked", 1, "NX", "EX", ASKED_TTL_S) for key in keys]
+    return [bool(claimed) for claimed in redis.pipeline(claims)]
+
+
+def load_alone(policy: Policy, key: str, load: Callable[[], Entry]) -> Held:
+    """What ``load`` has, which one of all readers asks while the others wait for its answer.
+
+    Raises StillLoading, RedisDown, and what ``load`` raises.
+    """
+    until_s = time.monotonic() + WAIT_S
+    while time.monotonic() < until_s:
+        with _locked(key) as alone:
+            [held] = read_all([key])
+            if held is None and alone:
+                return _load(policy, key, load)
+        if held is not None:
+            return held
+        time.sleep(random.uniform(0.01, 0.04))
+    raise StillLoading(f"{key} is being loaded", retry_after_s=1)
+
+
+def drop_all(versions: Mapping[str, int]) -> None:
+    """Let go of values older than these versions; nobody brings them back from now on.
+
+    One round trip. Raises RedisDown.
+    """
+    projections.drop_all(versions)
+
+
+def drop_soon(versions: Mapping[str, int]) -> bool:
+    """Have them let go of once more in a second; False when the queue is away."""
+    try:
+        queues.send(DROPS, Drops(versions).to_json(), delay_s=DROP_AGAIN_S)
+    except QueueDown as error:
+        record("drop_unasked", {"drops_unasked": 1}, **cause(error))
+        return False
+    return True
+
+
+def drop_again(drops: Sequence[Drops]) -> None:
+    """Let go of all that the messages name. One round trip. Safe to repeat. Raises RedisDown."""
+    versions: dict[str, int] = {}
+    for key, ver in (pair for drop in drops for pair in drop.versions.items()):
+        versions[key] = max(ver, versions.get(key, 0))
+    drop_all(versions)
+    record("values_dropped", {"values_dropped": len(versions)})
+
+
+def _load(policy: Policy, key: str, load: Callable[[], Entry]) -> Held:
+    """What MySQL has, unless somebody was told of something newer meanwhile: then once more."""
+    for _ in range(_MOST_LOADS):
+        entry = load()
+        if keep_all(policy, {key: entry}, create=True) == [True]:
+            break
+    return Held(entry.ver, entry.text, stale=False)
+
+
+@contextmanager
+def _locked(key: str) -> Iterator[bool]:
+    """Whether the key's lock was free; it is held until the end of the block, if it lasts."""
+    lock = redis.try_lock(f"{key}:lock", LOCK_TTL_S)
+    try:
+        yield lock is not None
+    finally:
+        if lock is not None:
+            with suppress(RedisDown):  # then it ends by itself
+                redis.unlock(lock)
+
+
+# A value in Redis is <fresh until, seconds since 1970; 0 for ever>;<text; empty for none>.
+
+
+def _projection(policy: Policy, key: str, entry: Entry) -> Projection:
+    ttl_s = policy.none_ttl_s if entry.text is None else policy.ttl_s
+    until_s = 0
+    if policy.fresh_s is not None:
+        until_s = int(time.time() + policy.fresh_s * random.uniform(0.9, 1.1))
+    return Projection(key, entry.ver, f"{until_s};{entry.text or ''}", ttl_s)
+
+
+def _held(ver: int, value: str, now_s: float) -> Held:
+    until_s, _, text = value.partition(";")
+    return Held(ver, text or None, 0 < int(until_s) <= now_s)

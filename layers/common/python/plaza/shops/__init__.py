@@ -1,0 +1,52 @@
+"""Shops: their pages, their types, what is near. Written by admins, read by everybody."""
+
+from plaza.shops.near import NearPage, NearShop, find_near
+from plaza.shops.reading import forget_types, read, read_many, read_types
+from plaza.shops.refreshing import adopt, refresh_everything, work_through
+from plaza.shops.shops import (
+    MOST_LATITUDE,
+    MOST_LONGITUDE,
+    MOST_RADIUS_M,
+    SHOPS,
+    Area,
+    Changed,
+    Near,
+    Place,
+    Refresh,
+    Shop,
+    ShopDraft,
+    ShopType,
+    Step,
+    read_message,
+)
+from plaza.shops.writing import create, delete, replace
+
+__all__ = [
+    "MOST_LATITUDE",
+    "MOST_LONGITUDE",
+    "MOST_RADIUS_M",
+    "SHOPS",
+    "Area",
+    "Changed",
+    "Near",
+    "NearPage",
+    "NearShop",
+    "Place",
+    "Refresh",
+    "Shop",
+    "ShopDraft",
+    "ShopType",
+    "Step",
+    "adopt",
+    "create",
+    "delete",
+    "find_near",
+    "forget_types",
+    "read",
+    "read_many",
+    "read_message",
+    "read_types",
+    "refresh_everything",
+    "replace",
+    "work_through",
+]

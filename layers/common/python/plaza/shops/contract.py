@@ -1,0 +1,127 @@
+"""What clients send and get about shops."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from plaza.infra.http import Answer, Question
+from plaza.infra.texts import HTTPS_URL, LINE, check_line
+from plaza.reactions.contract import time_of
+from plaza.shops.near import NearShop
+from plaza.shops.shops import (
+    MOST_LATITUDE,
+    MOST_LONGITUDE,
+    Shop,
+    ShopDraft,
+    ShopType,
+)
+
+_Line = Annotated[
+    str, Field(min_length=1, json_schema_extra={"pattern": LINE}), AfterValidator(check_line)
+]
+_Image = Annotated[str, Field(max_length=512, pattern=HTTPS_URL, description="an https URL")]
+_X = Annotated[
+    float, Field(ge=-MOST_LONGITUDE, le=MOST_LONGITUDE, description="longitude, degrees")
+]
+_Y = Annotated[float, Field(ge=-MOST_LATITUDE, le=MOST_LATITUDE, description="latitude, degrees")]
+
+
+class ShopQuestion(Question):
+    """A shop, as an admin says it is. Without ``x`` and ``y`` it is near nobody; send both or
+    neither. ``avg_price_cents``: what one person pays."""
+
+    name: Annotated[_Line, Field(max_length=200)]
+    type_id: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,18}$")] | None = None
+    area: Annotated[_Line, Field(max_length=64)] | None = None
+    address: Annotated[_Line, Field(max_length=255)] | None = None
+    x: _X | None = None
+    y: _Y | None = None
+    images: list[_Image] = Field(default_factory=list, max_length=9)
+    avg_price_cents: Annotated[int, Field(ge=0, le=100_000_000)] | None = None
+    open_hours: Annotated[_Line, Field(max_length=200)] | None = None
+
+    @model_validator(mode="after")
+    def _place_is_whole(self) -> ShopQuestion:
+        if (self.x is None) != (self.y is None):
+            raise ValueError("x and y are sent together, or neither is")
+        return self
+
+    def draft(self) -> ShopDraft:
+        """What is said of the shop."""
+        return ShopDraft(
+            name=self.name,
+            type_id=None if self.type_id is None else int(self.type_id),
+            area=self.area,
+            address=self.address,
+            x=self.x,
+            y=self.y,
+            images=tuple(self.images),
+            avg_price_cents=self.avg_price_cents,
+            open_hours=self.open_hours,
+        )
+
+
+class ShopTypeAnswer(Answer):
+    """A type of shops."""
+
+    id: str
+    name: str
+    icon: str | None
+
+    @classmethod
+    def of(cls, shop_type: ShopType) -> ShopTypeAnswer:
+        """What everybody is told about it."""
+        return cls(id=str(shop_type.id), name=shop_type.name, icon=shop_type.icon)
+
+
+class ShopAnswer(Answer):
+    """A shop. A page may be some minutes behind where it wasn't changed through the API."""
+
+    id: str
+    name: str
+    type_id: str | None
+    area: str | None
+    address: str | None
+    x: float | None
+    y: float | None
+    images: list[str]
+    avg_price_cents: int | None
+    open_hours: str | None
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, shop: Shop) -> ShopAnswer:
+        """What everybody is told about it."""
+        return cls.model_validate(_fields_of(shop))
+
+
+class NearShopAnswer(ShopAnswer):
+    """A shop, and how far it is: metres, as the crow flies."""
+
+    distance_m: float
+
+    @classmethod
+    def at(cls, near: NearShop) -> NearShopAnswer:
+        """What everybody is told about it."""
+        return cls.model_validate(_fields_of(near.shop) | {"distance_m": near.distance_m})
+
+
+def _fields_of(shop: Shop) -> dict[str, object]:
+    return {
+        "id": str(shop.id),
+        "name": shop.name,
+        "type_id": None if shop.type_id is None else str(shop.type_id),
+        "area": shop.area,
+        "address": shop.address,
+        "x": shop.x,
+        "y": shop.y,
+        "images": list(shop.images),
+        "avg_price_cents": shop.avg_price_cents,
+        "open_hours": shop.open_hours,
+        "created_at": time_of(shop.created_us),
+        "updated_at": time_of(shop.updated_us),
+    }

@@ -1,0 +1,23 @@
+--[[ add_to_filter: add shops to the filter in use, and to the one that is being built.
+
+  KEYS[1]  {<shard>}:shops:filter:meta  hash: bits, members, built_at, asked_at, next_bits, next_members, filling_by, filling_at
+  KEYS[2]  {<shard>}:shops:filter       bitmap: the Bloom filter in use
+  KEYS[3]  {<shard>}:shops:filter:next  bitmap: the filter that is being built
+  ARGV[1...]  shops
+
+  Returns 1 there is a filter, 0 there is none: its build will find what MySQL has
+
+  Safe to repeat: a bit that is set is set. ]]
+--!include bloom
+local meta = redis.call('HMGET', KEYS[1], 'bits', 'next_bits')
+local function add(key, bits, shops_field)
+  if not bits or redis.call('GETBIT', key, bits) == 0 then return 0 end
+  for i = 1, #ARGV do
+    if not bloom_has(key, tonumber(bits), ARGV[i]) then
+      bloom_add(key, tonumber(bits), ARGV[i])
+      redis.call('HINCRBY', KEYS[1], shops_field, 1)
+    end
+  end
+  return 1
+end
+return math.max(add(KEYS[2], meta[1], 'members'), add(KEYS[3], meta[2], 'next_members'))

@@ -1,0 +1,29 @@
+--[[ ask_filter: may there be such a shop?
+
+  KEYS[1]  {<shard>}:shops:filter:meta  hash: bits, members, built_at, asked_at, next_bits, next_members, filling_by, filling_at
+  KEYS[2]  {<shard>}:shops:filter       bitmap: the Bloom filter in use
+  ARGV[1]  shop
+  ARGV[2]  bits a shop needs: with fewer the filter is to be built again
+  ARGV[3]  after how long it is to be built again, milliseconds
+  ARGV[4]  after how long somebody else is asked to have it built, milliseconds
+
+  Returns {maybe, ask}
+    maybe  0 there is none for sure; 1 there may be, or there is no filter to ask
+    ask  1 the caller is to ask for its build
+
+  Safe to repeat: who repeats it isn't asked again, and the next after a while is. ]]
+--!include bloom
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local meta = redis.call('HMGET', KEYS[1], 'bits', 'members', 'built_at', 'asked_at')
+local bits = tonumber(meta[1] or 0)
+local there = meta[1] and redis.call('GETBIT', KEYS[2], bits) == 1
+local ask = 0
+if not there or now_ms - meta[3] > tonumber(ARGV[3]) or meta[2] * ARGV[2] > bits then
+  if not meta[4] or now_ms - meta[4] > tonumber(ARGV[4]) then
+    redis.call('HSET', KEYS[1], 'asked_at', now_ms)
+    ask = 1
+  end
+end
+if there and not bloom_has(KEYS[2], bits, ARGV[1]) then return {0, ask} end
+return {1, ask}

@@ -1,0 +1,32 @@
+--[[ fill_filter: add a page of shops to the filter that is being built, and put it in use after the last.
+
+  KEYS[1]  {<shard>}:shops:filter:meta  hash: bits, members, built_at, asked_at, next_bits, next_members, filling_by, filling_at
+  KEYS[2]  {<shard>}:shops:filter       bitmap: the Bloom filter in use
+  KEYS[3]  {<shard>}:shops:filter:next  bitmap: the filter that is being built
+  ARGV[1]  build: the name it was begun with
+  ARGV[2]  1 when this page is the last, else 0
+  ARGV[3...]  shops
+
+  Returns FILLED, FINISHED, or LOST (it is gone, or another build took over)
+
+  Safe to repeat: a bit that is set is set; after the end it answers LOST and changes nothing. ]]
+--!include bloom
+local meta = redis.call('HMGET', KEYS[1], 'filling_by', 'next_bits', 'next_members')
+if meta[1] ~= ARGV[1] or redis.call('GETBIT', KEYS[3], meta[2]) == 0 then return 'LOST' end
+local bits, members = tonumber(meta[2]), tonumber(meta[3])
+for i = 3, #ARGV do
+  if not bloom_has(KEYS[3], bits, ARGV[i]) then
+    bloom_add(KEYS[3], bits, ARGV[i])
+    members = members + 1
+  end
+end
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+if ARGV[2] ~= '1' then
+  redis.call('HSET', KEYS[1], 'filling_at', now_ms, 'next_members', members)
+  return 'FILLED'
+end
+redis.call('RENAME', KEYS[3], KEYS[2])
+redis.call('HSET', KEYS[1], 'bits', bits, 'members', members, 'built_at', now_ms)
+redis.call('HDEL', KEYS[1], 'next_bits', 'next_members', 'filling_by', 'filling_at', 'asked_at')
+return 'FINISHED'

@@ -1,0 +1,248 @@
+"""Shops in MySQL: the record. Every change moves ``ver``; deleting sets a time."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from pymysql.cursors import Cursor
+
+from plaza.infra import mysql
+from plaza.shops.shops import (
+    MOST_LATITUDE,
+    MOST_LONGITUDE,
+    Area,
+    Near,
+    Placed,
+    Shop,
+    ShopDraft,
+    ShopType,
+    Stored,
+    place_of,
+)
+
+_COLUMNS = (
+    "id, name, type_id, area, address, x, y, images, avg_price_cents, open_hours, created_at,"
+    " updated_at, ver, deleted_at IS NOT NULL"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_US = timedelta(microseconds=1)
+
+# Where Redis has a shop is the middle of a cell of 52 bits, and how far that is it finds by the
+# haversine on its own globe. The same here, so that a list may go on from one to the other.
+_GLOBE_M = 6372797.560856
+_CELLS = 2**26
+_CELL_X = f"((FLOOR((x + 180) / 360 * {_CELLS}) + 0.5) / {_CELLS} * 360 - 180)"
+_CELL_Y = (
+    f"((FLOOR((y + {MOST_LATITUDE}) / {2 * MOST_LATITUDE} * {_CELLS}) + 0.5) / {_CELLS}"
+    f" * {2 * MOST_LATITUDE} - {MOST_LATITUDE})"
+)
+_DISTANCE = (
+    f"FLOOR(ROUND({2 * _GLOBE_M} * ASIN(SQRT("
+    f"POW(SIN((RADIANS(%(y)s) - RADIANS({_CELL_Y})) / 2), 2)"
+    f" + COS(RADIANS(%(y)s)) * COS(RADIANS({_CELL_Y}))"
+    f" * POW(SIN((RADIANS(%(x)s) - RADIANS({_CELL_X})) / 2), 2))), 4) * 10000 + 0.5)"
+)
+
+
+class Types(NamedTuple):
+    """The types of shops in their order, and when they were read: microseconds since 1970."""
+
+    ver_us: int
+    types: list[ShopType]
+
+
+def read(shop_ids: Iterable[int]) -> dict[int, Stored]:
+    """Those of ``shop_ids`` that are or were there. One statement. Raises MysqlDown."""
+    numbers = ",".join(str(int(shop_id)) for shop_id in shop_ids)
+    rows = (
+        mysql.fetch_all(f"SELECT {_COLUMNS} FROM shop WHERE id IN ({numbers})") if numbers else ()
+    )
+    return {stored.shop.id: stored for stored in map(_stored, rows)}
+
+
+def read_types() -> Types:
+    """All types. One statement. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), t.id, t.name, t.icon"
+        " FROM (SELECT 1 AS one) AS always LEFT JOIN shop_type AS t ON 1 = 1 ORDER BY t.sort, t.id"
+    )
+    types = [ShopType(*row[1:]) for row in rows if row[1] is not None]
+    return Types(int(rows[0][0]), types)
+
+
+def insert(cursor: Cursor, shop_id: int, draft: ShopDraft) -> Stored:
+    """Store a new shop, and read back what was stored."""
+    cursor.execute(
+        "INSERT INTO shop (id, name, type_id, area, address, x, y, images, avg_price_cents,"
+        " open_hours, created_at, updated_at)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
+        (shop_id, *_values(draft)),
+    )
+    return _read_back(cursor, shop_id)
+
+
+def replace(cursor: Cursor, shop_id: int, draft: ShopDraft) -> Stored:
+    """Store what is said of a shop that is there, and read back what was stored."""
+    cursor.execute(
+        "UPDATE shop SET name = %s, type_id = %s, area = %s, address = %s, x = %s, y = %s,"
+        " images = %s, avg_price_cents = %s, open_hours = %s, ver = ver + 1,"
+        " updated_at = UTC_TIMESTAMP(6) WHERE id = %s",
+        (*_values(draft), shop_id),
+    )
+    return _read_back(cursor, shop_id)
+
+
+def mark_deleted(cursor: Cursor, shop_id: int) -> Stored:
+    """Set the time of its deletion, and read back what is stored."""
+    cursor.execute(
+        "UPDATE shop SET deleted_at = UTC_TIMESTAMP(6), ver = ver + 1,"
+        " updated_at = UTC_TIMESTAMP(6) WHERE id = %s",
+        (shop_id,),
+    )
+    return _read_back(cursor, shop_id)
+
+
+def hold(cursor: Cursor, shop_id: int) -> Stored | None:
+    """A shop, which nobody else changes until the commit."""
+    cursor.execute(f"SELECT {_COLUMNS} FROM shop WHERE id = %s FOR UPDATE", (shop_id,))
+    found = cursor.fetchone()
+    return _stored(found) if found else None
+
+
+def has_type(cursor: Cursor, type_id: int) -> bool:
+    """Whether there is such a type."""
+    return cursor.execute("SELECT 1 FROM shop_type WHERE id = %s", (type_id,)) == 1
+
+
+def find_near(area: Area, after: Near, limit: int) -> list[Near]:
+    """What Redis would find, from MySQL. One statement. Raises MysqlDown."""
+    (x, y), radius_m, type_id = area
+    lat = math.degrees(radius_m / _GLOBE_M) * 1.01  # a little more: the distance decides
+    lon = math.degrees(math.asin(min(1.0, math.sin(math.radians(lat)) / _shrink(y, lat))))
+    if x - lon < -MOST_LONGITUDE:
+        within = "(x >= %(west)s + 360 OR x <= %(east)s)"
+    elif x + lon > MOST_LONGITUDE:
+        within = "(x >= %(west)s OR x <= %(east)s - 360)"
+    else:
+        within = "x BETWEEN %(west)s AND %(east)s"
+    index = "by_place" if type_id is None else "by_type_and_place"
+    rows = mysql.fetch_all(
+        f"SELECT distance, id FROM (SELECT id, {_DISTANCE} AS distance"
+        f" FROM shop FORCE INDEX ({index}) WHERE"
+        f"{'' if type_id is None else ' type_id = %(type_id)s AND'}"
+        f" y BETWEEN %(south)s AND %(north)s AND {within} AND deleted_at IS NULL"
+        f" AND x BETWEEN -{MOST_LONGITUDE} AND {MOST_LONGITUDE}) AS boxed"
+        " WHERE distance <= %(radius)s"
+        " AND (distance > %(behind)s OR (distance = %(behind)s AND id > %(behind_id)s))"
+        f" ORDER BY distance, id LIMIT {limit:d}",
+        {
+            "x": x,
+            "y": y,
+            "type_id": type_id,
+            "south": max(y - lat, -MOST_LATITUDE),
+            "north": min(y + lat, MOST_LATITUDE),
+            "west": x - lon,
+            "east": x + lon,
+            "radius": radius_m * 10_000,
+            "behind": after.distance,
+            "behind_id": after.shop_id,
+        },
+    )
+    return [Near(int(distance), shop_id) for distance, shop_id in rows]
+
+
+def count() -> int:
+    """How many shops there are or were. Raises MysqlDown."""
+    return int(mysql.fetch_all("SELECT COUNT(*) FROM shop")[0][0])
+
+
+def read_ids(after_id: int, limit: int) -> list[int]:
+    """A page of all shops by their id. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        f"SELECT id FROM shop WHERE id > %s ORDER BY id LIMIT {limit:d}", (after_id,)
+    )
+    return [shop_id for (shop_id,) in rows]
+
+
+def read_places(type_id: int | None, after_id: int, limit: int) -> list[Placed]:
+    """A page of the shops of a type, of all if None, by their id. Raises MysqlDown."""
+    of_type = "" if type_id is None else f" AND type_id = {type_id:d}"
+    index = "PRIMARY" if type_id is None else "by_type"
+    rows = mysql.fetch_all(
+        f"SELECT id, ver, IF(deleted_at IS NULL, x, NULL), y FROM shop FORCE INDEX ({index})"
+        f" WHERE id > %s{of_type} ORDER BY id LIMIT {limit:d}",
+        (after_id,),
+    )
+    return [Placed(shop_id, ver, place_of(x, y)) for shop_id, ver, x, y in rows]
+
+
+def bump(seen: Mapping[int, int]) -> int:
+    """Move the versions of shops that still have the one they were seen with; how many.
+
+    One statement. Raises MysqlDown.
+    """
+    same = " OR ".join(f"(id = {i:d} AND ver = {ver:d})" for i, ver in sorted(seen.items()))
+    if not same:
+        return 0
+    statement = f"UPDATE shop SET ver = ver + 1 WHERE {same} ORDER BY id"
+    return mysql.atomically(lambda cursor: cursor.execute(statement))
+
+
+def bump_page(after_id: int, last_id: int) -> None:
+    """Move the versions of all shops behind ``after_id`` up to ``last_id``. Raises MysqlDown."""
+    if last_id > after_id:
+        statement = "UPDATE shop SET ver = ver + 1 WHERE id > %s AND id <= %s ORDER BY id"
+        mysql.atomically(lambda cursor: cursor.execute(statement, (after_id, last_id)))
+
+
+def _shrink(y: float, lat: float) -> float:
+    """How much shorter a degree of longitude is where it is shortest in the box."""
+    return math.cos(math.radians(min(abs(y) + lat, 89.0)))
+
+
+def _values(draft: ShopDraft) -> tuple[Any, ...]:
+    return (
+        draft.name,
+        draft.type_id,
+        draft.area,
+        draft.address,
+        draft.x,
+        draft.y,
+        json.dumps(draft.images) if draft.images else None,
+        draft.avg_price_cents,
+        draft.open_hours,
+    )
+
+
+def _read_back(cursor: Cursor, shop_id: int) -> Stored:
+    cursor.execute(f"SELECT {_COLUMNS} FROM shop WHERE id = %s", (shop_id,))
+    [row] = cursor.fetchall()
+    return _stored(row)
+
+
+def _stored(row: tuple[Any, ...]) -> Stored:
+    (shop_id, name, type_id, area, address, x, y, images, avg_price_cents, open_hours, created_at,
+     updated_at, ver, deleted) = row  # fmt: skip
+    shop = Shop(
+        id=shop_id,
+        name=name,
+        type_id=type_id,
+        area=area,
+        address=address,
+        x=x,
+        y=y,
+        images=tuple(json.loads(images)) if images else (),
+        avg_price_cents=avg_price_cents,
+        open_hours=open_hours,
+        created_us=_us(created_at),
+        updated_us=_us(updated_at),
+    )
+    return Stored(shop, ver, bool(deleted))
+
+
+def _us(at: datetime) -> int:
+    return (at.replace(tzinfo=UTC) - _EPOCH) // _US

@@ -1,0 +1,183 @@
+"""Shops in Redis:
+
+{<shard>}:shop:<id>:page     hash  ver, value: all that is shown of a shop (``infra.cache``)
+{<shard>}:shops:all:types    hash  ver, value: the types of shops
+
+in one shard, the Bloom filter of all shops, under ``{<shard>}:shops:``
+
+    filter        bitmap  ids of shops; who isn't in it isn't there
+    filter:next   bitmap  the filter that is being built
+    filter:meta   hash    bits, members, built_at: of the filter; next_bits, next_members,
+                          filling_by, filling_at: of the one that is being built; asked_at
+
+and per set of places, which is a type or ``all``, in its own shard, under
+``{<shard>}:shops:<set>:``
+
+    places        zset    shop -> place (GEO)
+    vers          hash    shop -> the version of it that is known
+    places:next   zset    the set that is being built
+    vers:next     hash    its versions
+    meta          hash    built_at, filling_by, filling_at, asked_at
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from plaza.infra import redis
+from plaza.infra.lua import load_script
+from plaza.infra.projections import key_of
+from plaza.infra.redis import Argument, Call
+from plaza.shops.shops import MOST_NEAR, Area, Near, Placed
+
+BUILT_AGAIN_MS = 3_600_000  # filters and places heal by being built anew, from time to time
+ASKED_AGAIN_MS = 5_000
+LEFT_ALONE_MS = 120_000
+BITS_PER_SHOP = 32  # with four hashes 2 in 10,000 strangers pass; it may fill up to 24, then 6 do
+_FULL_BITS_PER_SHOP = 24
+_LEAST_BITS, _MOST_BITS = 2**17, 2**30
+
+_LUA = Path(__file__).with_name("lua")
+BEGIN_FILTER = load_script(_LUA / "begin_filter.lua")
+FILL_FILTER = load_script(_LUA / "fill_filter.lua")
+ADD_TO_FILTER = load_script(_LUA / "add_to_filter.lua")
+ASK_FILTER = load_script(_LUA / "ask_filter.lua")
+BEGIN_PLACES = load_script(_LUA / "begin_places.lua")
+FILL_PLACES = load_script(_LUA / "fill_places.lua")
+PUT_PLACES = load_script(_LUA / "put_places.lua")
+LOOK_NEAR = load_script(_LUA / "look_near.lua")
+
+TYPES_KEY = key_of("shops:all", "types")
+
+
+class FilterKeys(NamedTuple):
+    """Where the Bloom filter is."""
+
+    meta: str
+    filter: str
+    next: str
+
+
+class PlaceKeys(NamedTuple):
+    """Where a set of places is."""
+
+    meta: str
+    places: str
+    vers: str
+    next_places: str
+    next_vers: str
+
+
+class Maybe(NamedTuple):
+    """Whether there may be such a shop, and whether who asked is to have the filter built."""
+
+    maybe: bool
+    ask: bool
+
+
+class Look(NamedTuple):
+    """What is near, None when there is no set to ask; whether who looked is to have it built."""
+
+    found: list[Near] | None
+    ask: bool
+
+
+def _filter_keys() -> FilterKeys:
+    base = key_of("shops", "filter")
+    return FilterKeys(f"{base}:meta", base, f"{base}:next")
+
+
+FILTER_KEYS = _filter_keys()
+
+
+def page_key(shop_id: int) -> str:
+    """Where all that is shown of a shop is."""
+    return key_of(f"shop:{shop_id}", "page")
+
+
+@lru_cache(maxsize=1024)
+def place_keys(type_id: int | None) -> PlaceKeys:
+    """The keys of the places of a type, of all shops if None."""
+    name = f"shops:{'all' if type_id is None else type_id}"
+    places, vers = key_of(name, "places"), key_of(name, "vers")
+    return PlaceKeys(key_of(name, "meta"), places, vers, f"{places}:next", f"{vers}:next")
+
+
+def ask_filter(shop_id: int) -> Maybe:
+    """Whether there may be such a shop. One round trip. Raises RedisDown."""
+    args = (shop_id, _FULL_BITS_PER_SHOP, BUILT_AGAIN_MS, ASKED_AGAIN_MS)
+    maybe, ask = redis.run(ASK_FILTER, FILTER_KEYS[:2], args)
+    return Maybe(maybe == 1, ask == 1)
+
+
+def add_to_filter(shop_ids: Sequence[int]) -> None:
+    """The shops are or will be there. One round trip. Raises RedisDown."""
+    redis.run(ADD_TO_FILTER, FILTER_KEYS, shop_ids)
+
+
+def begin_filter(build: str, shops: int) -> str:
+    """Start to build the filter for so many shops; see begin_filter.lua. Raises RedisDown."""
+    bits = _LEAST_BITS
+    while bits < shops * BITS_PER_SHOP and bits < _MOST_BITS:
+        bits *= 2
+    keys = (FILTER_KEYS.meta, FILTER_KEYS.next)
+    return str(redis.run(BEGIN_FILTER, keys, (build, bits, LEFT_ALONE_MS)))
+
+
+def fill_filter(build: str, shop_ids: Sequence[int], last: bool) -> str:
+    """Add a page to the filter that is being built; see fill_filter.lua. Raises RedisDown."""
+    return str(redis.run(FILL_FILTER, FILTER_KEYS, (build, int(last), *shop_ids)))
+
+
+def put_places(placed: Mapping[int | None, Sequence[Placed]]) -> None:
+    """Tell sets where shops are. One round trip. Raises RedisDown."""
+    redis.run_all(
+        [Call(PUT_PLACES, place_keys(of), _quads(shops)) for of, shops in placed.items() if shops]
+    )
+
+
+def begin_places(type_id: int | None, build: str) -> str:
+    """Start to build a set of places; see begin_places.lua. Raises RedisDown."""
+    keys = place_keys(type_id)
+    of_script = (keys.meta, keys.next_places, keys.next_vers)
+    return str(redis.run(BEGIN_PLACES, of_script, (build, LEFT_ALONE_MS)))
+
+
+def fill_places(type_id: int | None, build: str, placed: Sequence[Placed], last: bool) -> str:
+    """Add a page to the set that is being built; see fill_places.lua. Raises RedisDown."""
+    args = (build, int(last), *_quads(placed))
+    return str(redis.run(FILL_PLACES, place_keys(type_id), args))
+
+
+def look_near(area: Area, after: Near, count: int) -> Look:
+    """The shops of an area behind ``after``, ``count`` at most. A round trip. Raises RedisDown."""
+    keys = place_keys(area.type_id)
+    first_m = max(area.radius_m / 27, after.distance / 10_000 * 1.2, 1.0)
+    args: tuple[Argument, ...] = (
+        repr(area.place.x),
+        repr(area.place.y),
+        area.radius_m,
+        first_m,
+        after.distance,
+        after.shop_id,
+        count,
+        MOST_NEAR,
+        BUILT_AGAIN_MS,
+        ASKED_AGAIN_MS,
+    )
+    whole, ask, *rest = redis.run(LOOK_NEAR, (keys.meta, keys.places), args)
+    pairs = iter(rest)
+    found = [Near(int(distance), int(shop)) for shop, distance in zip(pairs, pairs, strict=True)]
+    return Look(found if whole else None, ask == 1)
+
+
+def _quads(placed: Sequence[Placed]) -> list[Argument]:
+    """Shops as scripts take them. ``repr`` of a float loses nothing; redis-py would write as much,
+    but in its own way."""
+    args: list[Argument] = []
+    for shop_id, ver, place in placed:
+        args += [shop_id, ver, repr(place.x), repr(place.y)] if place else [shop_id, ver, "", ""]
+    return args

@@ -1,0 +1,211 @@
+"""Shops: what is shown of them, where they are, what is said of them on the queue. No I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
+
+from plaza.infra.errors import BadInput, Gone, NotFound
+from plaza.infra.queues import BadRecord
+
+SHOPS = "shops"  # the queue of what Redis is to be told of shops
+MOST_LATITUDE = 85.05112878  # of a GEO set, as of a web map: the poles are infinitely far there
+MOST_LONGITUDE = 180.0
+MOST_RADIUS_M = 50_000
+MOST_NEAR = 2_000  # who is farther than so many others isn't found
+MOST_SHOPS = 100  # of one message
+GONE_VER = 2**53 - 1  # newer than everything: a row that was taken out of MySQL stays away
+FILTER, PLACES, EVERYTHING = "filter", "places", "everything"
+_WALKS = (FILTER, PLACES, EVERYTHING)
+_GONE = "gone"
+_MOST_ID = 2**63 - 1
+
+
+class ShopMissing(NotFound):
+    """There is no such shop."""
+
+
+class ShopGone(Gone):
+    """The shop was deleted."""
+
+
+class TypeMissing(BadInput):
+    """There is no such type of shops."""
+
+
+class ShopType(NamedTuple):
+    """A kind of shops, as ``food``; ``icon`` is a URL."""
+
+    id: int
+    name: str
+    icon: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShopDraft:
+    """What an admin says of a shop. ``x`` (longitude) and ``y`` (latitude) in degrees: both or
+    neither, a shop without them is near nobody. ``avg_price_cents``: what one person pays."""
+
+    name: str
+    type_id: int | None = None
+    area: str | None = None
+    address: str | None = None
+    x: float | None = None
+    y: float | None = None
+    images: tuple[str, ...] = ()
+    avg_price_cents: int | None = None
+    open_hours: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shop(ShopDraft):
+    """A shop. ``created_us``, ``updated_us``: microseconds since 1970, by the database's clock."""
+
+    id: int
+    created_us: int
+    updated_us: int
+
+
+class Stored(NamedTuple):
+    """A shop as MySQL has it, at version ``ver``."""
+
+    shop: Shop
+    ver: int
+    deleted: bool
+
+    def to_text(self) -> str:
+        """As it stands in Redis."""
+        return _GONE if self.deleted else json.dumps(asdict(self.shop), separators=(",", ":"))
+
+
+def read_text(text: str) -> Shop | None:
+    """What ``to_text`` wrote; None for what was deleted."""
+    if text == _GONE:
+        return None
+    fields = json.loads(text)
+    return Shop(**fields | {"images": tuple(fields["images"])})
+
+
+class Place(NamedTuple):
+    """A point: longitude and latitude in degrees."""
+
+    x: float
+    y: float
+
+
+class Placed(NamedTuple):
+    """Where a shop is at a version of it; None: nowhere, or not any more."""
+
+    shop_id: int
+    ver: int
+    place: Place | None
+
+
+class Near(NamedTuple):
+    """A shop around a place: how far it is, in tenths of a millimetre. Lists are in this order."""
+
+    distance: int
+    shop_id: int
+
+    @property
+    def distance_m(self) -> float:
+        """Metres, to the decimetre: GEO sets know no better."""
+        return round(self.distance / 10_000, 1)
+
+    @property
+    def possible(self) -> bool:
+        """False for one that no list has."""
+        return 0 <= self.distance <= MOST_RADIUS_M * 10_000 and self.shop_id > 0
+
+
+NEAREST = Near(-1, 0)  # a list begins behind it
+
+
+class Area(NamedTuple):
+    """What is near: ``radius_m`` around ``place``, of one type of shops or (None) of all."""
+
+    place: Place
+    radius_m: int
+    type_id: int | None
+
+
+def place_of(x: float | None, y: float | None) -> Place | None:
+    """The place of a shop; None without one, and for one that no GEO set takes."""
+    if x is None or y is None or abs(x) > MOST_LONGITUDE or abs(y) > MOST_LATITUDE:
+        return None
+    return Place(x, y)
+
+
+def placed_of(stored: Stored) -> Placed:
+    """Where the shop is now."""
+    place = None if stored.deleted else place_of(stored.shop.x, stored.shop.y)
+    return Placed(stored.shop.id, stored.ver, place)
+
+
+class Changed(NamedTuple):
+    """A row of a shop that was changed: the versions before and after, None where there was none.
+
+    Who changed it past the API left the version as it was.
+    """
+
+    shop_id: int
+    before: int | None
+    after: int | None
+
+
+class Refresh(NamedTuple):
+    """Shops of which Redis is to be told what MySQL has; none: their types."""
+
+    shop_ids: Sequence[int]
+
+    def to_json(self) -> str:
+        """As it stands on the queue."""
+        return json.dumps({"shop_ids": list(self.shop_ids)}, separators=(",", ":"))
+
+
+class Step(NamedTuple):
+    """How far a walk through all shops is: to build the Bloom filter, to build the places of a
+    type (None: of all), or to tell Redis everything. ``build``: the name it has in Redis, '' for
+    one that has not begun; ``after_id``: the last shop it was at."""
+
+    walk: str
+    type_id: int | None = None
+    build: str = ""
+    after_id: int = 0
+
+    def to_json(self) -> str:
+        """As it stands on the queue."""
+        return json.dumps(self._asdict(), separators=(",", ":"))
+
+
+def read_message(body: str) -> Refresh | Step:
+    """What ``to_json`` of either wrote. Raises BadRecord."""
+    try:
+        said = json.loads(body)
+        if "shop_ids" in said:
+            return _read_refresh(said["shop_ids"])
+        return _read_step(
+            said["walk"], said.get("type_id"), said.get("build", ""), said.get("after_id", 0)
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BadRecord(f"nothing about shops: {type(error).__name__} {error}") from None
+
+
+def _read_refresh(shop_ids: object) -> Refresh:
+    if type(shop_ids) is not list or len(shop_ids) > MOST_SHOPS:
+        raise BadRecord("no shops, or too many")
+    if not all(type(shop_id) is int and 0 < shop_id <= _MOST_ID for shop_id in shop_ids):
+        raise BadRecord(f"a shop is {str(shop_ids)[:100]!r}")
+    return Refresh(shop_ids)
+
+
+def _read_step(walk: object, type_id: object, build: object, after_id: object) -> Step:
+    if walk not in _WALKS or type(build) is not str:
+        raise BadRecord(f"no step of a walk: {str(walk)[:40]!r}")
+    if type(after_id) is not int or not 0 <= after_id <= _MOST_ID:
+        raise BadRecord(f"after_id is {str(after_id)[:40]!r}")
+    if type_id is not None and (type(type_id) is not int or not 0 < type_id <= _MOST_ID):
+        raise BadRecord(f"type_id is {str(type_id)[:40]!r}")
+    return Step(str(walk), type_id, build, after_id)
