@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from plaza import content, feed, flash_sales, reactions, recommendations, shops, targets
-from plaza.auth import sms
+from plaza.auth import calling, sms
 from plaza.feed import FanOut
 from plaza.flash_sales import OrderReserved
 from plaza.infra import cache, ids, migrations, mysql, queues, redis, secrets, settings
@@ -172,6 +172,7 @@ def forget() -> None:
     """Let this process forget its connections, its breakers and what it saw."""
     settings.settings.cache_clear()
     sms.sender.cache_clear()
+    calling.forget_owners()
     targets.forget_seen()
     content.forget_texts()
     shops.forget_types()

@@ -76,7 +76,11 @@ def sign_in(code: Any, phone: Any = PHONE, **options: Any) -> Reply:
 
 def is_known(token: str) -> bool:
     """What the authorizer says of a token."""
-    event = {"headers": {"authorization": f"Bearer {token}"}}
+    event = {
+        "routeKey": "GET /users/me",
+        "headers": {"authorization": f"Bearer {token}"},
+        "requestContext": {"http": {"sourceIp": HOME}},
+    }
     return "user_id" in handler("api/authorizer")(event, None)["context"]
 
 

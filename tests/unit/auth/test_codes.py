@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from plaza.auth.codes import Seal, make_code, network_of
+from plaza.auth.codes import Seal, make_code
+from plaza.infra.networks import network_of
 
 PHONE, OTHER = "+8613800138000", "+8613800138001"
 

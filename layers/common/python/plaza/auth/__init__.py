@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import replace
 
 from plaza.auth import mysql_sessions, redis_sessions
+from plaza.auth.calling import Caller, identify
+from plaza.auth.finding import find_session
 from plaza.auth.sessions import Session, hash_token, make_token, read_bearer
 from plaza.infra.errors import Unauthenticated
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.redis import RedisDown
 from plaza.infra.settings import settings
 
 __all__ = [
+    "Caller",
     "Session",
     "end_all_sessions",
     "end_session",
     "find_session",
+    "identify",
     "open_session",
     "open_sessions",
     "read_bearer",
@@ -44,29 +44,6 @@ def open_sessions(user_ids: Sequence[int], role: str = "user") -> list[str]:
         ]
     )
     return tokens
-
-
-def find_session(token: str) -> Session | None:
-    """The session of a token, its end moved if that was over a minute ago; None if there is none.
-
-    Works while Redis is away. While MySQL is, it works for what Redis holds. Raises MysqlDown.
-    """
-    sha, now_s = hash_token(token), time.time()
-    try:
-        session = redis_sessions.read(sha)
-    except RedisDown:
-        session = None
-    if session is None:
-        session = mysql_sessions.read(sha)
-        if session is not None:
-            with suppress(RedisDown):
-                redis_sessions.keep(sha, session)
-    if session is None or session.is_over(now_s):
-        return None
-    ttl_s = settings().session_ttl_s
-    if session.wants_touch(now_s, ttl_s):
-        return _touch(sha, replace(session, expires_at_s=int(now_s) + ttl_s))
-    return session
 
 
 def end_session(token: str) -> None:
@@ -96,15 +73,3 @@ def end_all_sessions(token: str) -> None:
     end_session(token)
     if session is None:
         raise Unauthenticated("This token is unknown or has expired")
-
-
-def _touch(sha: bytes, session: Session) -> Session | None:
-    """The session, its end moved; None when MySQL, asked for that, has none any more."""
-    with suppress(MysqlDown):  # the next use tries again
-        if not mysql_sessions.extend(sha, session.expires_at_s) and not mysql_sessions.read(sha):
-            with suppress(RedisDown):
-                redis_sessions.end_all([sha], redis_sessions.LATE_TTL_S)
-            return None
-        with suppress(RedisDown):
-            redis_sessions.keep(sha, session)
-    return session

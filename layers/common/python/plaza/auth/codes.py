@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import secrets
 from dataclasses import dataclass
 
 from plaza.infra.errors import TooMany, Unauthenticated
 from plaza.infra.limits import Window
+from plaza.infra.networks import network_of
 
 CODE_TTL_S = 300
 MOST_WRONG = 5
@@ -55,16 +55,3 @@ class Seal:
 def make_code() -> str:
     """Six digits that nobody can foresee."""
     return f"{secrets.randbelow(1_000_000):06}"
-
-
-def network_of(address: str) -> str:
-    """What one customer of a provider has: an IPv4 address, or a /64 of IPv6."""
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if found.version == 4:
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))

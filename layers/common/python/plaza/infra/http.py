@@ -102,13 +102,13 @@ class Problem(Answer):
 
 
 def problems(*statuses: int) -> dict[int, Any]:
-    """The error answers of a route, for its contract; 500 and 503 go without saying."""
+    """The error answers of a route, for its contract; 429, 500 and 503 go without saying."""
     return {
         status: {
             "description": HTTPStatus(status).phrase,
             "content": {PROBLEM: {"model": Problem}},
         }
-        for status in sorted({*statuses, 500, 503})
+        for status in sorted({*statuses, 429, 500, 503})
     }
 
 
@@ -122,9 +122,10 @@ def serve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> d
     began_s = time.perf_counter()
     _said.clear()
     try:
+        check_limit(event)
         check_body(event)
         answer = app.resolve(event, context)
-    except BadInput as error:
+    except (BadInput, TooMany) as error:
         answer = problem(error)
     answer["body"] = answer["body"] or ""  # a 204 has none, and not every gateway bears that
     record(
@@ -235,6 +236,16 @@ def read_id(text: str, what: str) -> int:
     if not _ID.fullmatch(text) or int(text) > MOST_ID:
         raise NotFound(f"{text[:32]!r} is not the id of a {what}")
     return int(text)
+
+
+def check_limit(event: dict[str, Any]) -> None:
+    """Raises TooMany when the authorizer found that the caller calls too often.
+
+    It takes the token in the round trip that asks for the session, so no route pays for it.
+    """
+    said = event.get("requestContext", {}).get("authorizer", {}).get("lambda") or {}
+    if wait_s := said.get("retry_after_s"):
+        raise TooMany("This is more often than you may ask", retry_after_s=int(wait_s))
 
 
 def check_body(event: dict[str, Any]) -> None:

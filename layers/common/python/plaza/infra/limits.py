@@ -1,10 +1,12 @@
 """How often something may happen: limits in Redis, which all share, and one of a process's own.
 
-{<shard>}:limit:<what>:<who>  zset  attempt -> when it was admitted, milliseconds since 1970
+{<shard>}:limit:<what>:<who>    zset  attempt -> when it was admitted, milliseconds since 1970
+{<shard>}:bucket:<group>:<who>  hash  tokens, and tokens_us, when there were so many; gone when full
 """
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -13,9 +15,14 @@ from pathlib import Path
 
 from plaza.infra import redis
 from plaza.infra.lua import load_script
+from plaza.infra.networks import network_of
+from plaza.infra.redis import Call
+from plaza.infra.settings import settings
 from plaza.infra.shards import shard_of
 
 _ADMIT = load_script(Path(__file__).with_name("scripts") / "admit.lua")
+_TAKE = load_script(Path(__file__).with_name("scripts") / "take.lua")
+_ASKING = {"POST /reactions/query"}  # reads that need a body
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,51 @@ def limit_key(attempt: Attempt) -> str:
     """Where the attempts of somebody at something are."""
     name = f"limit:{attempt.what}:{attempt.who}"
     return f"{{{shard_of(name)}}}:{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """What ``who`` may do of a ``group``: ``per_s`` on the long run, ``burst`` at once."""
+
+    group: str
+    who: str
+    per_s: float
+    burst: int
+
+    @property
+    def key(self) -> str:
+        """Where it is in Redis."""
+        name = f"bucket:{self.group}:{self.who}"
+        return f"{{{shard_of(name)}}}:{name}"
+
+    @property
+    def taking(self) -> Call:
+        """The call that takes a token: 0, or in how many milliseconds there will be one."""
+        return Call(_TAKE, (self.key,), (self.per_s, self.burst))
+
+
+def bucket_of_user(user_id: int, route: str) -> Bucket:
+    """What a user may ask of ``route`` (``PUT /posts/{post_id}/likes/me``) and of its group."""
+    said = settings()
+    if route.startswith("GET ") or route in _ASKING:
+        return Bucket("reads", str(user_id), said.reads_per_s, said.reads_burst)
+    return Bucket("writes", str(user_id), said.writes_per_s, said.writes_burst)
+
+
+def bucket_of_address(address: str) -> Bucket:
+    """What may be asked from an address by who has no session. Many may share one."""
+    # Not to hide it, there are too few addresses for that: to have one length.
+    who = hashlib.blake2b(network_of(address).encode(), digest_size=12).hexdigest()
+    said = settings()
+    return Bucket("anonymous", who, said.anonymous_per_s, said.anonymous_burst)
+
+
+def take(bucket: Bucket) -> int:
+    """0: there was a token, it is gone. Else in how many milliseconds there will be one.
+
+    One round trip. Raises RedisDown.
+    """
+    return int(redis.run(*bucket.taking))
 
 
 class TokenBucket:

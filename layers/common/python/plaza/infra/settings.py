@@ -49,6 +49,12 @@ class Settings:
     fan_out_limit: int
     idle_ttl_s: int
     session_ttl_s: int
+    reads_per_s: float
+    reads_burst: int
+    writes_per_s: float
+    writes_burst: int
+    anonymous_per_s: float
+    anonymous_burst: int
     orders_per_s: int
     most_pending_orders: int
     resend_orders_after_s: int
@@ -78,6 +84,12 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         fan_out_limit=_whole(env, "PLAZA_FAN_OUT_LIMIT", 10_000),
         idle_ttl_s=_whole(env, "PLAZA_IDLE_TTL_S", 10 * 86_400),
         session_ttl_s=_whole(env, "PLAZA_SESSION_TTL_S", 30 * 86_400),
+        reads_per_s=_number(env, "PLAZA_READS_PER_S", 20),
+        reads_burst=_whole(env, "PLAZA_READS_BURST", 100),
+        writes_per_s=_number(env, "PLAZA_WRITES_PER_S", 5),
+        writes_burst=_whole(env, "PLAZA_WRITES_BURST", 50),
+        anonymous_per_s=_number(env, "PLAZA_ANONYMOUS_PER_S", 50),
+        anonymous_burst=_whole(env, "PLAZA_ANONYMOUS_BURST", 500),
         orders_per_s=_whole(env, "PLAZA_ORDERS_PER_S", 2_000),
         most_pending_orders=_whole(env, "PLAZA_MOST_PENDING_ORDERS", 100_000),
         resend_orders_after_s=_whole(env, "PLAZA_RESEND_ORDERS_AFTER_S", 300),

@@ -17,6 +17,7 @@
             LOADING (not all of it is back), HELD (it is back, and the queue may hold older orders)
 
   Safe to repeat: the second time the buyer has an order, and gets its id. ]]
+--!include bucket
 local state, buyers, recovery = KEYS[1], KEYS[2], KEYS[3]
 local held = redis.call('HMGET', state, 'epoch', 'phase', 'stock', 'pending', 'opens_us', 'closes_us', 'tokens', 'tokens_us')
 if not held[1] then return {'COLD'} end
@@ -34,11 +35,8 @@ local stock, pending = tonumber(held[3]), tonumber(held[4])
 if stock <= 0 then return {'SOLD_OUT'} end
 
 local rate, burst = tonumber(ARGV[4]), tonumber(ARGV[5])
-local tokens = burst
-if held[7] then
-  tokens = math.min(burst, held[7] + math.max(0, now_us - held[8]) * rate / 1000000)
-end
-if tokens < 1 then return {'CROWDED', math.ceil((1 - tokens) / rate * 1000000)} end
+local tokens = refill(held[7], held[8], now_us, rate, burst)
+if tokens < 1 then return {'CROWDED', until_next_us(tokens, rate)} end
 if pending >= tonumber(ARGV[6]) then return {'CROWDED', math.ceil(pending / rate * 1000000)} end
 
 local now_text = string.format('%.0f', now_us)

@@ -1,0 +1,18 @@
+"""Where requests come from."""
+
+from __future__ import annotations
+
+import ipaddress
+
+
+def network_of(address: str) -> str:
+    """What one customer of a provider has: an IPv4 address, or a /64 of IPv6."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if found.version == 4:
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))
