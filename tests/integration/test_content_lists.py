@@ -63,6 +63,7 @@ def pages(path: str, limit: int, between: Callable[[int], object] = lambda _: No
             return found
         cursor = f"&cursor={page['next']}"
         number += 1
+        assert number < 200, "it never ends"
         between(number)
 
 
