@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from bench import cold_start, consumer, gate, handler, layer, round_trips
+from bench import cold_start, consumer, feed, gate, handler, layer, round_trips
 from bench.figures import Figure, format_number
 from bench.stage import Stage, standing
 from local.paths import LocalError
@@ -21,6 +21,7 @@ BENCHES: dict[str, Callable[[Stage], list[Figure]]] = {
     "handler": handler.measure,
     "round-trips": round_trips.measure,
     "consumer": consumer.measure,
+    "feed": feed.measure,
     "cold-start": cold_start.measure,
     "layer": layer.measure,
 }

@@ -52,6 +52,11 @@ def user_event(user_id: int, actor_id: int) -> Event:
     return event
 
 
+def feed_event(user_id: int) -> Event:
+    """``GET /feed`` by ``user_id``."""
+    return _event("GET", "/feed", "GET /feed", user_id)
+
+
 def _event(method: str, path: str, route: str, user_id: int) -> Event:
     """An event of payload format 2.0, with all that API Gateway sends along."""
     return {

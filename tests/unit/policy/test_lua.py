@@ -16,9 +16,12 @@ INCLUDES = sorted(PLAZA.rglob("*.inc.lua"))
 
 TYPES = "hash|zset|string|bitmap|set|list"
 FIRST = re.compile(r"--\[\[ (\w+): [^\n]+[.?]\n")
-KEY = re.compile(rf"^  KEYS\[(\d+)\]  (\{{<shard>\}}:\S+) +({TYPES})(?:: \S.*)?$", re.MULTILINE)
+KEY = re.compile(
+    rf"^  KEYS\[(\d+)(?:\.\.\.)?\]  (\{{<shard>\}}:\S+) +({TYPES})(?:: \S.*)?$", re.MULTILINE
+)
 ARG = re.compile(r"^  ARGV\[(\d+)(\.\.\.)?\]  \S.*$", re.MULTILINE)
 USED_KEY = re.compile(r"\bKEYS\[(\d+)\]")
+USED_KEYS = re.compile(r"\bfor \w+ = (\d+), #KEYS")  # from here to the end
 USED_ARG = re.compile(r"\bARGV\[(\d+)\]")
 # From here to the end: for i = 3, #ARGV   unpack(ARGV, 3)
 USED_REST = re.compile(r"\bfor \w+ = (\d+), #ARGV|\bunpack\(ARGV, (\d+)\)")
@@ -77,7 +80,12 @@ def test_every_key_is_named_in_order_with_its_type_and_one_tag(file: Path) -> No
 @every_script
 def test_the_keys_of_a_header_are_those_of_the_body(file: Path) -> None:
     named = {int(number) for number, _, _ in KEY.findall(header_of(file))}
-    assert named == {int(number) for number in USED_KEY.findall(code_of(file))}
+    code = code_of(file)
+    going_on = {int(number) for number in USED_KEYS.findall(code)}
+    assert named == {int(number) for number in USED_KEY.findall(code)} | going_on
+    assert going_on == {
+        int(n) for n in re.findall(r"^  KEYS\[(\d+)\.\.\.\]", header_of(file), re.M)
+    }
 
 
 @every_script

@@ -72,18 +72,20 @@ def mark_announced(user_ids: Collection[int]) -> None:
 def read_followers(wanted: Sequence[tuple[int, int]], count: int) -> list[list[int]]:
     """For each (user, after_id) a page of who follows the user, by id. One statement.
 
+    A page comes as one row: a thousand rows cost the driver half of what pushing to them does.
     Raises MysqlDown.
     """
     arms = [
-        f"(SELECT {index}, actor_id FROM reaction FORCE INDEX (PRIMARY)"
+        f"SELECT {index}, JSON_ARRAYAGG(actor_id)"
+        " FROM (SELECT actor_id FROM reaction FORCE INDEX (PRIMARY)"
         f" WHERE target_type = 'user' AND target_id = {user_id:d} AND kind = 'follow'"
-        f" AND actor_id > {after_id:d} AND state = 1 ORDER BY actor_id LIMIT {count:d})"
+        f" AND actor_id > {after_id:d} AND state = 1 ORDER BY actor_id LIMIT {count:d}) AS page"
         for index, (user_id, after_id) in enumerate(wanted)
     ]
     pages: list[list[int]] = [[] for _ in wanted]
-    for index, actor_id in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
-        pages[index].append(actor_id)
-    return [sorted(page) for page in pages]
+    for index, page in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
+        pages[index] = sorted(json.loads(page)) if page else []
+    return pages
 
 
 def read_followees(user_id: int) -> list[Followee]:

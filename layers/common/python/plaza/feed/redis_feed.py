@@ -16,17 +16,16 @@ minus a time, so that they are no posts:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from plaza.content import Place
-from plaza.feed.feed import BEGINNING_US, NOWHERE_US, Entry, Timeline
+from plaza.feed.feed import BEGINNING_US, INBOX, NOWHERE_US, Entry, Timeline
 from plaza.infra import redis
 from plaza.infra.lua import load_script
-from plaza.infra.projections import key_of
 from plaza.infra.redis import Call
+from plaza.infra.shards import shard_of
 
 READ_TTL_MS = 30 * 86_400_000
 UNBUILT_TTL_MS = 3_600_000
@@ -62,10 +61,10 @@ class Push(NamedTuple):
     floor_us: int = BEGINNING_US
 
 
-@lru_cache(maxsize=8192)
 def key(timeline: Timeline) -> str:
     """Where a timeline is."""
-    return key_of(f"user:{timeline.user_id}", timeline.kind)
+    user = f"user:{timeline.user_id}"
+    return f"{{{shard_of(user)}}}:{user}:{timeline.kind}"
 
 
 def look_all(timelines: Iterable[Timeline], after: Place | None, count: int) -> list[Looked]:
@@ -95,11 +94,18 @@ def push_all(pushes: Iterable[Push]) -> int:
 def push_to_inboxes(user_ids: Sequence[int], entry: Entry, star: bool) -> int:
     """Add a post (and ``star``: that its author is one) to the inboxes of all of ``user_ids``.
 
-    How many of them have one. One round trip. Raises RedisDown.
+    How many of them have one. One round trip; inboxes of one shard take one run of the script.
+    Raises RedisDown.
     """
-    cap = Timeline("inbox", 0).cap
-    args = (cap, BEGINNING_US, *_members(Push(Timeline("inbox", 0), [entry], _star(entry, star))))
-    return sum(redis.run_all([Call(PUSH, (key(Timeline("inbox", u)),), args) for u in user_ids]))
+    stars = [entry.author_id] if star else []
+    push = Push(Timeline(INBOX, 0), [entry], stars)
+    args = (push.timeline.cap, push.floor_us, *_members(push))
+    by_shard: dict[int, list[str]] = {}
+    for user_id in user_ids:
+        user = f"user:{user_id}"
+        shard = shard_of(user)
+        by_shard.setdefault(shard, []).append(f"{{{shard}}}:{user}:{INBOX}")
+    return sum(redis.run_all([Call(PUSH, keys, args) for keys in by_shard.values()]))
 
 
 def remove_all(authors: Sequence[tuple[Timeline, int]]) -> None:
@@ -149,10 +155,6 @@ def _looked(floor_us: int, ask: int, stars: Sequence[str], found: Sequence[str])
         entries.append(Entry(int(float(score)), int(post_id), int(author_id)))
     ids = [int(star.partition(":")[2]) for star in stars]
     return Looked(floor_us or NOWHERE_US, ask == 1, ids, entries)
-
-
-def _star(entry: Entry, star: bool) -> tuple[int, ...]:
-    return (entry.author_id,) if star else ()
 
 
 def _member(entry: Entry) -> str:

@@ -1,0 +1,215 @@
+"""The feed: fanning out beside raw ZADD, a page of it, and what a rebuild costs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from statistics import quantiles
+
+from bench.api import feed_event, load_handler
+from bench.figures import Figure, Goal, Peer
+from bench.round_trips import counting
+from bench.stage import Stage
+from local.paths import LocalError
+from plaza import feed
+from plaza.feed import FanOut, redis_feed
+from plaza.feed.feed import INBOX, Timeline
+from plaza.infra import mysql, queues, redis, settings
+
+AUTHOR = 30_000_000
+FOLLOWERS = range(31_000_000, 31_010_000)
+READER = 32_000_000
+FIRST_POST = 33_000_000
+BASE_US = 1_790_000_000_000_000
+POSTS_FANNED_OUT = 5
+PAGES = 300
+REBUILDS = 20
+FOLLOWEES = (10, 100, 1000)
+_AT_ONCE = 1000
+
+_sent: list[str] = []
+
+
+def measure(stage: Stage) -> list[Figure]:
+    """All of it in this process, without SQS."""
+    stage.clear()
+    os.environ["PLAZA_FAN_OUT_LIMIT"] = "1000000"
+    settings.settings.cache_clear()
+    with _queue_in_memory():
+        return [*_fan_out(stage), *_page(stage), *_rebuild(stage)]
+
+
+def _fan_out(stage: Stage) -> list[Figure]:
+    followers = FOLLOWERS[: stage.some(len(FOLLOWERS))]
+    _insert_follows([(who, AUTHOR) for who in followers])
+    inboxes = [Timeline(INBOX, who) for who in followers]
+    for start in range(0, len(inboxes), _AT_ONCE):
+        some = inboxes[start : start + _AT_ONCE]
+        redis_feed.look_all(some, None, 1)
+    ours_s = raw_s = absent_s = 0.0
+    for number in range(POSTS_FANNED_OUT):
+        raw_s += _time(lambda number=number: _zadd_raw(inboxes, number))  # type: ignore[misc]
+        _insert_posts([(FIRST_POST + number, AUTHOR, BASE_US + number)])
+        ours_s += _time(lambda number=number: _push(FIRST_POST + number))  # type: ignore[misc]
+    _check_all_have(inboxes, POSTS_FANNED_OUT)
+    stage.clear()
+    for number in range(POSTS_FANNED_OUT):
+        absent_s += _time(lambda number=number: _push(FIRST_POST + number))  # type: ignore[misc]
+    count = len(followers) * POSTS_FANNED_OUT
+    raw = Peer("raw pipelined ZADD", count / raw_s)
+    return [
+        Figure(
+            "fan-out, one worker",
+            count / ours_s,
+            "followers/s",
+            raw,
+            Goal("at least", 0.5, "ratio"),
+        ),
+        Figure("  followers without an inbox", count / absent_s, "followers/s", raw),
+    ]
+
+
+def _push(post_id: int) -> None:
+    """All pages, one message after the other, as the consumer gets them."""
+    _sent.append(FanOut(post_id).to_json())
+    while _sent:
+        feed.fan_out([FanOut.from_json(_sent.pop())])
+
+
+def _zadd_raw(inboxes: Sequence[Timeline], number: int) -> None:
+    """The least that must be done: the keys are known, nothing is looked at."""
+    keys = [f"raw:{redis_feed.key(inbox)}" for inbox in inboxes]
+    client = redis.client()
+    for start in range(0, len(keys), _AT_ONCE):
+        pipe = client.pipeline(transaction=False)
+        member = f"{FIRST_POST + number:019d}:{AUTHOR}"
+        for key in keys[start : start + _AT_ONCE]:
+            pipe.zadd(key, {member: BASE_US + number})
+        pipe.execute()
+
+
+def _page(stage: Stage) -> list[Figure]:
+    """A page of twenty of somebody who follows a hundred, all warm."""
+    _follow_and_post(READER, 100)
+    handler = load_handler("feed")
+    event = feed_event(READER)
+
+    def ask() -> None:
+        answer = handler(event, None)
+        if answer["statusCode"] != 200:
+            raise LocalError(f"a page of the feed was answered with {answer}")
+
+    ask()
+    feed.rebuild([[Timeline(INBOX, READER)]])
+    ask()
+    with counting() as counter:
+        ask()
+    before = _statements()
+    ask()
+    statements = _statements() - before - 1
+    cpu_ms = sorted(_cpu_ms(ask) for _ in range(max(stage.some(PAGES), 100)))
+    cuts = quantiles(cpu_ms, n=100)
+    return [
+        Figure("feed page of 20, CPU, p50", cuts[49], "ms"),
+        Figure("  p99", cuts[98], "ms"),
+        Figure("Redis round trips, feed page of 20", counter.sent, "", goal=Goal("at most", 8)),
+        Figure("  statements", statements, "", goal=Goal("at most", 0)),
+    ]
+
+
+def _rebuild(stage: Stage) -> list[Figure]:
+    figures: list[Figure] = []
+    for followees in FOLLOWEES:
+        user = READER + followees
+        _follow_and_post(user, followees)
+        inbox = Timeline(INBOX, user)
+        taken_s = []
+        for _ in range(max(stage.some(REBUILDS), 5)):
+            redis.execute("DEL", redis_feed.key(inbox))
+            taken_s.append(_time(lambda inbox=inbox: feed.rebuild([[inbox]])))  # type: ignore[misc]
+        best_ms = min(taken_s) * 1000
+        peer = Peer(f"{FOLLOWEES[0]} followees", figures[0].value) if figures else None
+        figures.append(Figure(f"rebuild of an inbox, {followees} followees", best_ms, "ms", peer))
+    return figures
+
+
+def _follow_and_post(user: int, followees: int) -> None:
+    """``user`` follows so many, each of whom has posted ten times in a hundred days."""
+    authors = range(user * 2, user * 2 + followees)
+    rows = ",".join(f"({author},'somebody')" for author in authors)
+    mysql.write(f"INSERT IGNORE INTO user (id, nickname) VALUES {rows}")
+    _insert_follows([(user, author) for author in authors])
+    day_us = 86_400_000_000
+    now_us = int(time.time() * 1_000_000)
+    _insert_posts(
+        [
+            (author * 10 + n, author, now_us - n * 10 * day_us - author % 10_000)
+            for author in authors
+            for n in range(10)
+        ]
+    )
+
+
+def _insert_follows(pairs: Sequence[tuple[int, int]]) -> None:
+    for start in range(0, len(pairs), _AT_ONCE):
+        rows = ",".join(
+            f"('user',{whom},'follow',{who},1,{BASE_US})"
+            for who, whom in pairs[start : start + _AT_ONCE]
+        )
+        mysql.write(
+            "INSERT IGNORE INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
+            f" VALUES {rows}"
+        )
+
+
+def _insert_posts(posts: Sequence[tuple[int, int, int]]) -> None:
+    for start in range(0, len(posts), _AT_ONCE):
+        rows = ",".join(
+            f"('post',{post},{author},'1970-01-01' + INTERVAL {at_us} MICROSECOND,'note','t','b')"
+            for post, author, at_us in posts[start : start + _AT_ONCE]
+        )
+        mysql.write(
+            "INSERT IGNORE INTO content (content_type, content_id, author_id, created_at, kind,"
+            f" title, body) VALUES {rows}"
+        )
+
+
+def _check_all_have(inboxes: Sequence[Timeline], posts: int) -> None:
+    counts = redis.pipeline([("ZCOUNT", redis_feed.key(i), "(0", "+inf") for i in inboxes])
+    if set(counts) != {posts}:
+        raise LocalError(f"inboxes have {sorted(set(counts))} posts, not {posts}")
+
+
+def _statements() -> int:
+    return int(mysql.fetch_all("SHOW SESSION STATUS LIKE 'Questions'")[0][1])
+
+
+def _time(work: Callable[[], object]) -> float:
+    began_s = time.perf_counter()
+    work()
+    return time.perf_counter() - began_s
+
+
+def _cpu_ms(work: Callable[[], object]) -> float:
+    began_s = time.process_time()
+    work()
+    return (time.process_time() - began_s) * 1000
+
+
+@contextlib.contextmanager
+def _queue_in_memory() -> Iterator[None]:
+    """What is sent on is taken by whoever sends."""
+    send_all, send = queues.send_all, queues.send
+
+    def keep(queue: str, bodies: Sequence[str]) -> int:
+        if queue == "fanouts":
+            _sent.extend(bodies)
+        return len(bodies)
+
+    queues.send_all, queues.send = keep, lambda queue, body, delay_s=0: None
+    try:
+        yield
+    finally:
+        queues.send_all, queues.send = send_all, send
