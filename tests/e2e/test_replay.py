@@ -87,7 +87,7 @@ def test_the_demo_crowd_ends_with_a_clean_audit(stack: Stack) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "clean" in done.stdout
