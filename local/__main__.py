@@ -79,6 +79,23 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--kill-consumers", action="store_true", help="at random, all the while")
     sub.add_argument("--json", action="store_true", help="for a machine")
 
+    sub = add("flash-sale", _delegate("local.flash_sale"), "a crowd at a sale, and what came of it")
+    sub.add_argument("--buyers", type=int, default=200, help="people (default: 200)")
+    sub.add_argument("--stock", type=int, default=50, help="vouchers (default: 50)")
+    sub.add_argument("--clicks", type=int, default=5, help="of each of them (default: 5)")
+    sub.add_argument("--seed", type=int, default=0, help="in which order they click")
+    sub.add_argument("--kill-consumers", action="store_true", help="at random, all the while")
+    sub.add_argument(
+        "--database-away", type=float, default=0, metavar="S", help="stop MySQL for so many seconds"
+    )
+    sub.add_argument(
+        "--through",
+        choices=["auto", "http", "handlers"],
+        default="auto",
+        help="the deployed stack, or the API's handlers in processes (default: by size)",
+    )
+    sub.add_argument("--json", action="store_true", help="for a machine")
+
     sub = add("audit", _delegate("local.audit"), "the table of truth; exit status 1 unless clean")
     sub.add_argument("--json", action="store_true", help="for a machine")
     sub.add_argument("--wait", action="store_true", help="for quiet, first")

@@ -14,6 +14,7 @@ from plaza.flash_sales.offering import offer
 from plaza.flash_sales.ordering import forget_sales, order
 from plaza.flash_sales.reading import Offer, list_orders, list_vouchers, read_order
 from plaza.flash_sales.recovering import recover_orders
+from plaza.flash_sales.redis_vouchers import state_key
 from plaza.flash_sales.saving import give_up, save
 from plaza.flash_sales.settling import settle_vouchers
 from plaza.flash_sales.waiting import ORDERS, ORDERS_DLQ, poll_after_s
@@ -41,4 +42,5 @@ __all__ = [
     "recover_orders",
     "save",
     "settle_vouchers",
+    "state_key",
 ]
