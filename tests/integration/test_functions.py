@@ -210,3 +210,24 @@ def test_the_sweep_and_the_migrations_say_what_they_did(plaza: World) -> None:
         "republished": 0
     }
     assert handler("ops/migrate")(event("migrate.deploy"), None) == {"applied": []}
+
+
+def test_the_functions_of_the_feed_take_their_samples(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plaza.add(POST)
+    asked = {"batchItemFailures": []}
+    for _ in range(2):
+        status, page = ask("feed.first_page", "api/feed")
+        assert (status, page) == (200, {"items": [], "next": None})
+    assert ask("feed.next_page", "api/feed")[0] == 200
+    assert ask("feed.without_session", "api/feed")[0] == 401
+    for name in ("rebuild_inboxes.asked", "apply_follow_changes.batch", "fan_out_post.batch"):
+        folder = f"queue/{name.partition('.')[0]}"
+        assert handler(folder)(event(name), None) == asked
+    monkeypatch.setattr("plaza.infra.queues._bury", lambda *_: False)
+    poison = event("fan_out_post.poison")
+    [failure] = handler("queue/fan_out_post")(poison, None)["batchItemFailures"]
+    assert failure["itemIdentifier"] == poison["Records"][1]["messageId"]
+    sample = event("publish_unsent.schedule")
+    assert handler("schedule/publish_unsent")(sample, None) == {"published": 0}

@@ -1,0 +1,113 @@
+"""What stands on the queues of the feed, and what must not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plaza.content import Place, PostPublished
+from plaza.feed import FanOut, read_pairs, read_timelines
+from plaza.feed.feed import (
+    INBOX,
+    MOST_ID,
+    MOST_PAIRS,
+    MOST_TIMELINES,
+    POSTS,
+    Entry,
+    Timeline,
+    floor_of,
+    merge,
+    write_timelines,
+)
+from plaza.infra.queues import BadRecord
+from tests.unit.reactions.test_reactions import json_values
+
+READERS = (FanOut.from_json, read_pairs, read_timelines)
+
+
+def test_what_is_written_is_read() -> None:
+    assert FanOut.from_json(PostPublished(11).to_json()) == FanOut(11)
+    for one in (FanOut(11), FanOut(11, 7), FanOut(11, 7, announce=True)):
+        assert FanOut.from_json(one.to_json()) == one
+    asked = [Timeline(INBOX, 7), Timeline(POSTS, MOST_ID)]
+    assert read_timelines(write_timelines(asked)) == asked
+    assert read_pairs("[[7,8],[8,7]]") == [(7, 8), (8, 7)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{}",
+        "[]",
+        "null",
+        "7",
+        '"x"',
+        "[" * 100_000,
+        '{"post_id":0}',
+        '{"post_id":true}',
+        '{"post_id":"11"}',
+        '{"post_id":11,"after_id":-1}',
+        '{"post_id":11,"announce":1}',
+        f'{{"post_id":{2**63}}}',
+        "[[7]]",
+        "[[7,8,9]]",
+        "[[7,0]]",
+        "[[7,true]]",
+        "[7,8]",
+        json.dumps([[1, 2]] * (MOST_PAIRS + 1)),
+        '[["inbox"]]',
+        '[["outbox",7]]',
+        '[["inbox",0]]',
+        '[[["inbox"],7]]',
+        json.dumps([["inbox", 7]] * (MOST_TIMELINES + 1)),
+    ],
+)
+def test_what_nobody_of_us_writes_is_a_bad_record(body: str) -> None:
+    for read in READERS:
+        with pytest.raises(BadRecord):
+            read(body)
+
+
+@given(st.one_of(json_values, st.lists(json_values), st.dictionaries(st.text(), json_values)))
+def test_whatever_comes_is_read_or_a_bad_record(said: Any) -> None:
+    for read in READERS:
+        try:
+            read(json.dumps(said))
+        except BadRecord:
+            continue
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 9)), max_size=12), max_size=3),
+    st.integers(1, 7),
+    st.one_of(st.none(), st.tuples(st.integers(1, 6), st.integers(1, 9))),
+    st.integers(1, 5),
+)
+def test_a_merge_is_in_order_each_once_above_the_floor_and_past_the_place(
+    found: list[list[tuple[int, int]]], floor_us: int, after: tuple[int, int] | None, count: int
+) -> None:
+    times = {post: at for entries in found for at, post in entries}
+    lists = [[Entry(times[post], post, 1) for _, post in entries] for entries in found]
+    place = Place(*after) if after else None
+    expected = sorted(
+        {
+            entry
+            for entries in lists
+            for entry in entries
+            if entry.created_us > floor_us and (place is None or entry.place < place)
+        },
+        reverse=True,
+    )
+    assert merge(lists, floor_us, place, count) == expected[:count]
+
+
+def test_what_was_cut_by_a_limit_is_whole_above_its_last() -> None:
+    entries = [Entry(5, 2, 1), Entry(4, 1, 1)]
+    assert floor_of(entries, 2) == 4
+    assert floor_of(entries, 3) == 1
+    assert floor_of([], 3) == 1
