@@ -174,6 +174,18 @@ def test_trying_to_delete_again_tells_redis_what_the_dead_did_not(
     check_counters()
 
 
+@pytest.mark.parametrize("step", COMMITTED, ids=step_ids)
+def test_trying_to_write_again_tells_redis_what_the_dead_did_not(
+    step: tuple[Any, str], world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post()
+    counters.read_users([7])
+    killed = die_before(monkeypatch, step, lambda: ask("POST", "/posts", POST, key="k"))
+    assert killed or step[1] == "bury", "nothing was deleted"
+    assert ask("POST", "/posts", POST, key="k").status == 201
+    check_counters()
+
+
 # ---------------------------------------------------------------- refreshes
 
 
