@@ -1,9 +1,10 @@
 """The feed on a whole graph of people, with posts by degree: it is what MySQL says, in order.
 
-PLAZA_FEED_USERS says how many users scroll (default 5), PLAZA_FEED_FOLLOWS names a file of follows
-(``follower_id,followee_id``, gzip) to take instead of a made-up graph:
+PLAZA_FEED_USERS says how many users scroll (default 5), PLAZA_FEED_POSTS how many posts there are
+before (default 500); PLAZA_FEED_FOLLOWS names a file of follows (``follower_id,followee_id``, gzip)
+to take instead of a made-up graph. All that was proved takes this, and some minutes:
 
-    PLAZA_FEED_USERS=500 PLAZA_FEED_FOLLOWS=../shared/data/follows.csv.gz \\
+    PLAZA_FEED_USERS=500 PLAZA_FEED_POSTS=1500 PLAZA_FEED_FOLLOWS=../shared/data/follows.csv.gz \\
         python -m pytest -q tests/integration/test_feed_graph.py
 """
 
@@ -31,6 +32,7 @@ from tests.plaza import World
 
 SetUp = Callable[..., None]
 SCROLLING = int(os.environ.get("PLAZA_FEED_USERS", "5"))
+POSTS = int(os.environ.get("PLAZA_FEED_POSTS", "500"))
 FILE = os.environ.get("PLAZA_FEED_FOLLOWS")
 DAY_US = 86_400_000_000
 
@@ -81,10 +83,11 @@ class Graph:
         return users
 
     def check(self, users: list[int]) -> None:
-        """Each scrolls the whole feed in pages of seven while others post."""
+        """Each scrolls the whole feed in pages of seven; after every third page others post."""
+        pages = count(1)
         for user in users:
             before = truth(user)
-            seen = ids(scroll(user, 7, meanwhile=self.post))
+            seen = ids(scroll(user, 7, meanwhile=lambda: next(pages) % 3 or self.post()))
             assert seen == before, f"the feed of {user}"
 
 
@@ -114,7 +117,7 @@ def graph(plaza: World) -> Graph:
     graph = Graph(plaza)
     insert_follows(graph.pairs)
     add_users(*graph.users, *(set(graph.authors) - set(graph.users)))
-    graph.write_history(100 * SCROLLING)
+    graph.write_history(POSTS)
     return graph
 
 
