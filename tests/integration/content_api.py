@@ -59,6 +59,7 @@ def ask(
     body: Any = None,
     *,
     user: int | None = 7,
+    role: str = "user",
     key: str | None = None,
     ip: str = "203.0.113.7",
     folder: str = "api/content",
@@ -79,7 +80,7 @@ def ask(
             "http": {"method": method, "path": path, "sourceIp": ip, "userAgent": "tests"},
             "stage": "$default",
             "requestId": "r",
-            "authorizer": {"lambda": {"user_id": str(user), "role": "user"} if user else {}},
+            "authorizer": {"lambda": {"user_id": str(user), "role": role} if user else {}},
         },
         "isBase64Encoded": False,
     }

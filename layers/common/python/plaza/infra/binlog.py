@@ -91,7 +91,7 @@ def follow(tables: Collection[str], since: Position, until_s: float) -> Iterator
     """
     reader = BinLogStreamReader(
         connection_settings={"read_timeout": READ_TIMEOUT_S, "connect_timeout": 2},
-        pymysql_wrapper=mysql.connect_apart,
+        pymysql_wrapper=_connect,
         server_id=2**31 + secrets.randbelow(2**31 - 1),  # who has another's ends its stream
         log_file=since.log_file,
         log_pos=since.log_pos,
@@ -115,6 +115,11 @@ def follow(tables: Collection[str], since: Position, until_s: float) -> Iterator
         reader.close()
 
 
+def _connect(db: str | None = None, **options: Any) -> Any:
+    """A connection as mysql-replication asks for it, in words that PyMySQL gave up."""
+    return mysql.connect_apart(database=db, **options)
+
+
 def _parts(reader: Any, tables: Collection[str], since: Position, until_s: float) -> Iterator[Part]:
     part = Part(since)
     for event in reader:
@@ -132,7 +137,7 @@ def _parts(reader: Any, tables: Collection[str], since: Position, until_s: float
         if len(part.rows) >= MOST_ROWS or part.wiped:
             yield part
             part = Part(part.end)
-        if time.monotonic() > until_s:
+        if isinstance(event, XidEvent) and time.monotonic() > until_s:
             break
     else:
         part.end = Position(reader.log_file, reader.log_pos)

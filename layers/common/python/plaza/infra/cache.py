@@ -126,7 +126,7 @@ def load_alone(policy: Policy, key: str, load: Callable[[], Entry]) -> Held:
 
     Raises StillLoading, RedisDown, and what ``load`` raises.
     """
-    until_s = time.monotonic() + WAIT_S
+    until_s, wait_s = time.monotonic() + WAIT_S, 0.01
     while time.monotonic() < until_s:
         with _locked(key) as alone:
             [held] = read_all([key])
@@ -134,7 +134,8 @@ def load_alone(policy: Policy, key: str, load: Callable[[], Entry]) -> Held:
                 return _load(policy, key, load)
         if held is not None:
             return held
-        time.sleep(random.uniform(0.01, 0.04))
+        time.sleep(wait_s * random.uniform(0.5, 1.5))
+        wait_s = min(wait_s * 1.5, 0.1)
     raise StillLoading(f"{key} is being loaded", retry_after_s=1)
 
 

@@ -208,4 +208,6 @@ def _read_step(walk: object, type_id: object, build: object, after_id: object) -
         raise BadRecord(f"after_id is {str(after_id)[:40]!r}")
     if type_id is not None and (type(type_id) is not int or not 0 < type_id <= _MOST_ID):
         raise BadRecord(f"type_id is {str(type_id)[:40]!r}")
+    if not build and after_id and walk != EVERYTHING:
+        raise BadRecord("a build that begins in the middle would lack what is before")
     return Step(str(walk), type_id, build, after_id)

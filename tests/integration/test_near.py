@@ -1,0 +1,434 @@
+"""Near me: distances and pages, from Redis and from MySQL alike, through moves and losses."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import pytest
+
+from plaza.infra import mysql, redis
+from plaza.infra.limits import TokenBucket
+from plaza.shops import mysql_shops, redis_shops
+from plaza.shops.shops import MOST_NEAR, NEAREST, PLACES, Area, Near, Place, Placed, Step
+from tests.integration.conftest import Away
+from tests.integration.content_api import counting_work
+from tests.integration.shop_api import (
+    BERLIN,
+    FOOD,
+    NOODLES,
+    SPA,
+    add_types,
+    ask,
+    build,
+    build_places,
+    insert,
+    made,
+    refresh,
+    write,
+)
+from tests.plaza import World
+
+X, Y = BERLIN
+NEAR = f"/shops?x={X}&y={Y}"
+
+
+@pytest.fixture
+def types(plaza: World) -> World:
+    add_types()
+    return plaza
+
+
+def around(
+    count: int, radius_m: float, seed: int = 6, x: float = X, y: float = Y
+) -> list[tuple[float, float]]:
+    """Points spread over a disc, so that the inner half of the radius has a quarter of them."""
+    chance = random.Random(seed)
+    found = []
+    for _ in range(count):
+        far, way = radius_m * math.sqrt(chance.random()), chance.uniform(0, 2 * math.pi)
+        east = far * math.sin(way) / (111_195 * math.cos(math.radians(y)))
+        found.append((x + east, y + far * math.cos(way) / 111_195))
+    return found
+
+
+def ids(path: str) -> list[int]:
+    """The shops of a list, followed to its end."""
+    return [int(item["id"]) for item in items(path)]
+
+
+def items(path: str) -> list[dict[str, Any]]:
+    found, cursor = [], ""
+    while True:
+        reply = ask("GET", path + cursor)
+        assert reply.status == 200, reply.body
+        found += reply.body["items"]
+        if reply.body["next"] is None:
+            return found
+        cursor = f"&cursor={reply.body['next']}"
+
+
+# ---------------------------------------------------------------- what is near
+
+
+def test_the_nearest_comes_first_with_its_distance(types: World) -> None:
+    build_places()
+    shops = [made(name=f"{km} km", x=X, y=Y + km / 111.2) for km in (3, 1, 2)]
+    found = items(f"{NEAR}&radius=2500")
+    assert [int(item["id"]) for item in found] == [shops[1], shops[2]]
+    assert [item["name"] for item in found] == ["1 km", "2 km"]
+    for item, km in zip(found, (1, 2), strict=True):
+        assert item["distance_m"] == pytest.approx(km * 1_000, rel=0.005)
+        assert (item["type_id"], item["x"]) == (str(FOOD), X)
+
+
+def test_only_those_of_the_type_are_found(types: World) -> None:
+    build_places()
+    food, spa, none = made(), made(type_id=str(SPA)), made(type_id=None)
+    assert ids(f"{NEAR}&type={FOOD}") == [food]
+    assert ids(f"{NEAR}&type={SPA}") == [spa]
+    assert ids(NEAR) == sorted([food, spa, none])
+
+
+def test_a_shop_without_a_place_is_near_nobody(types: World) -> None:
+    insert([(5, FOOD, None, None), (6, FOOD, X, 89.0), (7, FOOD, 200.0, Y), (8, FOOD, X, Y)])
+    assert ids(f"{NEAR}&radius=50000") == [8]
+    build_places()
+    assert ids(f"{NEAR}&radius=50000") == [8]
+    refresh(5, 6, 7, 8)
+    assert ids(f"{NEAR}&radius=50000") == [8]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        (f"x={X}", "query.y"),
+        (f"y={Y}", "query.x"),
+        (f"x={X}&y=85.06", "query.y"),
+        (f"x={X}&y=-85.06", "query.y"),
+        (f"x=180.01&y={Y}", "query.x"),
+        (f"x=nan&y={Y}", "query.x"),
+        (f"x=inf&y={Y}", "query.x"),
+        (f"x={X}&y={Y}&radius=0", "query.radius"),
+        (f"x={X}&y={Y}&radius=50001", "query.radius"),
+        (f"x={X}&y={Y}&type=3", "type"),
+        (f"x={X}&y={Y}&type=food", "query.type"),
+        (f"x={X}&y={Y}&cursor=abc", "cursor"),
+        (f"x={X}&y={Y}&cursor=Wy0xLDVd", "cursor"),
+        (f"x={X}&y={Y}&limit=101", "query.limit"),
+    ],
+)
+def test_what_is_nowhere_is_refused(types: World, query: str, field: str) -> None:
+    refused = ask("GET", f"/shops?{query}")
+    assert (refused.status, refused.slug) == (400, "bad-input")
+    assert refused.body["detail"].startswith(field), refused.body
+
+
+def test_the_edges_of_the_map_are_places(types: World) -> None:
+    build_places()
+    for x, y in ((180, 85.05112878), (-180, -85.05112878), (0, 0)):
+        shop_id = made(x=x, y=y)
+        assert ids(f"/shops?x={x}&y={y}&radius=10") == [shop_id]
+
+
+def test_near_goes_on_across_the_date_line(types: World) -> None:
+    insert([(5, FOOD, 179.99, 0.5), (6, FOOD, -179.99, 0.5), (7, FOOD, 179.0, 0.5)])
+    for x in (179.995, -179.995):
+        area = Area(Place(x, 0.5), 5_000, None)
+        from_mysql = mysql_shops.find_near(area, NEAREST, 10)
+        assert sorted(near.shop_id for near in from_mysql) == [5, 6]
+        build_places()
+        assert redis_shops.look_near(area, NEAREST, 10).found == from_mysql
+
+
+# ---------------------------------------------------------------- pages
+
+
+def test_pages_have_no_repeats_and_leave_nobody_out(types: World) -> None:
+    points = around(400, 5_000)
+    insert([(i, FOOD, x, y) for i, (x, y) in enumerate(points, 1)])
+    insert([(1_000 + i, FOOD, X + 0.01, Y) for i in range(50)])  # a mall: all at one place
+    whole = ids(f"{NEAR}&limit=100")
+    assert sorted(whole) == sorted([*range(1, 401), *range(1_000, 1_050)])
+    distances = [item["distance_m"] for item in items(f"{NEAR}&limit=100")]
+    assert distances == sorted(distances)
+    build_places()
+    for limit in (7, 20, 100):
+        assert ids(f"{NEAR}&limit={limit}") == whole, "Redis says what MySQL said"
+        assert ids(f"{NEAR}&limit={limit}&type={FOOD}") == whole
+
+
+def test_redis_and_mysql_measure_alike(types: World) -> None:
+    chance = random.Random(7)
+    for _ in range(8):
+        x, y = chance.uniform(-179, 179), chance.uniform(-84, 84)
+        mysql.write("DELETE FROM shop")
+        insert([(i, FOOD, *point) for i, point in enumerate(around(200, 30_000, x=x, y=y), 1)])
+        redis.execute("FLUSHALL")
+        build(Step(PLACES))
+        area = Area(Place(x, y), 25_000, None)
+        from_redis = redis_shops.look_near(area, NEAREST, 300).found
+        assert from_redis == mysql_shops.find_near(area, NEAREST, 300)
+        assert from_redis
+        assert len(from_redis) > 100
+        behind = from_redis[60]
+        assert redis_shops.look_near(area, behind, 20).found == from_redis[61:81]
+        assert mysql_shops.find_near(area, behind, 20) == from_redis[61:81]
+
+
+def test_a_list_goes_on_in_mysql_when_redis_was_emptied_between_two_pages(types: World) -> None:
+    insert([(i, FOOD, x, y) for i, (x, y) in enumerate(around(60, 3_000), 1)])
+    build_places()
+    whole = ids(f"{NEAR}&limit=100")
+    first = ask("GET", f"{NEAR}&limit=25").body
+    redis.execute("FLUSHALL")
+    rest = ids(f"{NEAR}&limit=25&cursor={first['next']}")
+    assert [int(item["id"]) for item in first["items"]] + rest == whole
+
+
+def test_who_stays_where_they_are_is_seen_once_while_others_move(types: World) -> None:
+    insert([(i, FOOD, x, y) for i, (x, y) in enumerate(around(200, 3_000), 1)])
+    build_places()
+    chance, movers = random.Random(8), set(range(1, 21))
+    seen: list[int] = []
+    cursor = ""
+    while True:
+        page = ask("GET", f"{NEAR}&limit=20{cursor}").body
+        seen += [int(item["id"]) for item in page["items"]]
+        if page["next"] is None:
+            break
+        cursor = f"&cursor={page['next']}"
+        for mover in chance.sample(sorted(movers), 3):
+            x, y = around(1, 3_000, seed=chance.randrange(10**6))[0]
+            write("PUT", f"/shops/{mover}", NOODLES | {"x": x, "y": y})
+    stayed = [shop_id for shop_id in seen if shop_id not in movers]
+    assert sorted(stayed) == list(range(21, 201))
+
+
+def test_as_many_as_may_be_are_found_in_a_crowd(types: World) -> None:
+    points = around(MOST_NEAR + 300, 2_000)
+    insert([(i, FOOD, x, y) for i, (x, y) in enumerate(points, 1)])
+    build_places()
+    found, after = [], NEAREST
+    area = Area(Place(X, Y), 5_000, FOOD)
+    while page := redis_shops.look_near(area, after, 100).found:
+        found += page
+        after = page[-1]
+    assert len(found) == len(set(found)) == MOST_NEAR
+    assert found == sorted(found)
+
+
+def test_a_page_that_is_warm_costs_two_round_trips(types: World) -> None:
+    insert([(i, FOOD, x, y) for i, (x, y) in enumerate(around(100, 3_000), 1)])
+    build_places()
+    ask("GET", f"{NEAR}&type={FOOD}&limit=50")
+    with counting_work() as work:
+        assert len(ask("GET", f"{NEAR}&type={FOOD}&limit=50").body["items"]) == 50
+    assert (work.statements, work.round_trips) == (0, 2)
+
+
+def test_the_statement_reads_an_index(types: World) -> None:
+    rng = around(3_000, 40_000)
+    insert([(i, FOOD, x, y) for i, (x, y) in enumerate(rng, 1)])
+    for type_id, index in ((None, "by_place"), (FOOD, "by_type_and_place")):
+        with counting_work() as work:
+            area = Area(Place(X, Y), 1_000, type_id)
+            assert mysql_shops.find_near(area, NEAREST, 20)
+        assert work.statements == 1
+        plan = explain(area)
+        assert plan["key"] == index
+        assert plan["rows"] < 600, "only the band of that latitude"
+
+
+def explain(area: Area) -> dict[str, Any]:
+    """The plan of the innermost part of the statement."""
+    asked: list[tuple[str, Any]] = []
+    fetch_all = mysql.fetch_all
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mysql, "fetch_all", lambda sql, args=(): asked.append((sql, args)) or [])
+        mysql_shops.find_near(area, NEAREST, 20)
+    [(sql, args)] = asked
+    rows = fetch_all("EXPLAIN " + sql, args)
+    table = next(row for row in rows if row[2] == "shop")
+    return {"key": table[5], "rows": int(table[8])}
+
+
+# ---------------------------------------------------------------- moves
+
+
+def test_a_shop_that_moves_is_where_it_is(types: World) -> None:
+    build_places()
+    shop_id = made()
+    write("PUT", f"/shops/{shop_id}", NOODLES | {"x": 0.0, "y": 0.0})
+    assert ids(NEAR) == ids(f"{NEAR}&type={FOOD}") == []
+    assert ids("/shops?x=0&y=0") == ids(f"/shops?x=0&y=0&type={FOOD}") == [shop_id]
+
+
+def test_a_shop_that_gets_another_type_is_of_that(types: World) -> None:
+    build_places()
+    shop_id = made()
+    write("PUT", f"/shops/{shop_id}", NOODLES | {"type_id": str(SPA)})
+    assert ids(f"{NEAR}&type={FOOD}") == []
+    assert ids(f"{NEAR}&type={SPA}") == ids(NEAR) == [shop_id]
+    assert redis.execute("ZCARD", redis_shops.place_keys(FOOD).places) == 0
+
+
+def test_a_shop_that_loses_its_place_or_is_deleted_is_near_nobody(types: World) -> None:
+    build_places()
+    lost, deleted = made(), made()
+    write("PUT", f"/shops/{lost}", NOODLES | {"x": None, "y": None})
+    write("DELETE", f"/shops/{deleted}")
+    assert ids(NEAR) == ids(f"{NEAR}&type={FOOD}") == []
+    for type_id in (FOOD, None):
+        assert redis.execute("ZCARD", redis_shops.place_keys(type_id).places) == 0
+
+
+def test_of_two_moves_the_later_counts_in_whatever_order_redis_hears_of_them(
+    types: World,
+) -> None:
+    build_places()
+    shop_id = made()
+    for ver in (3, 2):
+        redis_shops.put_places({FOOD: [Placed(shop_id, ver, Place(float(ver), 0.0))]})
+    [(x, _)] = redis.execute("GEOPOS", redis_shops.place_keys(FOOD).places, shop_id)
+    assert float(x) == pytest.approx(3.0, abs=1e-4)
+    redis_shops.put_places({FOOD: [Placed(shop_id, 5, None)]})
+    redis_shops.put_places({FOOD: [Placed(shop_id, 4, Place(1.0, 1.0))]})
+    assert redis.execute("ZCARD", redis_shops.place_keys(FOOD).places) == 0
+
+
+# ---------------------------------------------------------------- a Redis that was emptied
+
+
+def test_mysql_answers_until_redis_has_the_places_and_one_of_all_has_them_built(
+    types: World,
+) -> None:
+    insert([(i, FOOD, x, y) for i, (x, y) in enumerate(around(50, 3_000), 1)])
+    before = ids(f"{NEAR}&type={FOOD}&limit=100")
+    for _ in range(20):
+        assert ids(f"{NEAR}&type={FOOD}&limit=100") == before
+    assert len(types.queues.messages["shops"]) == 1
+    types.queues.drain()
+    with counting_work() as work:
+        assert ids(f"{NEAR}&type={FOOD}&limit=100") == before
+    assert work.statements == 0
+    redis.execute("FLUSHALL")
+    assert ids(f"{NEAR}&type={FOOD}&limit=100") == before
+    types.queues.drain()
+    assert redis.execute("ZCARD", redis_shops.place_keys(FOOD).places) == 50
+
+
+def test_while_there_are_no_places_mysql_is_not_asked_by_all(
+    types: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert([(5, FOOD, X, Y)])
+    ask("GET", f"{NEAR}&type={FOOD}")
+    bucket = TokenBucket(rate_per_s=20, burst=40, clock=lambda: 0.0)
+    monkeypatch.setattr("plaza.shops.reading._instead_of_redis", bucket)
+    replies = [ask("GET", NEAR) for _ in range(100)]
+    assert [reply.status for reply in replies] == [200] * 40 + [503] * 60
+    assert replies[-1].headers["retry-after"]
+
+
+def test_without_redis_near_is_told_by_mysql(types: World, redis_away: Away) -> None:
+    insert([(i, FOOD, x, y) for i, (x, y) in enumerate(around(30, 3_000), 1)])
+    build_places()
+    before = ids(f"{NEAR}&limit=100")
+    with redis_away():
+        assert ids(f"{NEAR}&limit=100") == before
+
+
+def test_a_move_during_the_build_is_not_lost(types: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page was read, then the shop moved, then the page came to Redis."""
+    shop_id = made()
+    read_places = mysql_shops.read_places
+
+    def read_then_move(*args: Any) -> list[Placed]:
+        placed = read_places(*args)
+        write("PUT", f"/shops/{shop_id}", NOODLES | {"x": 0.0, "y": 0.0})
+        return placed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mysql_shops, "read_places", read_then_move)
+        build(Step(PLACES, FOOD))
+    assert ids(f"{NEAR}&type={FOOD}") == []
+    assert ids(f"/shops?x=0&y=0&type={FOOD}") == [shop_id]
+
+
+def test_a_deletion_during_the_build_is_not_lost(
+    types: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop_id = made()
+    read_places = mysql_shops.read_places
+
+    def read_then_delete(*args: Any) -> list[Placed]:
+        placed = read_places(*args)
+        write("DELETE", f"/shops/{shop_id}")
+        return placed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mysql_shops, "read_places", read_then_delete)
+        build(Step(PLACES, FOOD))
+    assert redis.execute("ZCARD", redis_shops.place_keys(FOOD).places) == 0
+
+
+def test_two_builds_do_not_disturb_each_other(types: World) -> None:
+    insert([(5, FOOD, X, Y)])
+    assert redis_shops.begin_places(FOOD, "one") == "BEGUN"
+    assert redis_shops.begin_places(FOOD, "one") == "BEGUN"
+    assert redis_shops.begin_places(FOOD, "two") == "BUSY"
+    assert redis_shops.fill_places(FOOD, "two", [], True) == "LOST"
+    assert redis_shops.fill_places(FOOD, "one", [Placed(5, 1, Place(X, Y))], False) == "FILLED"
+    assert redis_shops.look_near(Area(Place(X, Y), 100, FOOD), NEAREST, 9).found is None
+    assert redis_shops.fill_places(FOOD, "one", [], True) == "FINISHED"
+    assert redis_shops.fill_places(FOOD, "one", [], True) == "LOST"
+    [near] = redis_shops.look_near(Area(Place(X, Y), 100, FOOD), NEAREST, 9).found or []
+    assert near.shop_id == 5
+
+
+def test_a_build_that_stopped_makes_way_for_another(
+    types: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert redis_shops.begin_places(FOOD, "one") == "BEGUN"
+    monkeypatch.setattr(redis_shops, "LEFT_ALONE_MS", -1)
+    assert redis_shops.begin_places(FOOD, "two") == "BEGUN"
+    assert redis_shops.fill_places(FOOD, "one", [], True) == "LOST"
+
+
+def test_a_long_build_goes_on_through_the_queue(
+    types: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plaza.shops.refreshing.PAGE", 10)
+    monkeypatch.setattr("plaza.shops.refreshing.PAGES_PER_STEP", 2)
+    points = around(95, 3_000)
+    insert([(i, FOOD, x, y) for i, (x, y) in enumerate(points, 1)])
+    types.queues.send("shops", Step(PLACES, FOOD).to_json())
+    types.queues.drain()
+    assert len(ids(f"{NEAR}&type={FOOD}&limit=100")) == 95
+    assert redis.execute("ZCARD", redis_shops.place_keys(FOOD).places) == 95
+
+
+def test_places_that_are_old_are_used_and_built_again(
+    types: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_places()
+    insert([(5, FOOD, X, Y)])  # and nobody said so
+    assert ids(NEAR) == []
+    monkeypatch.setattr(redis_shops, "BUILT_AGAIN_MS", -1)
+    types.queues.messages.clear()
+    assert [ids(NEAR) for _ in range(3)] == [[]] * 3
+    assert len(types.queues.messages["shops"]) == 1
+    types.queues.drain()
+    assert ids(NEAR) == [5]
+
+
+def test_a_shop_of_another_type_that_is_still_listed_is_left_out(types: World) -> None:
+    build_places()
+    shop_id = made(type_id=str(SPA))
+    redis_shops.put_places({FOOD: [Placed(shop_id, 1, Place(X, Y))]})
+    assert ids(f"{NEAR}&type={FOOD}") == []
+
+
+def test_a_distance_is_told_to_the_decimetre() -> None:
+    assert Near(12_345_678, 5).distance_m == 1234.6
