@@ -15,8 +15,8 @@ from plaza.targets import Refresh
 def refresh(refreshes: Sequence[Refresh]) -> None:
     """Make the projections of all of ``refreshes`` again; what isn't there is passed over.
 
-    Safe to repeat, in any order. Four statements and nine round trips to Redis at most, whatever
-    they are. Raises MysqlDown, RedisDown.
+    Safe to repeat, in any order. As many statements and round trips for a hundred as for ten.
+    Raises MysqlDown, RedisDown.
     """
     wanted = set(refreshes)
     stored = mysql_content.read({Target(*one) for one in wanted if one.type != "user"})
