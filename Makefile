@@ -6,6 +6,7 @@ SHELL := bash
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 DEMO ?= 1
+WORKERS ?= 2
 PORT ?= 0
 ARGS ?=
 
@@ -42,8 +43,8 @@ setup: ## everything the other commands need; quick when nothing changed
 	@.venv/bin/python -m local packages
 
 .PHONY: test
-test: setup ## the whole suite: unit, on real servers, model, end to end (ARGS="-k like -x")
-	@.venv/bin/python -m pytest $(ARGS)
+test: setup ## the whole suite: unit, on real servers, model, end to end (ARGS="-k like -x": some of it)
+	@.venv/bin/python -m pytest $(if $(ARGS),$(ARGS),--numprocesses $(WORKERS) --dist loadgroup)
 
 .PHONY: test-unit
 test-unit: .venv/.ready ## the tests that need no server
