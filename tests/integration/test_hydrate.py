@@ -94,6 +94,16 @@ def test_a_target_whose_outbox_outlived_it_does_not_expire(plaza: World) -> None
     assert gate(7).code == "UNCHANGED", "what is pending is still known"
 
 
+def test_an_outbox_that_outlived_its_target_is_believed_until_it_is_empty(plaza: World) -> None:
+    """Part of Redis was lost: what MySQL said has no place for what is in the outbox."""
+    redis.execute("HSET", keys().pending, 7, "1:10:1", 8, "1:20:2")
+    put(total=5, dbver=3, newest=[(1, 5)])
+    assert (meta()["waiting"], meta()["stale"]) == (2, 1)
+    assert settle(6, 4, [(7, 10, True)]).code == "PENDING"
+    assert settle(7, 5, [(8, 20, True)]).code == "FORGOTTEN"
+    assert redis.execute("EXISTS", keys().meta, keys().pending, keys().recent) == 0
+
+
 # ---------------------------------------------------------------- forget
 
 

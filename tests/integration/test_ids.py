@@ -219,6 +219,20 @@ def test_clocks_that_disagree_about_the_day_make_no_id_twice(
     assert {day_of(an_id) for an_id in made} == {20_999, 21_000}
 
 
+def test_an_id_stands_in_the_day_of_its_serial(clocks: Clocks) -> None:
+    """Redis is in tomorrow already, where serials begin anew, and somebody still has a block."""
+    clocks.now_s = MIDNIGHT_S - DAY_S + 1
+    Process().new_ids()
+    clocks.now_s = MIDNIGHT_S - DAY_S + 5
+    since_morning, late = Process(), Process()
+    made = since_morning.new_ids()
+    clocks.now_s, clocks.redis_s = MIDNIGHT_S - 1, 6
+    made += since_morning.new_ids(BLOCK - 1) + late.new_ids(BLOCK)
+    serials = [an_id & 0xFFFFFFFF for an_id in made]
+    assert serials[:BLOCK] == serials[BLOCK:], "or this shows nothing"
+    assert all_different(made)
+
+
 def test_the_last_serial_of_a_day_fits_32_bits(clocks: Clocks) -> None:
     clocks.now_s = MIDNIGHT_S - 1.5
     Process().new_ids()

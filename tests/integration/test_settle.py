@@ -169,6 +169,30 @@ def test_a_newcomer_is_added_to_the_filter_in_use_and_to_the_one_being_built(
     assert gate(5, on=False).code == "UNKNOWN"
 
 
+def test_who_fell_out_of_recent_before_a_scan_could_see_them_joins_the_new_filter(
+    plaza: World, set_up: SetUp
+) -> None:
+    """Accepted, pushed out into the old filter; then the scan for a new one passed, too early."""
+    set_up(recent_cap=1)
+    put()
+    ver = gate(7).ver_us
+    gate(8)
+    assert recent() == [8]
+    redis_reactions.begin_bloom(LIKE, POST, "b1", 9)
+    redis_reactions.fill_bloom(LIKE, POST, "b1", [], False)
+    settle(1, 1, [(7, ver, True)])
+    assert redis_reactions.fill_bloom(LIKE, POST, "b1", [], True) == "FINISHED"
+    assert gate(7, on=False).code == "UNKNOWN", "the new filter must not say no"
+    assert gate(9, on=False).code == "UNCHANGED"
+
+
+def test_who_changed_their_mind_while_they_waited_is_one_who_waits(plaza: World) -> None:
+    put()
+    vers = [gate(7, on).ver_us for on in (True, False, True)]
+    assert meta()["waiting"] == 1
+    assert settle(1, 1, [(7, vers[-1], True)]) == Settled("QUIET", 0)
+
+
 # ---------------------------------------------------------------- many at once
 
 
