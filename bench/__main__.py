@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from bench import cold_start, consumer, feed, gate, handler, layer, round_trips
+from bench import cold_start, consumer, feed, gate, handler, layer, round_trips, shops
 from bench.figures import Figure, format_number
 from bench.stage import Stage, standing
 from local.paths import LocalError
@@ -22,6 +22,7 @@ BENCHES: dict[str, Callable[[Stage], list[Figure]]] = {
     "round-trips": round_trips.measure,
     "consumer": consumer.measure,
     "feed": feed.measure,
+    "shops": shops.measure,
     "cold-start": cold_start.measure,
     "layer": layer.measure,
 }

@@ -57,6 +57,13 @@ def feed_event(user_id: int) -> Event:
     return _event("GET", "/feed", "GET /feed", user_id)
 
 
+def shop_event(shop_id: int) -> Event:
+    """``GET /shops/{shop_id}``."""
+    event = _event("GET", f"/shops/{shop_id}", "GET /shops/{shop_id}", 7)
+    event["pathParameters"] = {"shop_id": str(shop_id)}
+    return event
+
+
 def _event(method: str, path: str, route: str, user_id: int) -> Event:
     """An event of payload format 2.0, with all that API Gateway sends along."""
     return {

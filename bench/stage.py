@@ -84,6 +84,8 @@ def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]
         "PLAZA_QUEUE_FANOUTS_URL": f"{sqs_url}/000000000000/fanouts",
         "PLAZA_QUEUE_FOLLOWS_URL": f"{sqs_url}/000000000000/follows",
         "PLAZA_QUEUE_INBOXES_URL": f"{sqs_url}/000000000000/inboxes",
+        "PLAZA_QUEUE_SHOPS_URL": f"{sqs_url}/000000000000/shops",
+        "PLAZA_QUEUE_DROPS_URL": f"{sqs_url}/000000000000/drops",
         "POWERTOOLS_SERVICE_NAME": "plaza",
     }
 

@@ -1,0 +1,157 @@
+"""Pages of shops with the cache beside the same without one: database reads, requests, CPU.
+
+Shops are as popular as Zipf's law has them, and the cache begins empty: what it saves is what a
+page that is read again saves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import random
+import time
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from bench.api import Handler, load_handler, shop_event
+from bench.figures import Figure, Goal, Peer
+from bench.round_trips import counting
+from bench.stage import Stage
+from local.paths import LocalError
+from plaza.infra import mysql, redis
+from plaza.infra.cache import Held
+from plaza.shops import Step, reading, refreshing
+from plaza.shops.shops import FILTER
+
+SHOPS = 2_000
+REQUESTS = 20_000
+ROUNDS = 3
+LAMBDAS = 4
+_PAGE = (
+    "'Torstrasse 1, 10119 Berlin', 13.4, 52.52, 1400, 'Mon-Sat 11-22',"
+    '\'["https://pics.example/1.jpg", "https://pics.example/2.jpg"]\''
+)
+
+
+def measure(stage: Stage) -> list[Figure]:
+    """The same requests with and without, in turns; the best of three rounds counts."""
+    shops, requests = stage.some(SHOPS), stage.some(REQUESTS)
+    _add_shops(shops)
+    asked = _draw(shops, requests)
+    handler = load_handler("shops")
+
+    stage.clear()
+    refreshing.work_through([Step(FILTER)])
+    with _counting_reads() as cached:
+        _serve(handler, asked)
+    with _without_cache(), _counting_reads() as bare:
+        _serve(handler, asked)
+    with counting() as sent:
+        _serve(handler, asked[:1])
+
+    rates, bare_rates, cpu_ms, bare_cpu_ms = [], [], [], []
+    for _ in range(ROUNDS):
+        rates.append(_rate(handler, asked))
+        cpu_ms.append(_cpu_ms(handler, asked))
+        with _without_cache():
+            bare_rates.append(_rate(handler, asked))
+            bare_cpu_ms.append(_cpu_ms(handler, asked))
+    saved = bare.reads / max(cached.reads, 1)
+    rate = Peer("no cache", max(bare_rates))
+    return [
+        Figure("shop page, warm, Redis round trips", sent.sent, "", goal=Goal("at most", 1)),
+        Figure(
+            "shop pages served by one database read",
+            saved,
+            "",
+            Peer("no cache", 1.0),
+            Goal("at least", 5, "ratio"),
+        ),
+        Figure(f"  database reads of {requests:,}", cached.reads, "", Peer("no cache", bare.reads)),
+        Figure(f"  requests/s, {LAMBDAS} processes", max(rates), "requests/s", rate),
+        Figure("  CPU of a page", min(cpu_ms), "ms", Peer("no cache", min(bare_cpu_ms))),
+    ]
+
+
+class Reads:
+    """How often MySQL was asked."""
+
+    reads = 0
+
+
+@contextlib.contextmanager
+def _counting_reads() -> Iterator[Reads]:
+    counted, fetch_all = Reads(), mysql.fetch_all
+
+    def fetch_and_count(sql: str, args: Sequence[object] = ()) -> list[mysql.Row]:
+        counted.reads += 1
+        return fetch_all(sql, args)
+
+    mysql.fetch_all = fetch_and_count  # type: ignore[assignment]
+    try:
+        yield counted
+    finally:
+        mysql.fetch_all = fetch_all
+
+
+@contextlib.contextmanager
+def _without_cache() -> Iterator[None]:
+    """Each page is read from MySQL."""
+    find = reading._find
+    reading._find = lambda shop_id: Held(*reading._load(shop_id), stale=False)
+    try:
+        yield
+    finally:
+        reading._find = find
+
+
+def _add_shops(count: int) -> None:
+    rows = ",".join(f"({i},'Noodles {i}',1,{_PAGE})" for i in range(1, count + 1))
+    mysql.write(
+        "INSERT IGNORE INTO shop (id, name, type_id, address, x, y, avg_price_cents, open_hours,"
+        f" images) VALUES {rows}"
+    )
+
+
+def _draw(shops: int, requests: int) -> list[int]:
+    """Whose page is asked for: the second most popular half as often as the first."""
+    weights = list(accumulate(1 / rank for rank in range(1, shops + 1)))
+    return random.Random(7).choices(range(1, shops + 1), cum_weights=weights, k=requests)
+
+
+def _serve(handler: Handler, asked: Sequence[int]) -> None:
+    for shop_id in asked:
+        answer = handler(shop_event(shop_id), None)
+        if answer["statusCode"] != 200:
+            raise LocalError(f"a shop was answered with {answer}")
+
+
+def _cpu_ms(handler: Handler, asked: Sequence[int]) -> float:
+    """CPU of this process for one page, the kernel's included."""
+    began_s = time.process_time()
+    _serve(handler, asked)
+    return (time.process_time() - began_s) / len(asked) * 1000
+
+
+def _rate(handler: Handler, asked: Sequence[int]) -> float:
+    """Requests a second of as many processes as there are Lambdas, each with its connections."""
+    fork = multiprocessing.get_context("fork")
+    ready = fork.Barrier(LAMBDAS + 1)
+
+    def work(part: Sequence[int]) -> None:
+        redis._client, mysql._connection = None, None  # those of before the fork are the parent's
+        _serve(handler, part[:1])
+        ready.wait()
+        _serve(handler, part)
+        ready.wait()
+
+    workers = [fork.Process(target=work, args=(asked[i::LAMBDAS],)) for i in range(LAMBDAS)]
+    for worker in workers:
+        worker.start()
+    ready.wait(timeout=60)
+    began_s = time.perf_counter()
+    ready.wait(timeout=600)
+    took_s = time.perf_counter() - began_s
+    for worker in workers:
+        worker.join()
+    return len(asked) / took_s

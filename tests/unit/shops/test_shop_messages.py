@@ -1,0 +1,152 @@
+"""What is said about shops: on the queues, in Redis, in cursors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plaza.infra.cache import Drops
+from plaza.infra.queues import BadRecord
+from plaza.shops.shops import (
+    EVERYTHING,
+    FILTER,
+    MOST_SHOPS,
+    PLACES,
+    Near,
+    Place,
+    Refresh,
+    Shop,
+    Step,
+    Stored,
+    place_of,
+    placed_of,
+    read_message,
+    read_text,
+)
+from tests.unit.reactions.test_reactions import json_values
+
+SHOP = Shop(
+    id=5,
+    name="Noodles 🍜",
+    type_id=1,
+    x=13.4,
+    y=52.52,
+    images=("https://pics.example/1.jpg",),
+    created_us=1,
+    updated_us=2,
+)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Refresh([5, 6]),
+        Refresh([]),
+        Step(FILTER),
+        Step(PLACES, 1),
+        Step(PLACES, None, "b1", 77),
+        Step(EVERYTHING, after_id=7),
+    ],
+)
+def test_a_message_is_read_as_it_was_written(message: Refresh | Step) -> None:
+    assert read_message(message.to_json()) == message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "[]",
+        "{}",
+        "7",
+        "[" * 100_000,
+        '{"shop_ids":5}',
+        '{"shop_ids":["5"]}',
+        '{"shop_ids":[0]}',
+        '{"shop_ids":[true]}',
+        '{"shop_ids":[9223372036854775808]}',
+        json.dumps({"shop_ids": [1] * (MOST_SHOPS + 1)}),
+        '{"walk":"away"}',
+        '{"walk":["filter"]}',
+        '{"walk":"places","type_id":0}',
+        '{"walk":"places","type_id":"1"}',
+        '{"walk":"filter","after_id":-1,"build":"b"}',
+        '{"walk":"filter","build":7}',
+    ],
+)
+def test_a_message_that_says_nothing_about_shops_is_bad(body: str) -> None:
+    with pytest.raises(BadRecord):
+        read_message(body)
+
+
+@pytest.mark.parametrize("walk", [FILTER, PLACES])
+def test_a_build_does_not_begin_in_the_middle(walk: str) -> None:
+    """A filter without its beginning would say no to shops that are there."""
+    with pytest.raises(BadRecord):
+        read_message(json.dumps({"walk": walk, "build": "", "after_id": 7}))
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional=dict.fromkeys(["shop_ids", "walk", "type_id", "build", "after_id"], json_values),
+    )
+)
+def test_whatever_a_message_holds_it_is_valid_or_bad(said: dict[str, Any]) -> None:
+    try:
+        message = read_message(json.dumps(said))
+    except BadRecord:
+        return
+    assert read_message(message.to_json()) == message
+
+
+def test_drops_are_read_as_they_were_written() -> None:
+    drops = Drops({"{799}:shop:5:page": 2, "{1}:shop:6:page": 2**53})
+    assert Drops.from_json(drops.to_json()) == drops
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "[]",
+        "7",
+        "[" * 100_000,
+        '{"versions":{}}',
+        '{"versions":["k"]}',
+        '{"versions":{"k":"1"}}',
+        '{"versions":{"k":-1}}',
+        '{"versions":{"k":true}}',
+        '{"versions":{"k":9007199254740993}}',
+    ],
+)
+def test_drops_that_name_no_versions_are_bad(body: str) -> None:
+    with pytest.raises(BadRecord):
+        Drops.from_json(body)
+
+
+def test_a_shop_is_read_as_it_was_written() -> None:
+    assert read_text(Stored(SHOP, 3, deleted=False).to_text()) == SHOP
+    assert read_text(Stored(SHOP, 3, deleted=True).to_text()) is None
+
+
+@pytest.mark.parametrize(
+    ("x", "y"), [(None, 1.0), (1.0, None), (180.1, 0.0), (0.0, 85.06), (0.0, -86.0)]
+)
+def test_what_no_map_has_is_no_place(x: float | None, y: float | None) -> None:
+    assert place_of(x, y) is None
+
+
+def test_a_deleted_shop_is_nowhere() -> None:
+    assert placed_of(Stored(SHOP, 3, deleted=False)).place == Place(13.4, 52.52)
+    assert placed_of(Stored(SHOP, 4, deleted=True)).place is None
+
+
+@pytest.mark.parametrize("near", [Near(-1, 5), Near(500_000_001, 5), Near(1, 0)])
+def test_a_distance_that_no_list_has_is_not_possible(near: Near) -> None:
+    assert not near.possible
+    assert Near(0, 1).possible
