@@ -14,7 +14,8 @@ import aiohttp
 
 from local.plans import Copies, Forecast, Request
 
-TIMEOUT_S = 20.0
+# Longer than the API may take: a try that was given up and still came would come out of turn.
+TIMEOUT_S = 60.0
 MOST_TRIES = 8
 FIRST_WAIT_S = 0.1
 LONGEST_WAIT_S = 10.0
