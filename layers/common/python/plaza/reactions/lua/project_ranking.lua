@@ -12,17 +12,33 @@
 
   Safe to repeat: of two versions the newer stays, whichever comes last; equal versions say the same. ]]
 local now = tonumber(redis.call('TIME')[1])
-local taken = 0
+local posts, likes_of, ver_of = {}, {}, {}
 for i = 4, #ARGV, 3 do
-  local post, likes, ver = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
-  local heard = redis.call('HGET', KEYS[2], post)
-  if not heard or tonumber(heard) <= ver then
-    redis.call('HSET', KEYS[2], post, ARGV[i + 2])
-    redis.call('ZADD', KEYS[3], now, post)
-    if likes > 0 then redis.call('ZADD', KEYS[1], likes, post) else redis.call('ZREM', KEYS[1], post) end
-    taken = taken + 1
+  local post, ver = ARGV[i], ver_of[ARGV[i]]
+  if not ver then posts[#posts + 1] = post end
+  if not ver or tonumber(ver) <= tonumber(ARGV[i + 2]) then
+    likes_of[post], ver_of[post] = ARGV[i + 1], ARGV[i + 2]
   end
 end
+if #posts == 0 then return 0 end
+local heard = redis.call('HMGET', KEYS[2], unpack(posts))
+local vers, times, likes, none = {}, {}, {}, {}
+for i, post in ipairs(posts) do
+  if not heard[i] or tonumber(heard[i]) <= tonumber(ver_of[post]) then
+    vers[#vers + 1] = post; vers[#vers + 1] = ver_of[post]
+    times[#times + 1] = now; times[#times + 1] = post
+    if tonumber(likes_of[post]) > 0 then
+      likes[#likes + 1] = likes_of[post]; likes[#likes + 1] = post
+    else
+      none[#none + 1] = post
+    end
+  end
+end
+if #vers == 0 then return 0 end
+redis.call('HSET', KEYS[2], unpack(vers))
+redis.call('ZADD', KEYS[3], unpack(times))
+if #likes > 0 then redis.call('ZADD', KEYS[1], unpack(likes)) end
+if #none > 0 then redis.call('ZREM', KEYS[1], unpack(none)) end
 redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - ARGV[1])
 -- Who is ranked keeps its version; of the others the oldest are forgotten once nobody can be late any more.
 local extra = redis.call('ZCARD', KEYS[3]) - ARGV[2]
@@ -37,4 +53,4 @@ if extra > 0 then
     end
   end
 end
-return taken
+return #vers / 2
