@@ -125,7 +125,16 @@ def test_a_target_with_something_pending_is_marked_and_forgotten_when_it_is_quie
     assert gate(8).code == "CHANGED"
     saved = [(actor, entry[1], True) for actor, entry in pending().items()]
     assert settle(2, 2, saved).code == "FORGOTTEN"
-    assert redis.execute("DBSIZE") == 0
+    assert redis.client().keys("*") == [keys().fence]
+
+
+def test_who_read_before_a_settle_that_forgot_is_refused(plaza: World) -> None:
+    """Two bring it back; the slower one dies before it could see that it was too late."""
+    put(total=1, dbver=1, newest=[(7, 10)])
+    assert settle(2, 2, [(8, 20, True)]).code == "FORGOTTEN"
+    assert put(total=1, dbver=1, newest=[(7, 10)]) == "FENCED"
+    assert 0 < redis.execute("TTL", keys().fence) <= redis_reactions.FENCE_TTL_S
+    assert put(total=2, dbver=2, newest=[(7, 10), (8, 20)]) == "HYDRATED"
 
 
 def test_forgetting_what_is_not_there_is_nothing(plaza: World) -> None:

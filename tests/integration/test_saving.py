@@ -9,7 +9,7 @@ import pymysql
 import pytest
 
 from plaza import reactions
-from plaza.infra import mysql
+from plaza.infra import mysql, redis
 from plaza.infra.queues import consume
 from plaza.reactions import COLLECT, LIKE, ReactionChanged, Target
 from tests.integration.consumers import (
@@ -23,7 +23,16 @@ from tests.integration.consumers import (
     save_at_once,
     statements,
 )
-from tests.integration.looking import POST, counter, meta, pending, received, rows
+from tests.integration.looking import (
+    POST,
+    counter,
+    hydrate,
+    keys,
+    meta,
+    pending,
+    received,
+    rows,
+)
 from tests.plaza import World
 
 
@@ -233,6 +242,21 @@ def test_what_is_saved_is_settled(plaza: World) -> None:
     plaza.queues.drain()
     assert pending() == {}
     assert (meta()["total"], meta()["dbtotal"], counter()) == (3, 3, 3)
+
+
+@pytest.mark.parametrize("hot", [True, False])
+def test_redis_is_told_the_version_that_was_committed(plaza: World, hot: bool) -> None:
+    """One less, and whoever read before the commit would be believed."""
+    plaza.add(POST)
+    if hot:
+        hydrate()
+    for at in (1, 2, 3):
+        reactions.save([fact(7, on=at % 2 == 1, at=at), fact(8, at=at)])
+        [(version,)] = mysql.fetch_all("SELECT ver FROM content_counter")
+        told = meta().get("dbver") or int(redis.execute("GET", keys().fence))
+        assert told == version == at
+        if hot:  # who came while Redis was away makes it doubt itself
+            hydrate()
 
 
 def test_an_old_fact_that_settles_again_tells_the_state_of_now(plaza: World) -> None:

@@ -75,6 +75,7 @@ local quiet = waiting == 0
 if quiet then redis.call('ZREM', KEYS[6], ARGV[3]) end
 if quiet and stale then
   redis.call('DEL', meta_key, recent, older, filling)
+  redis.call('SET', KEYS[7], string.format('%.0f', dbver), 'EX', ARGV[5])
   return {'FORGOTTEN', 0}
 end
 
