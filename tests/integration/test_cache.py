@@ -6,11 +6,13 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from plaza.content import mysql_content, reading
+from plaza.content.content import Stored, Text
 from plaza.infra import cache, redis
 from plaza.infra.cache import (
     NEVER_STALE,
@@ -24,6 +26,7 @@ from plaza.infra.cache import (
 from plaza.infra.projections import FENCE_TTL_S, key_of
 from plaza.infra.redis import RedisDown
 from plaza.infra.settings import settings
+from plaza.reactions import Target
 from tests.integration.conftest import Away
 from tests.plaza import World
 
@@ -91,6 +94,24 @@ def test_500_concurrent_readers_of_what_ended_cost_one_database_read(
         answers = list(crowd.map(read, range(READERS)))
     assert Counter(answers) == {"noodles": READERS}
     assert loads["all"] == 1
+
+
+def test_a_post_that_ended_is_read_by_one_of_its_readers(
+    many_clients: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    text = Text(type="post", id=11, author_id=7, body="b", kind="note", title="t", created_us=1)
+
+    def read(targets: Iterable[Target]) -> dict[Target, Stored]:
+        asked.extend(targets)
+        return {text.target: Stored(text, deleted=False)}
+
+    monkeypatch.setattr(mysql_content, "read", read)
+    monkeypatch.setattr(reading, "_TEXTS", {})
+    with ThreadPoolExecutor(100) as crowd:
+        answers = list(crowd.map(reading._read_alone, [text.target] * 100))
+    assert answers == [{text.target: text}] * 100
+    assert asked == [text.target]
 
 
 def test_who_waits_in_vain_is_told_so(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,7 +131,9 @@ def read_of_parent(
 
 def find_shop(shop_id: int) -> bool:
     """Whether there is such a shop. Raises MysqlDown."""
-    return bool(mysql.fetch_all("SELECT 1 FROM shop WHERE id = %s", (shop_id,)))
+    return bool(
+        mysql.fetch_all("SELECT 1 FROM shop WHERE id = %s AND deleted_at IS NULL", (shop_id,))
+    )
 
 
 def _read_page(

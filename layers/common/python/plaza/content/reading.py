@@ -12,6 +12,8 @@ from cachetools import TTLCache
 from plaza import counters, reactions, targets, users
 from plaza.content import mysql_content, redis_content
 from plaza.content.content import ContentGone, ContentMissing, Draft, Place, Stored, Text, cut
+from plaza.infra import cache
+from plaza.infra.cache import NEVER_STALE, Entry, StillLoading
 from plaza.infra.redis import RedisDown
 from plaza.reactions import COLLECT, LIKE, Count, Target
 from plaza.targets import There
@@ -68,7 +70,7 @@ def read(target: Target) -> Text:
     found = _read_hot([target])
     if target not in found:
         insist_there(target, targets.find(*target))  # its marker spares MySQL what isn't there
-        found = _read_cold([target])
+        found = _read_alone(target)
     if target not in found:
         raise ContentMissing(f"There is no {target.type} {target.id}")
     text = found[target]
@@ -233,6 +235,23 @@ def _read_hot(wanted: Sequence[Target]) -> dict[Target, Text | None]:
         _TEXTS.update(hot)
         found |= hot
     return found
+
+
+def _read_alone(target: Target) -> dict[Target, Text | None]:
+    """What MySQL has, which one of all who read it now asks. One statement."""
+
+    def load() -> Entry:
+        stored = mysql_content.read([target]).get(target)
+        return redis_content.entry_of(stored) if stored else Entry(0, None)
+
+    try:
+        held = cache.load_alone(NEVER_STALE, redis_content.text_key(target), load)
+    except (RedisDown, StillLoading):
+        return _read_cold([target])
+    if held.text is None:
+        return {}
+    _TEXTS[target] = redis_content.text_of(held)
+    return {target: _TEXTS[target]}
 
 
 def _read_cold(wanted: Sequence[Target]) -> dict[Target, Text | None]:

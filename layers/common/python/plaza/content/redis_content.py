@@ -1,6 +1,6 @@
 """Content in Redis, in the shard of the post, comment or review:
 
-{<shard>}:<type>:<id>:text     hash    ver, value: the text, JSON, or "gone" (``infra.projections``)
+{<shard>}:<type>:<id>:text     hash    ver, value: the text, JSON, or "gone" (``infra.cache``)
 {<shard>}:post:<id>:viewers  string  HyperLogLog: who saw it
 {<shard>}:post:<id>:fanned   string  it was sent to those who push it to followers
 
@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from plaza.content.content import DELETED, LIVE, Stored, Text
-from plaza.infra import projections, redis
-from plaza.infra.projections import Projection, key_of
+from plaza.infra import cache, redis
+from plaza.infra.cache import NEVER_STALE, Entry, Held
+from plaza.infra.projections import key_of
 from plaza.reactions import Target
 
 VIEWERS_TTL_S = 90 * 86_400
@@ -35,26 +36,26 @@ def viewers_key(post_id: int) -> str:
 def read_texts(targets: Iterable[Target]) -> dict[Target, Text | None]:
     """The texts that are in Redis, None for the deleted. One round trip. Raises RedisDown."""
     wanted = list(targets)
-    found = projections.read_all([text_key(target) for target in wanted])
-    return {
-        target: None if held[1] == _GONE else Text.from_json(held[1])
-        for target, held in zip(wanted, found, strict=True)
-        if held is not None
-    }
+    found = cache.read_all([text_key(target) for target in wanted])
+    return {t: text_of(held) for t, held in zip(wanted, found, strict=True) if held and held.text}
+
+
+def text_of(held: Held) -> Text | None:
+    """The text that is held, None for a deleted one."""
+    return None if held.text in (None, _GONE) else Text.from_json(held.text)
+
+
+def entry_of(stored: Stored) -> Entry:
+    """A text as it is kept. What is deleted is kept as such: a late reader who still saw it live
+    can't bring it back."""
+    text, deleted = stored
+    return Entry(DELETED, _GONE) if deleted else Entry(LIVE, text.to_json())
 
 
 def keep_texts(stored: Iterable[Stored]) -> None:
-    """Keep what MySQL has. What is deleted is kept as such: a late reader who still saw it live
-    can't bring it back. One round trip. Raises RedisDown."""
-    projections.keep_all(
-        [
-            Projection(text_key(text.target), DELETED, _GONE)
-            if deleted
-            else Projection(text_key(text.target), LIVE, text.to_json())
-            for text, deleted in stored
-        ],
-        create=True,
-    )
+    """Keep what MySQL has. One round trip. Raises RedisDown."""
+    entries = {text_key(one.text.target): entry_of(one) for one in stored}
+    cache.keep_all(NEVER_STALE, entries, create=True)
 
 
 def count_viewers(post_ids: Sequence[int], viewer: str | None = None) -> list[int]:

@@ -65,7 +65,9 @@ def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> No
 
 def find_shop(shop_id: int) -> bool:
     """Whether there is such a shop. Raises MysqlDown."""
-    return bool(mysql.fetch_all("SELECT 1 FROM shop WHERE id = %s", (shop_id,)))
+    return bool(
+        mysql.fetch_all("SELECT 1 FROM shop WHERE id = %s AND deleted_at IS NULL", (shop_id,))
+    )
 
 
 def read(voucher_id: int) -> Voucher | None:
