@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from plaza import content, feed, flash_sales, reactions, recommendations, shops, targets
+from plaza import checkins, content, feed, flash_sales, reactions, recommendations, shops, targets
 from plaza.auth import calling, sms
+from plaza.checkins import CheckedIn
 from plaza.feed import FanOut
 from plaza.flash_sales import OrderReserved
 from plaza.infra import cache, ids, migrations, mysql, queues, redis, secrets, settings
@@ -96,6 +97,9 @@ class FakeQueues:
         work[flash_sales.ORDERS_DLQ] = lambda bodies: flash_sales.give_up(
             [OrderReserved.from_json(body) for body in bodies]
         )
+        work[checkins.CHECKINS] = lambda bodies: checkins.save(
+            [CheckedIn.from_json(body) for body in bodies]
+        )
         while any(self.messages.values()):
             for queue in [queue for queue, waiting in self.messages.items() if waiting]:
                 work[queue](self.take(queue))
@@ -126,7 +130,7 @@ class World:
 TABLES = (
     "user", "content", "session", "reaction", "reaction_log", "content_counter", "user_counter",
     "user_phone", "shop", "creation", "watermark", "stale_list", "post_hour", "star",
-    "voucher", "voucher_order", "shop_type", "binlog_position",
+    "voucher", "voucher_order", "checkin", "shop_type", "binlog_position",
 )  # fmt: skip
 
 

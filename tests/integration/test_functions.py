@@ -207,7 +207,8 @@ def test_a_rebuild_begins_and_a_step_of_a_lost_build_ends_quietly(content: World
 
 def test_the_sweep_and_the_migrations_say_what_they_did(plaza: World) -> None:
     assert handler("schedule/sweep_outbox")(event("sweep_outbox.schedule"), None) == {
-        "republished": 0
+        "republished": 0,
+        "checkins_republished": 0,
     }
     assert handler("ops/migrate")(event("migrate.deploy"), None) == {"applied": []}
 

@@ -16,13 +16,13 @@ from plaza.infra.http import (
     read_id,
     serve,
 )
-from plaza.users.contract import ProfileChange, UserProfile
+from plaza.users.contract import OwnProfile, ProfileChange, UserProfile
 
 app = api()
 
 _OWN: dict[str, Any] = {"security": [BEARER], "tags": ["users"]}
-_GET_OWN = _OWN | {"responses": answers(200, UserProfile, "my profile") | problems(401, 404)}
-_CHANGE_OWN = _OWN | {"responses": answers(200, UserProfile, "changed") | problems(400, 401, 404)}
+_GET_OWN = _OWN | {"responses": answers(200, OwnProfile, "my profile") | problems(401, 404)}
+_CHANGE_OWN = _OWN | {"responses": answers(200, OwnProfile, "changed") | problems(400, 401, 404)}
 _GET: dict[str, Any] = {
     "tags": ["users"],
     "security": [{}, BEARER],
@@ -31,15 +31,15 @@ _GET: dict[str, Any] = {
 
 
 @app.get("/users/me", **_GET_OWN)
-def get_me() -> UserProfile:
+def get_me() -> OwnProfile:
     """My profile."""
-    return UserProfile.of(users.read_profile(caller(app), None))
+    return OwnProfile.of(users.read_own_profile(caller(app)))
 
 
 @app.patch("/users/me", **_CHANGE_OWN)
-def change_me(change: ProfileChange) -> UserProfile:
-    """Change my nickname, my avatar, or both."""
-    return UserProfile.of(users.change_profile(caller(app), change.changes))
+def change_me(change: ProfileChange) -> OwnProfile:
+    """Change my nickname, my avatar, my time zone."""
+    return OwnProfile.of(users.change_profile(caller(app), change.changes))
 
 
 @app.get("/users/<user_id>", **_GET)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from plaza.auth import read_bearer
+from plaza.checkins import CheckedIn
 from plaza.feed import FanOut, read_pairs, read_timelines
 from plaza.flash_sales import OrderReserved
 from plaza.infra.cache import Drops
@@ -37,6 +38,7 @@ READERS = {
     "rebuild_inboxes": read_timelines,
     "save_orders": OrderReserved.from_json,
     "give_up_orders": OrderReserved.from_json,
+    "save_checkins": CheckedIn.from_json,
 }
 
 

@@ -1,4 +1,4 @@
-"""Cards: MySQL has them, Redis has projections of them."""
+"""Cards and time zones: MySQL has them, Redis has projections of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from plaza.infra import projections
 from plaza.users import mysql_users, redis_users
 from plaza.users.users import Card
+from plaza.users.zones import Zone
 
 
 def read_cards(user_ids: Iterable[int]) -> dict[int, Card]:
@@ -23,6 +24,19 @@ def read_cards(user_ids: Iterable[int]) -> dict[int, Card]:
     return {user_id: card for user_id, (card, _) in found.items()}
 
 
+def read_zone(user_id: int) -> Zone:
+    """The time zone of a user; UTC for who isn't there. Raises MysqlDown.
+
+    One round trip to Redis when it has it; else one more, and one statement.
+    """
+    found = projections.read_through(
+        [user_id], redis_users.read_zones, mysql_users.read_zones, redis_users.keep_zones
+    )
+    return found[user_id][0] if user_id in found else Zone()
+
+
 def refresh_cards(user_ids: Iterable[int]) -> None:
     """Tell Redis what MySQL has of these users by now. Raises MysqlDown, RedisDown."""
-    redis_users.keep_cards(mysql_users.read_cards(user_ids), create=False)
+    ids = list(user_ids)
+    redis_users.keep_cards(mysql_users.read_cards(ids), create=False)
+    redis_users.keep_zones(mysql_users.read_zones(ids), create=False)

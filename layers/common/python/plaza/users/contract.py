@@ -9,6 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model
 from plaza.infra.http import Answer, Question
 from plaza.infra.texts import HTTPS_URL, LINE, check_line
 from plaza.users.users import Card, Profile
+from plaza.users.zones import DEFAULT, check_zone
 
 Nickname = Annotated[
     str,
@@ -17,6 +18,13 @@ Nickname = Annotated[
     Field(json_schema_extra={"pattern": LINE}, description="one line with something to see in it"),
 ]
 Picture = Annotated[str, Field(pattern=HTTPS_URL, max_length=512, description="an https URL")]
+
+TimeZone = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$", max_length=64),
+    AfterValidator(check_zone),
+    Field(description="a name of the IANA time zone database; it decides which day it is for me"),
+]
 
 
 class UserCard(Answer):
@@ -78,6 +86,18 @@ class UserProfile(Answer):
         )
 
 
+class OwnProfile(UserProfile):
+    """My profile: what others see of me, and my time zone."""
+
+    time_zone: str
+
+    @classmethod
+    def of(cls, profile: Profile) -> OwnProfile:
+        """What to answer about ``profile`` to whose it is."""
+        public = UserProfile.of(profile).model_dump()
+        return cls(**public, time_zone=profile.zone.name if profile.zone else DEFAULT)
+
+
 class ProfileChange(Question):
     """What to change of the own profile: at least one of them. ``avatar`` null removes it."""
 
@@ -86,11 +106,12 @@ class ProfileChange(Question):
     # What isn't said is not in ``changes``; these stand for nothing.
     nickname: Nickname = Field(default_factory=str)
     avatar: Picture | None = Field(default_factory=lambda: None)
+    time_zone: TimeZone = Field(default_factory=str)
 
     @model_validator(mode="after")
     def _says_something(self) -> ProfileChange:
         if not self.model_fields_set:
-            raise ValueError("say nickname or avatar")
+            raise ValueError("say nickname, avatar or time_zone")
         return self
 
     @property

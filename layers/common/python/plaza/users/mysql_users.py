@@ -8,12 +8,35 @@ from pymysql.cursors import Cursor
 
 from plaza.infra import mysql
 from plaza.users.users import Card
+from plaza.users.zones import Zone
 
 
 def read_cards(user_ids: Iterable[int]) -> dict[int, tuple[Card, int]]:
     """(card, version) of those of ``user_ids`` who are there. One statement. Raises MysqlDown."""
     ids = list(user_ids)
     return _cards_of(mysql.fetch_all(_select_cards(ids))) if ids else {}
+
+
+def read_zones(user_ids: Iterable[int]) -> dict[int, tuple[Zone, int]]:
+    """(time zone, version) of those of ``user_ids`` who are there. Raises MysqlDown."""
+    numbers = ",".join(str(int(user_id)) for user_id in user_ids)
+    if not numbers:
+        return {}
+    rows = mysql.fetch_all(
+        f"SELECT id, time_zone, latest_day, ver FROM user WHERE id IN ({numbers})"
+    )
+    return {user_id: (Zone(name, day), ver) for user_id, name, day, ver in rows}
+
+
+def change_zone(cursor: Cursor, user_id: int, now_s: float) -> None:
+    """Before the time zone changes: the day it is there by now is the earliest from now on.
+
+    Two statements.
+    """
+    cursor.execute("SELECT time_zone, latest_day FROM user WHERE id = %s FOR UPDATE", (user_id,))
+    for name, day in cursor.fetchall():
+        latest_day = Zone(name, day).day_at(now_s)
+        cursor.execute("UPDATE user SET latest_day = %s WHERE id = %s", (latest_day, user_id))
 
 
 def change_card(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
+
+from pymysql.cursors import Cursor
 
 from plaza import counters, reactions, targets
 from plaza.infra import mysql
@@ -11,8 +14,8 @@ from plaza.infra.observability import cause, record
 from plaza.infra.redis import RedisDown
 from plaza.reactions import FOLLOW, Target
 from plaza.users import mysql_users, redis_users
-from plaza.users.cards import read_cards
-from plaza.users.users import Profile, UserMissing
+from plaza.users.cards import read_cards, read_zone
+from plaza.users.users import Card, Profile, UserMissing
 
 
 def read_profile(user_id: int, actor_id: int | None) -> Profile:
@@ -41,18 +44,32 @@ def read_profile(user_id: int, actor_id: int | None) -> Profile:
     )
 
 
+def read_own_profile(user_id: int) -> Profile:
+    """The profile of a user as they see it themselves. One round trip more. Raises likewise."""
+    return replace(read_profile(user_id, None), zone=read_zone(user_id))
+
+
 def change_profile(user_id: int, changes: Mapping[str, str | None]) -> Profile:
-    """Change columns of a user's card; their profile after it.
+    """Change columns of a user's card or their time zone; their own profile after it.
 
     Announced, committed, then told to Redis: whatever fails from the commit on, the announcement
     makes good. Raises UserMissing, MysqlDown; RedisDown as ``read_profile``, when it is changed.
     """
+
+    def work(cursor: Cursor) -> tuple[Card, int] | None:
+        if "time_zone" in changes:
+            mysql_users.change_zone(cursor, user_id, time.time())
+        return mysql_users.change_card(cursor, user_id, changes)
+
     targets.announce("user", user_id)
-    changed = mysql.atomically(lambda cursor: mysql_users.change_card(cursor, user_id, changes))
+    changed = mysql.atomically(work)
     if changed is None:
         raise UserMissing(f"There is no user {user_id}")
+    zones = mysql_users.read_zones([user_id])
     try:
         redis_users.keep_cards({user_id: changed}, create=False)
+        if "time_zone" in changes:
+            redis_users.keep_zones(zones, create=False)
     except RedisDown as error:
         record("card_postponed", {"cards_postponed": 1}, **cause(error))
-    return replace(read_profile(user_id, None), card=changed[0])
+    return replace(read_profile(user_id, None), card=changed[0], zone=zones[user_id][0])

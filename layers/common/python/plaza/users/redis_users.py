@@ -1,17 +1,19 @@
 """Users in Redis, as projections of MySQL's (``plaza.infra.projections``):
 
 {<shard>}:user:<id>:card  hash  ver, value: nickname and avatar, JSON
+{<shard>}:user:<id>:zone  hash  ver, value: time zone, a space, latest day
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from plaza import counters
 from plaza.counters import UserCounter
 from plaza.infra import projections
 from plaza.infra.projections import Projection, key_of
 from plaza.users.users import Card
+from plaza.users.zones import Zone
 
 
 def card_key(user_id: int) -> str:
@@ -28,6 +30,29 @@ def read_cards(user_ids: Iterable[int]) -> dict[int, tuple[Card, int]]:
         for user_id, held in zip(ids, found, strict=True)
         if held is not None
     }
+
+
+def zone_key(user_id: int) -> str:
+    """Where the time zone of a user is projected to."""
+    return key_of(f"user:{user_id}", "zone")
+
+
+def read_zones(user_ids: Sequence[int]) -> dict[int, tuple[Zone, int]]:
+    """(time zone, version) of those who are in Redis. One round trip. Raises RedisDown."""
+    found = projections.read_all([zone_key(user_id) for user_id in user_ids])
+    return {
+        user_id: (Zone.from_text(held[1]), held[0])
+        for user_id, held in zip(user_ids, found, strict=True)
+        if held is not None
+    }
+
+
+def keep_zones(zones: Mapping[int, tuple[Zone, int]], *, create: bool) -> None:
+    """Project (time zone, version) of users. One round trip. Raises RedisDown."""
+    projections.keep_all(
+        [Projection(zone_key(i), ver, zone.to_text()) for i, (zone, ver) in zones.items()],
+        create=create,
+    )
 
 
 def read_profile(user_id: int) -> tuple[Card | None, UserCounter | None]:

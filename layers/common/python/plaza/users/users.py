@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from plaza.counters import UserCounter
 from plaza.infra.errors import NotFound
+from plaza.users.zones import Zone
 
 
 class UserMissing(NotFound):
@@ -37,7 +38,8 @@ class Profile:
 
     ``followers`` is what the gate counts, the other totals are MySQL's, a second or so behind.
     ``following``: does who asks follow them; None when nobody in particular asks. ``exact`` is
-    false while Redis is away, when the followers too are MySQL's.
+    false while Redis is away, when the followers too are MySQL's. ``zone`` is for themselves
+    alone; None where others look.
     """
 
     card: Card
@@ -45,3 +47,4 @@ class Profile:
     totals: UserCounter
     following: bool | None
     exact: bool
+    zone: Zone | None = None

@@ -1,0 +1,31 @@
+--[[ settle: MySQL has a day of a user; take it out of the outbox, and forget what didn't know of it.
+
+  KEYS[1]  {<shard>}:user:<id>:checkins          hash: last, streak
+  KEYS[2]  {<shard>}:user:<id>:checkins:<month>  bitmap: 32 bits, one for each day; the first: it is whole
+  KEYS[3]  {<shard>}:user:<id>:checkins:pending  hash: day -> when it was accepted
+  KEYS[4]  {<shard>}:user:<id>:checkins:lease    string: there as long as nothing was settled since MySQL was asked
+  KEYS[5]  {<shard>}:checkins:dirty              zset: user -> oldest in their outbox
+  ARGV[1]  day, as a number
+  ARGV[2]  which of its month
+  ARGV[3]  user
+
+  Returns 1 when Redis didn't know of the day, 0 otherwise
+
+  Safe to repeat: what has been settled stays so; what was forgotten is read from MySQL again. ]]
+local head, month, pending = KEYS[1], KEYS[2], KEYS[3]
+local day, forgotten = tonumber(ARGV[1]), 0
+redis.call('DEL', KEYS[4])
+redis.call('HDEL', pending, day)
+if redis.call('EXISTS', pending) == 0 then redis.call('ZREM', KEYS[5], ARGV[3]) end
+
+-- Newer than the streak, or right before it: it would be longer.
+local held = redis.call('HMGET', head, 'last', 'streak')
+if held[1] and (day > tonumber(held[1]) or day == held[1] - held[2]) then
+  redis.call('DEL', head)
+  forgotten = 1
+end
+if redis.call('GETBIT', month, 0) == 1 and redis.call('GETBIT', month, ARGV[2]) == 0 then
+  redis.call('DEL', month)
+  forgotten = 1
+end
+return forgotten

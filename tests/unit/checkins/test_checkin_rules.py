@@ -1,0 +1,91 @@
+"""What a check-in may be, and what a streak is."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from plaza.checkins import CheckedIn
+from plaza.checkins.checkins import month_of, next_month, streak_on, was_somewhere
+from plaza.infra.queues import BadRecord
+
+TODAY = date(2026, 11, 21)
+NOON_US = int(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()) * 1_000_000
+GOOD = {"user_id": 7, "day": "2026-11-21", "ver": NOON_US}
+
+
+def test_a_fact_comes_back_from_the_queue_as_it_went() -> None:
+    fact = CheckedIn(7, TODAY, NOON_US)
+    assert CheckedIn.from_json(fact.to_json()) == fact
+    assert json.loads(fact.to_json()) == GOOD
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"user_id": "7"},
+        {"user_id": 0},
+        {"user_id": True},
+        {"user_id": 2**63},
+        {"day": 20261121},
+        {"day": "2026-11-31"},
+        {"day": "yesterday"},
+        {"day": None},
+        {"ver": -1},
+        {"ver": 1.5},
+        {"ver": 2**53},
+        {"state": 1},
+    ],
+)
+def test_what_is_no_check_in_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(BadRecord):
+        CheckedIn.from_json(json.dumps(GOOD | change))
+
+
+@pytest.mark.parametrize("body", ["", "[]", "7", "null", "{}", "[" * 100_000])
+def test_what_is_no_fact_at_all_is_refused(body: str) -> None:
+    with pytest.raises(BadRecord):
+        CheckedIn.from_json(body)
+
+
+@pytest.mark.parametrize(
+    ("at", "days"),
+    [
+        ("2026-11-21T09:59", ["20", "21"]),
+        ("2026-11-21T10:00", ["20", "21", "22"]),
+        ("2026-11-21T11:59", ["20", "21", "22"]),
+        ("2026-11-21T12:00", ["21", "22"]),
+        ("2026-11-21T23:59", ["21", "22"]),
+    ],
+)
+def test_only_a_day_that_it_is_somewhere_counts(at: str, days: list[str]) -> None:
+    at_us = int(datetime.fromisoformat(f"{at}+00:00").timestamp()) * 1_000_000
+    found = [f"{d}" for d in range(18, 26) if was_somewhere(date(2026, 11, d), at_us)]
+    assert found == days
+    for day in ("2026-11-18", "2026-11-25"):
+        with pytest.raises(BadRecord):
+            CheckedIn.from_json(json.dumps(GOOD | {"day": day, "ver": at_us}))
+
+
+def test_a_streak_lives_through_today_and_ends_with_it() -> None:
+    assert streak_on(TODAY, TODAY, 3) == 3
+    assert streak_on(TODAY, TODAY - timedelta(days=1), 3) == 3
+    assert streak_on(TODAY, TODAY - timedelta(days=2), 3) == 0
+    assert streak_on(TODAY, None, 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("day", "first", "after"),
+    [
+        ("2026-11-21", "2026-11-01", "2026-12-01"),
+        ("2026-12-31", "2026-12-01", "2027-01-01"),
+        ("2026-01-31", "2026-01-01", "2026-02-01"),
+        ("2028-02-29", "2028-02-01", "2028-03-01"),
+    ],
+)
+def test_months_begin_and_end(day: str, first: str, after: str) -> None:
+    assert month_of(date.fromisoformat(day)) == date.fromisoformat(first)
+    assert next_month(date.fromisoformat(first)) == date.fromisoformat(after)
