@@ -96,13 +96,16 @@ def _held(mysql_url: str, table: str, **key: str | int) -> Iterator[Callable[[],
 def save_at_once(
     hold: AbstractContextManager[Callable[[], int]], *batches: Sequence[ReactionChanged]
 ) -> None:
-    """A consumer for each batch; they meet where ``hold`` holds them up, and then all go on."""
+    """A consumer for each batch; one after the other runs into ``hold`` or into one before it.
+
+    Then all go on. What each holds by then is the same in every run.
+    """
     with ExitStack() as stack:
         processes = [stack.enter_context(consumer([batch])) for batch in batches]
         with hold as waiting:
-            for process in processes:
+            for number, process in enumerate(processes, 1):
                 go(process)
-            wait_for(lambda: waiting() == len(processes), "all wait for their turn")
+                wait_for(lambda number=number: waiting() == number, "it waits for its turn")  # type: ignore[misc]
         for process in processes:
             end(process)
 
