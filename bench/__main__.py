@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from bench import cold_start, consumer, feed, gate, handler, layer, round_trips, shops
+from bench import cold_start, consumer, feed, flash_sales, gate, handler, layer, round_trips, shops
 from bench.figures import Figure, format_number
 from bench.stage import Stage, standing
 from local.paths import LocalError
 
 BENCHES: dict[str, Callable[[Stage], list[Figure]]] = {
     "gate": gate.measure,
+    "flash-sales": flash_sales.measure,
     "handler": handler.measure,
     "round-trips": round_trips.measure,
     "consumer": consumer.measure,

@@ -62,7 +62,7 @@ def measure(stage: Stage) -> list[Figure]:
 def _five_calls(stage: Stage, calls: int) -> Run:
     stage.clear()
     keys = (f"like:{POST}:{ACTOR}", f"likes:{POST}")
-    run = _run(stage, calls, FIVE_CALLS, keys, (TTL_MS // 1000,))
+    run = run_script(stage, calls, FIVE_CALLS, keys, (TTL_MS // 1000,))
     _check_count(int(redis.execute("GET", keys[1])), calls)
     return run
 
@@ -86,7 +86,7 @@ def _viral(stage: Stage, calls: int) -> Run:
 
 def _gate(stage: Stage, calls: int, cap: int, before: int) -> Run:
     keys = redis_reactions.keys_of(LIKE.name, POST)
-    run = _run(
+    run = run_script(
         stage,
         calls,
         redis_reactions.GATE,
@@ -101,12 +101,22 @@ def _gate(stage: Stage, calls: int, cap: int, before: int) -> Run:
     return run
 
 
-def _run(
-    stage: Stage, calls: int, script: Script, keys: tuple[str, ...], args: tuple[str | int, ...]
+def run_script(
+    stage: Stage,
+    calls: int,
+    script: Script,
+    keys: tuple[str, ...],
+    args: tuple[str | int, ...],
+    *,
+    most: int = ACTORS,
+    clients: int = CLIENTS,
 ) -> Run:
-    """``script`` called from many clients; they are in C, so that they are not what is measured."""
+    """``script`` called from many clients; they are in C, so that they are not what is measured.
+
+    Numbers that are put in are below ``most``.
+    """
     redis.execute("SCRIPT", "LOAD", script.source)
-    options = ["-p", stage.redis_port, "-c", CLIENTS, "-n", calls, "-r", ACTORS, "--csv"]
+    options = ["-p", stage.redis_port, "-c", clients, "-n", calls, "-r", most, "--csv"]
     command = ["EVALSHA", script.sha, len(keys), *keys, *args]
     cpu_s = _cpu_of_redis_s()
     done = subprocess.run(
