@@ -24,7 +24,7 @@ from plaza.shops import Step, reading, refreshing
 from plaza.shops.shops import FILTER
 
 SHOPS = 2_000
-REQUESTS = 20_000
+REQUESTS = 12_000
 ROUNDS = 3
 LAMBDAS = 4
 _PAGE = (

@@ -138,7 +138,7 @@ def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) ->
 
     ``for_tests`` trades what survives a power cut for speed.
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "tmp").mkdir(parents=True, exist_ok=True)
     port = port or free_port()
     password = secrets.token_hex(16)
     url = f"mysql://plaza:{password}@127.0.0.1:{port}/plaza"
@@ -149,6 +149,8 @@ def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) ->
         "[mariadbd]",
         *([f"user = {_user_name()}"] if os.geteuid() == 0 else []),
         f"datadir = {directory / 'data'}",
+        # Its own: each MariaDB that starts removes what it takes for leftovers in the tmpdir.
+        f"tmpdir = {directory / 'tmp'}",
         "bind-address = 127.0.0.1",
         f"port = {port}",
         "socket = mysqld.sock",  # relative to datadir: a long path would not fit a socket's name
