@@ -76,7 +76,7 @@ def find_near(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Page[NearShopAnswer]:
-    """The shops around a place, nearest first; the 2,000 nearest, if there are more."""
+    """The shops around a place, nearest first; the 1,000 nearest, if there are more."""
     caller_if_any(app)
     area = Area(Place(x, y), radius, None if type_id is None else int(type_id))
     page = shops.find_near(area, _after(cursor), limit)

@@ -38,6 +38,7 @@ ASKED_AGAIN_MS = 5_000
 LEFT_ALONE_MS = 120_000
 BITS_PER_SHOP = 32  # with four hashes 2 in 10,000 strangers pass; it may fill up to 24, then 6 do
 _FULL_BITS_PER_SHOP = 24
+_FIRST_M = 250  # who is in a city need look no farther
 _LEAST_BITS, _MOST_BITS = 2**17, 2**30
 
 _LUA = Path(__file__).with_name("lua")
@@ -155,7 +156,7 @@ def fill_places(type_id: int | None, build: str, placed: Sequence[Placed], last:
 def look_near(area: Area, after: Near, count: int) -> Look:
     """The shops of an area behind ``after``, ``count`` at most. A round trip. Raises RedisDown."""
     keys = place_keys(area.type_id)
-    first_m = max(area.radius_m / 27, after.distance / 10_000 * 1.2, 1.0)
+    first_m = max(min(area.radius_m, _FIRST_M), after.distance / 10_000 * 1.2)
     args: tuple[Argument, ...] = (
         repr(area.place.x),
         repr(area.place.y),
