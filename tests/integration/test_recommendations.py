@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -61,6 +61,13 @@ def roll_up_and_refresh(world: World) -> None:
     recommendations.roll_up_votes()
     recommendations.refresh_recommendations()
     world.queues.drain()
+
+
+@pytest.fixture
+def slow_machine(monkeypatch: pytest.MonkeyPatch, set_up: Callable[..., None]) -> None:
+    """What the test does may take longer than two seconds, and Redis may let it wait."""
+    set_up(redis_timeout_s=30)
+    monkeypatch.setattr(redis_recommendations, "ASKED_TTL_MS", 600_000)
 
 
 def swap(ids: list[int], version: int = 0) -> None:
@@ -134,6 +141,7 @@ def own_connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         each.close()
 
 
+@pytest.mark.usefixtures("slow_machine")
 def test_two_hundred_cold_readers_cause_one_rebuild(
     shop: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +168,7 @@ def test_two_hundred_cold_readers_cause_one_rebuild(
     assert asked(shop) == 0
 
 
+@pytest.mark.usefixtures("slow_machine")
 def test_readers_take_the_old_list_while_the_first_asks_for_a_new_one(shop: World) -> None:
     add_reviews(SHOP, 1, 2)
     recommended()
@@ -193,12 +202,13 @@ def test_a_good_rebuild_holds_for_an_hour(shop: World) -> None:
     assert asked(shop) == 0
 
 
+@pytest.mark.usefixtures("slow_machine")
 def test_a_shop_without_reviews_is_asked_about_once_an_hour(shop: World) -> None:
     for _ in range(20):
         assert recommended() == []
     assert asked(shop) == 1
     shop.queues.drain()
-    assert proxy_ttl_ms() > 3_000_000
+    assert 3_000_000 < proxy_ttl_ms() < 4_000_000
     for _ in range(20):
         assert recommended() == []
     assert asked(shop) == 0
