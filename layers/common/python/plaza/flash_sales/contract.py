@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
 from plaza.flash_sales import flash_sales, reading
 from plaza.flash_sales.flash_sales import MOST_STOCK, Terms
@@ -15,6 +16,10 @@ from plaza.infra.texts import LINE, check_line
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
 _LAST = datetime(9999, 1, 1, tzinfo=UTC)
+_RFC_3339 = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+    r"(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})$"
+)
 
 
 def _check_time(at: datetime) -> datetime:
@@ -23,9 +28,21 @@ def _check_time(at: datetime) -> datetime:
     return at
 
 
+def _check_text(said: object) -> object:
+    """Not a number, nor text that stands for one: those would be taken for seconds."""
+    if not isinstance(said, str) or not re.fullmatch(_RFC_3339, said):
+        raise ValueError("is no time of RFC 3339")
+    return said
+
+
 Time = Annotated[
     AwareDatetime,
-    Field(strict=False, description="RFC 3339, with its offset"),
+    Field(
+        strict=False,
+        description="RFC 3339, with its offset",
+        json_schema_extra={"pattern": _RFC_3339},
+    ),
+    BeforeValidator(_check_text),
     AfterValidator(_check_time),
 ]
 ShopId = Annotated[

@@ -1,0 +1,67 @@
+"""Consumers, the recovery and the consumer of the DLQ at the same orders, in processes."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from local.paths import ROOT
+from plaza import flash_sales
+from plaza.flash_sales import ORDERS, OrderReserved
+from tests import sales
+from tests.integration.consumers import deadlocks, end, go
+from tests.plaza import World
+
+BATCH = 20
+
+
+def start(what: str, facts: Sequence[OrderReserved]) -> subprocess.Popen[str]:
+    """A process that will decide ``facts``, in batches, when it is told to."""
+    env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers/common/python'}"}
+    command = [sys.executable, "-m", "tests.integration.order_process", what]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin
+    assert process.stdout
+    for number, fact in enumerate(facts, 1):
+        process.stdin.write(fact.to_json() + "\n" + ("\n" if number % BATCH == 0 else ""))
+    process.stdin.write("\nready?\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_whoever_decides_an_order_first_decides_it_for_all(plaza: World, set_up) -> None:
+    set_up(orders_per_s=100_000)
+    vouchers = [sales.offer(stock=200) for _ in range(2)]
+    for buyer in range(1, 201):
+        for voucher in vouchers:
+            flash_sales.order(voucher.id, buyer)
+    facts = sales.facts(plaza.queues.take(ORDERS))
+    before, chance = deadlocks(), random.Random(1)
+    with ExitStack() as stack:
+        processes = []
+        for what in ("save", "save", "give_up", "give_up"):
+            process = start(what, chance.sample(facts, len(facts)))
+            stack.callback(process.kill)
+            processes.append(process)
+        for process in processes:
+            go(process)
+        for process in processes:
+            end(process)
+    assert deadlocks() == before
+    for voucher in vouchers:
+        rows = sales.rows(voucher.id).values()
+        won = sum(row.won for row in rows)
+        assert len(rows) == 200
+        assert 0 < won < 200, "both got some"
+        sales.check(voucher.id)
+        assert sales.counts(voucher.id) == (200 - won, 0, won)
+        assert sales.stock(voucher.id) == 200 - won
+        for row in rows:
+            assert flash_sales.read_order(row.order_id, row.buyer_id) == row.order

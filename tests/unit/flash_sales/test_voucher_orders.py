@@ -1,0 +1,101 @@
+"""What MySQL decides about orders, and what a fact on the queue may say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plaza.flash_sales import OrderReserved
+from plaza.flash_sales.flash_sales import Life, Row, decide, give_up
+from plaza.infra.queues import BadRecord
+
+FACT = OrderReserved(101, 5, 7, 1)
+BODY = json.loads(FACT.to_json())
+
+facts = st.lists(
+    st.builds(
+        OrderReserved,
+        order_id=st.integers(1, 12),
+        voucher_id=st.integers(1, 2),
+        buyer_id=st.integers(1, 4),
+        epoch=st.just(1),
+    ),
+    max_size=20,
+).map(lambda found: list({fact.order_id: fact for fact in found}.values()))
+
+
+def test_a_fact_is_read_as_it_was_written() -> None:
+    assert OrderReserved.from_json(FACT.to_json()) == FACT
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "1",
+        '"x"',
+        "[" * 10_000,
+        *(json.dumps({k: v for k, v in BODY.items() if k != name}) for name in BODY),
+        *(
+            json.dumps(BODY | {name: value})
+            for name in BODY
+            for value in (None, "7", 7.0, True, 0, -1, 2**63, [7], "7; DROP TABLE voucher")
+        ),
+    ],
+    ids=lambda body: body[:60],
+)
+def test_what_is_no_fact_is_a_bad_record(body: str) -> None:
+    with pytest.raises(BadRecord):
+        OrderReserved.from_json(body)
+
+
+@given(facts, st.integers(0, 5))
+def test_no_more_than_there_is_is_sold_and_one_to_each(
+    found: list[OrderReserved], stock: int
+) -> None:
+    rows = decide(found, {}, [], {1: stock, 2: 1})
+    assert sorted(row.order_id for row in rows) == sorted(fact.order_id for fact in found)
+    for voucher, left in ((1, stock), (2, 1)):
+        won = [row.buyer_id for row in rows if row.won and row.voucher_id == voucher]
+        wanted = {fact.buyer_id for fact in found if fact.voucher_id == voucher}
+        assert len(won) == len(set(won)) == min(left, len(wanted))
+
+
+@given(facts)
+def test_what_is_decided_is_not_decided_again(found: list[OrderReserved]) -> None:
+    first = decide(found, {}, [], {1: 2, 2: 2})
+    known = {row.order_id: row for row in first}
+    assert decide(found, known, [], {1: 2, 2: 2}) == []
+    assert give_up(found, known) == []
+
+
+def test_the_order_that_was_made_first_is_decided_first() -> None:
+    early, late = OrderReserved(1, 5, 7, 1), OrderReserved(2, 5, 8, 1)
+    assert decide([late, early], {}, [], {5: 1}) == [
+        Row(1, 5, 7, None),
+        Row(2, 5, 8, "sold-out"),
+    ]
+
+
+def test_who_has_one_gets_no_other() -> None:
+    [row] = decide([FACT], {}, [(5, 7)], {5: 10})
+    assert row.reason == "already-bought"
+
+
+def test_what_is_given_up_takes_nothing() -> None:
+    assert give_up([FACT, FACT], {}) == [Row(101, 5, 7, "timed-out")]
+
+
+@pytest.mark.parametrize(
+    ("initial", "buckets"),
+    [(1, 1), (64, 1), (65, 2), (500, 8), (1_000_000, 15_625), (10**7, 2**14)],
+)
+def test_buyers_are_spread_over_as_many_keys_as_they_need(initial: int, buckets: int) -> None:
+    assert Life(1, 1, initial).buckets == buckets
+    assert initial / buckets < 1000
