@@ -261,6 +261,7 @@ def test_without_redis_mysql_is_not_asked_by_everybody(
 
 def test_an_emptied_redis_is_filled_again_and_nothing_is_missing_meanwhile(world: World) -> None:
     redis.execute("FLUSHALL")
+    content.forget_texts()  # what memory holds is not read again, so Redis would not get it
     assert ids(scroll(ME, 7)) == truth(ME)
     world.queues.drain()
     with counting_work() as work:

@@ -293,6 +293,7 @@ def test_day_and_week_are_what_a_query_over_the_log_says(
 ) -> None:
     draw = random.Random(seed)
     plaza.add(*map(post, range(1, 13)))
+    compared = 0
     for _ in range(5):
         facts = random_facts(draw, 80)
         reactions.save(facts[:50])
@@ -307,7 +308,8 @@ def test_day_and_week_are_what_a_query_over_the_log_says(
             with monkeypatch.context() as patch:
                 patch.setattr(reactions, "read_ranking", lambda *args: None)
                 assert ranked(window, limit=3) == expected, "from MySQL"  # type: ignore[arg-type]
-    assert len(window_in_log(hour - 167, hour)) > 3
+            compared += len(expected)
+    assert compared > 20  # how many are ahead at one moment depends on the hour's minutes
 
 
 def test_a_window_is_its_whole_hours_and_the_one_that_runs(plaza: World) -> None:
