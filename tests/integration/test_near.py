@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from plaza.infra import mysql, redis
+from plaza.infra.http import pack_cursor
 from plaza.infra.limits import TokenBucket
 from plaza.shops import mysql_shops, redis_shops
 from plaza.shops.shops import MOST_NEAR, NEAREST, PLACES, Area, Near, Place, Placed, Step
@@ -112,7 +113,6 @@ def test_a_shop_without_a_place_is_near_nobody(types: World) -> None:
         (f"x=inf&y={Y}", "query.x"),
         (f"x={X}&y={Y}&radius=0", "query.radius"),
         (f"x={X}&y={Y}&radius=50001", "query.radius"),
-        (f"x={X}&y={Y}&type=3", "type"),
         (f"x={X}&y={Y}&type=food", "query.type"),
         (f"x={X}&y={Y}&cursor=abc", "cursor"),
         (f"x={X}&y={Y}&cursor=Wy0xLDVd", "cursor"),
@@ -123,6 +123,19 @@ def test_what_is_nowhere_is_refused(types: World, query: str, field: str) -> Non
     refused = ask("GET", f"/shops?{query}")
     assert (refused.status, refused.slug) == (400, "bad-input")
     assert refused.body["detail"].startswith(field), refused.body
+
+
+def test_a_type_that_is_not_there_is_not_found(types: World) -> None:
+    refused = ask("GET", f"{NEAR}&type=3")
+    assert (refused.status, refused.slug) == (404, "not-found")
+    assert not redis.client().keys("*shops:3:*"), "nothing is built for it"
+
+
+def test_behind_the_last_there_is_nothing(types: World) -> None:
+    insert([(5, FOOD, X, Y)])
+    for _ in range(2):
+        assert ids(f"{NEAR}&cursor={pack_cursor(10**15, 7)}") == []
+        build_places()
 
 
 def test_the_edges_of_the_map_are_places(types: World) -> None:

@@ -44,7 +44,7 @@ _TYPES = _ANY | {"responses": answers(200, Page[ShopTypeAnswer], "all of them") 
 _READ = _ANY | {"responses": answers(200, ShopAnswer, "the shop") | problems(401, 404, 410)}
 _NEAR = _ANY | {
     "responses": answers(200, Page[NearShopAnswer], "a page, nearest first; it may be shorter")
-    | problems(400, 401)
+    | problems(400, 401, 404)
 }
 _CREATE = _OWN | {"responses": answers(201, ShopAnswer, "made") | problems(400, 401, 403)}
 _REPLACE = _OWN | {

@@ -146,7 +146,7 @@ def test_a_deleted_shop_is_nowhere() -> None:
     assert placed_of(Stored(SHOP, 4, deleted=True)).place is None
 
 
-@pytest.mark.parametrize("near", [Near(-1, 5), Near(500_000_001, 5), Near(1, 0)])
+@pytest.mark.parametrize("near", [Near(-1, 5), Near(1, 0)])
 def test_a_distance_that_no_list_has_is_not_possible(near: Near) -> None:
     assert not near.possible
     assert Near(0, 1).possible

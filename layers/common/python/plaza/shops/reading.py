@@ -93,7 +93,7 @@ def require_type(type_id: int) -> None:
     if type_id not in _TYPES:
         _TYPES.update({shop_type.id: True for shop_type in read_types()})
         if type_id not in _TYPES:
-            raise TypeMissing("type", f"there is no type {type_id}")
+            raise TypeMissing(f"There is no type {type_id} of shops")
 
 
 def forget_types() -> None:

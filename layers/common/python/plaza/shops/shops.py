@@ -31,8 +31,12 @@ class ShopGone(Gone):
     """The shop was deleted."""
 
 
-class TypeMissing(BadInput):
+class TypeMissing(NotFound):
     """There is no such type of shops."""
+
+
+class TypeUnknown(BadInput):
+    """A shop can't be of a type that there isn't."""
 
 
 class ShopType(NamedTuple):
@@ -117,7 +121,7 @@ class Near(NamedTuple):
     @property
     def possible(self) -> bool:
         """False for one that no list has."""
-        return 0 <= self.distance <= MOST_RADIUS_M * 10_000 and self.shop_id > 0
+        return self.distance >= 0 and self.shop_id > 0
 
 
 NEAREST = Near(-1, 0)  # a list begins behind it

@@ -22,14 +22,14 @@ from plaza.shops.shops import (
     ShopGone,
     ShopMissing,
     Stored,
-    TypeMissing,
+    TypeUnknown,
 )
 
 ANNOUNCED_S = 15  # longer than a request may take
 
 
 def create(draft: ShopDraft) -> Shop:
-    """A new shop. Raises TypeMissing, MysqlDown, RedisDown."""
+    """A new shop. Raises TypeUnknown, MysqlDown, RedisDown."""
     shop_id = ids.new_id()
     redis_shops.add_to_filter([shop_id])  # what MySQL has, the filter has: so before
     announced = _announce(shop_id)
@@ -44,7 +44,7 @@ def create(draft: ShopDraft) -> Shop:
 def replace(shop_id: int, draft: ShopDraft) -> Shop:
     """A shop, of which everything is said anew.
 
-    Raises ShopMissing, ShopGone, TypeMissing, MysqlDown.
+    Raises ShopMissing, ShopGone, TypeUnknown, MysqlDown.
     """
     announced = _announce(shop_id)
 
@@ -87,7 +87,7 @@ def _insist_on_shop(cursor: Cursor, shop_id: int) -> None:
 
 def _insist_on_type(cursor: Cursor, draft: ShopDraft) -> None:
     if draft.type_id is not None and not mysql_shops.has_type(cursor, draft.type_id):
-        raise TypeMissing("body.type_id", f"there is no type {draft.type_id}")
+        raise TypeUnknown("body.type_id", f"there is no type {draft.type_id}")
 
 
 def _tell(stored: Stored, announced: bool) -> Shop:
