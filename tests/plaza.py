@@ -177,6 +177,7 @@ def forget() -> None:
     settings.settings.cache_clear()
     sms.sender.cache_clear()
     calling.forget_owners()
+    reactions.forget_hot_totals()
     targets.forget_seen()
     content.forget_texts()
     shops.forget_types()

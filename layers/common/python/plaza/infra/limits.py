@@ -1,7 +1,7 @@
 """How often something may happen: limits in Redis, which all share, and one of a process's own.
 
-{<shard>}:limit:<what>:<who>    zset    attempt -> when it was admitted, milliseconds since 1970
-{<shard>}:bucket:<group>:<who>  string  when it will be full again, microseconds; gone when it is
+{<shard>}:limit:<what>:<who>    zset  attempt -> when it was admitted, milliseconds since 1970
+{<shard>}:bucket:<group>:<who>  hash  tokens, and tokens_us, when there were so many; gone when full
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from redis.lock import Lock
 from redis.retry import Retry
 
 from plaza.infra.errors import Unavailable
+from plaza.infra.hot_keys import sampler
 from plaza.infra.lua import Script
 from plaza.infra.settings import settings
 
@@ -106,16 +107,22 @@ def forget_client() -> None:
 
 def execute(*command: Argument) -> Any:
     """One command. Raises RedisDown."""
+    if told := sampler.notice((command,)):
+        return _guarded(lambda: _pipeline([command], {}, told))[0]
     return _guarded(lambda: client().execute_command(*command))
 
 
 def run(script: Script, keys: Sequence[str], args: Sequence[Argument] = ()) -> Any:
     """One run of ``script``, one round trip once Redis knows it. Raises RedisDown."""
 
+    command = ("EVALSHA", script.sha, len(keys), *keys, *args)
+    if told := sampler.notice((command,)):
+        return _guarded(lambda: _pipeline([command], {script.sha: script.source}, told))[0]
+
     def evaluate() -> Any:
         redis_client = client()
         try:
-            return redis_client.execute_command("EVALSHA", script.sha, len(keys), *keys, *args)
+            return redis_client.execute_command(*command)
         except NoScriptError:
             return redis_client.execute_command("EVAL", script.source, len(keys), *keys, *args)
 
@@ -130,7 +137,10 @@ def run_all(calls: Sequence[Call], commands: Sequence[tuple[Argument, ...]] = ()
     """
     sources = {call.script.sha: call.script.source for call in calls}
     sent = [("EVALSHA", c.script.sha, len(c.keys), *c.keys, *c.args) for c in calls] + [*commands]
-    return _guarded(lambda: _pipeline(sent, sources)) if sent else []
+    if not sent:
+        return []
+    told = sampler.notice(sent)
+    return _guarded(lambda: _pipeline(sent, sources, told))
 
 
 def try_lock(key: str, ttl_s: float) -> Lock | None:
@@ -170,19 +180,54 @@ def pipeline(commands: Sequence[tuple[Argument, ...]]) -> list[Any]:
     return run_all((), commands)
 
 
-def _pipeline(commands: Sequence[tuple[Argument, ...]], sources: Mapping[str, str]) -> list[Any]:
-    def send(indexes: Iterable[int]) -> list[Any]:
-        pipe = client().pipeline(transaction=False)
-        for index in indexes:
-            pipe.execute_command(*commands[index])
+def nodes() -> dict[str, Any]:
+    """Name -> a client of each node that has keys of its own: of a cluster, the primaries.
+
+    Raises RedisDown.
+    """
+    if not settings().redis_cluster:
+        return {"redis": client()}
+
+    def connect_all() -> dict[str, Any]:
+        return {node.name: client().get_redis_connection(node) for node in client().get_primaries()}
+
+    return _guarded(connect_all)
+
+
+def ask_node(node: Any, commands: Sequence[tuple[Argument, ...]]) -> list[Any]:
+    """Many commands to one of the ``nodes`` in one round trip; what it refuses is an answer too.
+
+    Raises RedisDown.
+    """
+
+    def send() -> list[Any]:
+        pipe = node.pipeline(transaction=False)
+        for command in commands:
+            pipe.execute_command(*command)
         return list(pipe.execute(raise_on_error=False))
 
-    answers = send(range(len(commands)))
+    return _guarded(send)
+
+
+def _pipeline(
+    commands: Sequence[tuple[Argument, ...]],
+    sources: Mapping[str, str],
+    told: Sequence[tuple[Argument, ...]] = (),
+) -> list[Any]:
+    """The answers to ``commands``. ``told`` goes along; what comes of it is nobody's concern."""
+
+    def send(sent: Iterable[tuple[Argument, ...]]) -> list[Any]:
+        pipe = client().pipeline(transaction=False)
+        for command in sent:
+            pipe.execute_command(*command)
+        return list(pipe.execute(raise_on_error=False))
+
+    answers = send([*commands, *told])[: len(commands)]
     unknown = [i for i, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
     if unknown:
         for sha in {str(commands[index][1]) for index in unknown}:
             client().script_load(sources[sha])
-        for index, answer in zip(unknown, send(unknown), strict=True):
+        for index, answer in zip(unknown, send(commands[i] for i in unknown), strict=True):
             answers[index] = answer
     for answer in answers:
         if isinstance(answer, Exception):

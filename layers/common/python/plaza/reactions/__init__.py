@@ -1,5 +1,6 @@
 """Likes, collects and follows: decided in Redis, recorded in MySQL, counted once."""
 
+from plaza.reactions.hot_totals import forget_hot_totals
 from plaza.reactions.mysql_reactions import Reacted, Reactor
 from plaza.reactions.reacting import REACTIONS, REBUILDS, Outcome, bury, react, require_there
 from plaza.reactions.reactions import (
@@ -53,6 +54,7 @@ __all__ = [
     "Window",
     "bury",
     "count",
+    "forget_hot_totals",
     "mark_ranking_whole",
     "project_likes",
     "react",

@@ -14,6 +14,7 @@ from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.settings import settings
 from plaza.reactions import mysql_reactions, redis_reactions
+from plaza.reactions.hot_totals import drop_total
 from plaza.reactions.mysql_reactions import Snapshot
 from plaza.reactions.reactions import (
     Key,
@@ -59,6 +60,7 @@ def react(kind: Kind, target: Target, actor_id: int, on: bool) -> Outcome:
     except RedisDown as error:
         return _take_intent(kind, target, actor_id, on, error)
     if decision.code == "CHANGED":
+        drop_total(kind, target)
         key = Key(*target, kind.name, actor_id)
         publish(ReactionChanged(key, on, decision.ver_us, decision.total))
     if decision.rebuild:

@@ -1,0 +1,81 @@
+"""Which keys are asked for most: a sample of the commands of each process, told by the way.
+
+One command in about a hundred is counted in memory. Once a minute the counts go along with a
+command that is sent anyway, into a zset beside its key: no round trip more, and no other node.
+
+{<shard>}:hot:<minute since 1970>  zset  key -> about how many commands named it
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+SAMPLE = 100  # one command in so many, on the average
+TELL_EVERY_S = 60
+KEPT = 100  # keys of one zset
+KEPT_FOR_S = 900
+_MOST_COUNTED = 1_000
+_MOST_TOLD = 20
+
+Command = tuple[str | int | float, ...]
+
+
+class Sampler:
+    """What one process counts. ``gap`` draws how many commands there are from one to the next."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.time,
+        gap: Callable[[], int] = lambda: random.randint(1, 2 * SAMPLE - 1),
+    ) -> None:
+        self._clock, self._gap = clock, gap
+        self._left = gap()
+        self._told_s = clock()
+        self.counts: Counter[str] = Counter()
+
+    def notice(self, commands: Sequence[Command]) -> list[Command]:
+        """They are about to be sent. What to send with them: most of the time nothing."""
+        self._left -= len(commands)
+        return [] if self._left > 0 else self._count(commands)
+
+    def _count(self, commands: Sequence[Command]) -> list[Command]:
+        key = ""
+        while self._left <= 0:
+            key = key_of_command(commands[self._left - 1]) or key
+            if key:
+                self.counts[key] += 1
+            self._left += self._gap()
+        if len(self.counts) > _MOST_COUNTED:
+            self.counts = Counter(dict(self.counts.most_common(_MOST_COUNTED // 2)))
+        now_s = self._clock()
+        if now_s - self._told_s < TELL_EVERY_S or not key:
+            return []
+        self._told_s = now_s
+        return self._tell(key.partition("}")[0] + "}", int(now_s // 60))
+
+    def _tell(self, tag: str, minute: int) -> list[Command]:
+        told, self.counts = self.counts.most_common(_MOST_TOLD), Counter()
+        place = hot_key(tag, minute)
+        return [
+            *(("ZINCRBY", place, count * SAMPLE, key) for key, count in told),
+            ("ZREMRANGEBYRANK", place, 0, -KEPT - 1),
+            ("EXPIRE", place, KEPT_FOR_S),
+        ]
+
+
+def hot_key(tag: str, minute: int) -> str:
+    """Where the counts of a minute are that came with keys of ``tag`` (``{7}``)."""
+    return f"{tag}:hot:{minute}"
+
+
+def key_of_command(command: Command) -> str | None:
+    """The first key of a command; None when it has none of ours."""
+    at = 3 if command[0] in ("EVALSHA", "EVAL") else 1
+    key = str(command[at]) if len(command) > at else ""
+    return key if key.startswith("{") else None
+
+
+sampler = Sampler()
