@@ -240,6 +240,11 @@ class Run:
             self.look()
         for _ in range(20):
             self.let_time_pass()
+            left = self.queues.take(ORDERS)
+            self.rng.shuffle(left)
+            for start in range(0, len(left), 2):
+                flash_sales.save(sales.facts(left[start : start + 2]))
+                self.look()
             self.queues.drain()
             for voucher in self.vouchers:
                 loading.bring_back(voucher.id)

@@ -1,0 +1,135 @@
+"""A sale through the deployed template: offered, rushed at, decided, and everybody knows."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import redis
+
+from local.stack import Stack
+from plaza.flash_sales import state_key
+from tests.e2e.client import Client, Reply, problem, wait_until
+
+ADMIN = 5_900_001
+SHOP = 5_900_002
+BUYERS = range(5_900_101, 5_900_117)
+
+
+def rfc3339(in_s: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + in_s))
+
+
+@pytest.fixture
+def offer(
+    base_url: str, sign_in: Callable[..., str], rows: Callable[..., Any]
+) -> Callable[..., Reply]:
+    """Offer a voucher as an admin."""
+    rows("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Bistro')", SHOP)
+    admin = Client(base_url, sign_in(ADMIN, role="admin"))
+
+    def make(stock: int, opens_in_s: float = -5, closes_in_s: float = 600) -> Reply:
+        question = {
+            "shop_id": str(SHOP),
+            "title": "Dinner for two",
+            "price_cents": 1990,
+            "stock": stock,
+            "opens_at": rfc3339(opens_in_s),
+            "closes_at": rfc3339(closes_in_s),
+        }
+        return admin("POST", "/vouchers", question)
+
+    return make
+
+
+def test_a_crowd_gets_what_there_is_one_each_and_everybody_learns_it(
+    stack: Stack, anyone: Client, user: Callable[[int], Client], offer, rows
+) -> None:
+    made = offer(stock=5)
+    assert made.status == 201
+    voucher = made.json["id"]
+    clients = {buyer: user(buyer) for buyer in BUYERS}
+    clicks = [buyer for _ in range(3) for buyer in BUYERS]
+    with ThreadPoolExecutor(4) as crowd:
+        replies = list(
+            crowd.map(lambda buyer: clients[buyer]("POST", f"/vouchers/{voucher}/orders"), clicks)
+        )
+    assert Counter(reply.status for reply in replies) == {202: 5, 200: 10, 409: 33}
+    assert {problem(reply) for reply in replies if reply.status == 409} == {"sold-out"}
+    orders = {
+        buyer: reply.json["order_id"]
+        for buyer, reply in zip(clicks, replies, strict=True)
+        if reply.status == 202
+    }
+    for buyer, reply in zip(clicks, replies, strict=True):
+        if reply.status != 409:
+            assert reply.json["order_id"] == orders[buyer]
+            assert reply.json["status"] != "pending" or int(reply.headers["retry-after"]) >= 1
+
+    def decided() -> bool:
+        answers = [clients[buyer]("GET", f"/orders/{order}") for buyer, order in orders.items()]
+        return [answer.json["status"] for answer in answers] == ["success"] * 5
+
+    wait_until("five people have heard that they have one", decided)
+    found = rows("SELECT buyer_id, reason FROM voucher_order WHERE voucher_id = %s", voucher)
+    assert dict(found) == dict.fromkeys(orders)
+    assert rows("SELECT stock FROM voucher WHERE id = %s", voucher) == ((0,),)
+    with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
+        counts = client.hmget(state_key(int(voucher)), "stock", "pending", "sold")
+    assert counts == ["0", "0", "5"]
+
+    [buyer, other] = list(orders)[:2]
+    mine = clients[buyer]("GET", "/users/me/orders").json["items"]
+    assert [(order["order_id"], order["status"]) for order in mine] == [(orders[buyer], "success")]
+    stranger = clients[other]("GET", f"/orders/{orders[buyer]}")
+    assert (stranger.status, problem(stranger)) == (404, "not-found")
+    [listed] = [
+        item
+        for item in anyone("GET", f"/shops/{SHOP}/vouchers").json["items"]
+        if item["id"] == voucher
+    ]
+    assert (listed["stock"], listed["left"], listed["exact"]) == (5, 0, True)
+
+
+def test_only_admins_offer_and_only_an_open_sale_sells(
+    anyone: Client, user: Callable[[int], Client], offer
+) -> None:
+    later = offer(stock=1, opens_in_s=600, closes_in_s=1200).json
+    buyer = user(BUYERS[0])
+    early = buyer("POST", f"/vouchers/{later['id']}/orders")
+    assert (early.status, problem(early)) == (409, "not-open")
+    question = {name: later[name] for name in later.keys() - {"id", "left", "exact"}}
+    refused = buyer("POST", "/vouchers", question)
+    assert (refused.status, problem(refused)) == (403, "forbidden")
+    nobody = anyone("POST", f"/vouchers/{later['id']}/orders")
+    assert (nobody.status, problem(nobody)) == (401, "unauthenticated")
+
+
+def test_an_order_whose_message_was_lost_is_sent_again(
+    stack: Stack, user: Callable[[int], Client], offer, rows
+) -> None:
+    voucher = int(offer(stock=3).json["id"])
+    # As an API function leaves it that dies between its reservation and the queue.
+    base = state_key(voucher).removesuffix("state")
+    order_id, buyer = voucher + 1_000_000, BUYERS[1]
+    with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
+        epoch = client.hget(base + "state", "epoch")
+        client.hset(f"{base}{epoch}:buyers:0", str(buyer), f"pending:{order_id}")
+        client.zadd(f"{base}{epoch}:recovery", {f"{order_id}:{buyer}": 1})
+        client.hincrby(base + "state", "pending", 1)
+        client.hincrby(base + "state", "stock", -1)
+    again = user(buyer)("POST", f"/vouchers/{voucher}/orders")
+    assert (again.status, again.json["order_id"]) == (200, str(order_id))
+    assert stack.invoke("RecoverOrders", {})["recovered"] >= 1
+    wait_until(
+        "it is saved",
+        lambda: rows("SELECT buyer_id FROM voucher_order WHERE order_id = %s", order_id),
+    )
+    wait_until(
+        "its buyer hears of it",
+        lambda: user(buyer)("GET", f"/orders/{order_id}").json["status"] == "success",
+    )
