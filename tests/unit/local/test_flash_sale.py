@@ -1,0 +1,151 @@
+"""Buyers at a sale: they click, come again when they are told to, and wait until they know."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from local.buyers import Crowd, Reply, play
+from local.flash_sale import Options, Record, Report, Trouble, add_up, split
+
+
+class Shop:
+    """An API with some stock, which decides an order when it was asked for twice."""
+
+    def __init__(self, stock: int, *, crowded: int = 0, fails: int = 0) -> None:
+        self.stock, self.crowded, self.fails = stock, crowded, fails
+        self.orders: dict[int, int] = {}
+        self.asked: Counter[int] = Counter()
+        self.failed: set[int] = set()
+
+    def ask(self, method: str, path: str, user_id: int) -> Reply:
+        if method == "POST":
+            return self.order(user_id)
+        order_id = int(path.rpartition("/")[2])
+        self.asked[order_id] += 1
+        if self.asked[order_id] == 2 and self.fails:
+            self.fails -= 1
+            self.stock += 1
+            self.failed.add(order_id)
+            del self.orders[user_id]
+        return self.say(200, order_id)
+
+    def order(self, user_id: int) -> Reply:
+        if user_id in self.orders:
+            return self.say(200, self.orders[user_id])
+        if self.crowded:
+            self.crowded -= 1
+            return Reply(429, {"retry-after": "0"}, {"type": "p/too-many"})
+        if not self.stock:
+            return Reply(409, {}, {"type": "p/sold-out"})
+        self.stock -= 1
+        self.orders[user_id] = 100 + user_id + 1000 * len(self.failed)
+        return self.say(202, self.orders[user_id])
+
+    def say(self, status: int, order_id: int) -> Reply:
+        state = "failed" if order_id in self.failed else "pending"
+        if self.asked[order_id] >= 2 and state == "pending":
+            state = "success"
+        return Reply(status, {"retry-after": "0"}, {"order_id": str(order_id), "status": state})
+
+
+def crowd(buyers: int, clicks: int = 3) -> Crowd:
+    return Crowd(5, list(range(1, buyers + 1)), clicks, seed=1, patience_s=10)
+
+
+def test_everybody_clicks_as_often_as_they_do_and_learns_what_came_of_it() -> None:
+    told = []
+    tale = play(crowd(20), Shop(5), told.append)
+    assert sum(told) == tale.clicks == 60
+    assert tale.answers["202"] == 5
+    assert tale.answers["200"] == 10
+    assert tale.answers["409 sold-out"] == 45
+    assert [list(heard.values()) for heard in tale.orders.values()] == [["success"]] * 5
+    assert len(tale.learned_s) == 5
+    assert (tale.undecided, tale.wrong) == (0, [])
+
+
+def test_who_is_refused_for_now_comes_again() -> None:
+    tale = play(crowd(4, clicks=1), Shop(4, crowded=3), lambda _: None)
+    assert tale.answers == {"202": 4, "429 too-many": 3}
+    assert len(tale.orders) == 4
+
+
+def test_whose_order_failed_orders_again() -> None:
+    tale = play(crowd(1, clicks=1), Shop(1, fails=1), lambda _: None)
+    assert sorted(tale.orders[1].values()) == ["failed", "success"]
+    assert tale.wrong == []
+
+
+def test_a_second_order_beside_a_first_is_wrong() -> None:
+    class Generous(Shop):
+        def order(self, user_id: int) -> Reply:
+            self.orders.pop(user_id, None)
+            self.asked[0] += 1
+            self.orders[user_id] = self.asked[0]
+            return self.say(202, self.orders[user_id])
+
+    tale = play(crowd(1, clicks=2), Generous(9), lambda _: None)
+    assert "two orders" in tale.wrong[0]
+
+
+def report(decided: dict[int, tuple[int, str | None]], **changes: object) -> Report:
+    """What came of a sale of two vouchers to three people, of whom 1 and 2 were told of one."""
+    tale = add_up([])
+    tale.orders = {1: {101: "success"}, 2: {102: "success"}}
+    won = sum(reason is None for _, reason in decided.values())
+    record = Record(decided, stock=2 - won, redis=(2 - won, 0, won))
+    found = Report(Options(3, 2, 1), tale, record, Trouble(), 1.0, 1)
+    for name, value in changes.items():
+        setattr(found, name, value)
+    return found
+
+
+GOOD: dict[int, tuple[int, str | None]] = {101: (1, None), 102: (2, None)}
+
+
+def test_a_sale_is_clean_when_all_is_as_it_was_told() -> None:
+    assert report(GOOD).clean
+
+
+@pytest.mark.parametrize(
+    ("decided", "what"),
+    [
+        ({101: (1, None)}, "lost"),
+        (GOOD | {103: (3, None)}, "oversold"),
+        (GOOD | {103: (1, None)}, "doubled"),
+        ({101: (1, None), 102: (2, "timed-out"), 103: (3, None)}, "untrue"),
+    ],
+)
+def test_a_sale_that_breaks_a_promise_is_not_clean(
+    decided: dict[int, tuple[int, str | None]], what: str
+) -> None:
+    found = report(decided)
+    assert not found.clean
+    assert found.to_json()[what] == 1
+
+
+def test_a_sale_is_not_clean_while_redis_and_mysql_differ_or_somebody_waits() -> None:
+    assert not report(GOOD, record=Record(GOOD, 0, (1, 0, 1))).clean
+    assert not report(GOOD, record=Record(GOOD, 0, (-1, 1, 2))).clean
+    waiting = report(GOOD)
+    waiting.tale.undecided = 1
+    assert not waiting.clean
+
+
+def test_the_crowd_is_split_without_losing_anybody() -> None:
+    groups = split(Options(10, 2, 1), 5, 4)
+    assert sorted(buyer for group in groups for buyer in group.buyer_ids) == sorted(
+        range(groups[0].buyer_ids[0], groups[0].buyer_ids[0] + 10)
+    )
+    assert len(split(Options(2, 2, 1), 5, 4)) == 2
+
+
+@pytest.mark.parametrize(("buyers", "over_http"), [(600, True), (601, False)])
+def test_a_crowd_that_the_emulator_can_not_carry_comes_through_the_handlers(
+    buyers: int, over_http: bool
+) -> None:
+    assert Options(buyers, 10, 5).over_http is over_http
+    assert Options(buyers, 10, 5, through="http").over_http
+    assert not Options(buyers, 10, 5, through="handlers").over_http
