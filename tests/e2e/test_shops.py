@@ -23,7 +23,7 @@ def admin(base_url, sign_in) -> Client:
 def place(rows):
     """A type that is there, and somewhere nobody else is."""
     rows("INSERT IGNORE INTO shop_type (id, name, sort) VALUES (%s, 'Noodles', 1)", TYPE)
-    return {"type_id": str(TYPE), "x": -170.0 + next(_places), "y": -44.0}
+    return {"type_id": str(TYPE), "place": {"x": -170.0 + next(_places), "y": -44.0}}
 
 
 @pytest.fixture
@@ -51,11 +51,11 @@ def test_a_shop_is_made_changed_and_deleted_by_an_admin_and_seen_by_all(
 
 
 def test_near_me_is_by_distance_in_pages_and_follows_a_move(admin, anyone, place) -> None:
-    ids = []
+    ids, (x, y) = [], place["place"].values()
     for km in (2, 1, 3):
-        said = {"name": f"{km} km", **place, "y": place["y"] + km / 111.2}
+        said = {"name": f"{km} km", **place, "place": {"x": x, "y": y + km / 111.2}}
         ids.append(admin("POST", "/shops", said).json["id"])
-    near = f"/shops?x={place['x']}&y={place['y']}&type={TYPE}&radius=5000&limit=2"
+    near = f"/shops?x={x}&y={y}&type={TYPE}&radius=5000&limit=2"
 
     def names() -> list[str]:
         found, cursor = [], ""
@@ -71,7 +71,7 @@ def test_near_me_is_by_distance_in_pages_and_follows_a_move(admin, anyone, place
     assert nearest["distance_m"] == pytest.approx(1_000, rel=0.01)
     admin("PUT", f"/shops/{ids[2]}", {"name": "here", **place})
     assert names() == ["here", "1 km", "2 km"]
-    admin("PUT", f"/shops/{ids[2]}", {"name": "here", **place, "x": place["x"] + 0.5})
+    admin("PUT", f"/shops/{ids[2]}", {"name": "here", **place, "place": {"x": x + 0.5, "y": y}})
     assert names() == ["1 km", "2 km"]
 
 

@@ -16,6 +16,7 @@ from plaza.shops.shops import FILTER, GONE_VER, ShopMissing, Step
 from tests.integration.conftest import Away
 from tests.integration.content_api import counting_work
 from tests.integration.shop_api import (
+    BERLIN,
     FOOD,
     NOODLES,
     SPA,
@@ -54,7 +55,12 @@ def test_a_shop_is_made_and_read(types: World) -> None:
 def test_a_shop_that_was_only_ever_a_name_is_one(types: World) -> None:
     insert([(5, None, None, None)])
     body = ask("GET", "/shops/5").body
-    assert (body["name"], body["type_id"], body["x"], body["images"]) == ("shop 5", None, None, [])
+    assert (body["name"], body["type_id"], body["place"], body["images"]) == (
+        "shop 5",
+        None,
+        None,
+        [],
+    )
 
 
 def test_types_are_listed_in_their_order(types: World) -> None:
@@ -121,12 +127,17 @@ def test_only_admins_write(types: World, method: str, path: str, body: object) -
         ({"type_id": "3"}, "body.type_id"),
         ({"type_id": 1}, "body.type_id"),
         ({"type_id": "9" * 19}, "body.type_id"),
-        ({"x": None}, "body"),
-        ({"y": None}, "body"),
-        ({"y": 85.06}, "body.y"),
-        ({"y": -90}, "body.y"),
-        ({"x": 180.5}, "body.x"),
-        ({"x": "13.4"}, "body.x"),
+        ({"place": {"x": 13.4}}, "body.place.y"),
+        ({"place": {"y": 52.5}}, "body.place.x"),
+        ({"place": {"x": 0, "y": 85.06}}, "body.place.y"),
+        ({"place": {"x": 0, "y": -90}}, "body.place.y"),
+        ({"place": {"x": 180.5, "y": 0}}, "body.place.x"),
+        ({"place": {"x": "13.4", "y": 0}}, "body.place.x"),
+        ({"place": {"x": 0, "y": 0, "z": 0}}, "body.place.z"),
+        ({"x": 13.4, "y": 52.5}, "body.x"),
+        ({"avg_price_cents": 14.5}, "body.avg_price_cents"),
+        ({"avg_price_cents": True}, "body.avg_price_cents"),
+        ({"avg_price_cents": "14"}, "body.avg_price_cents"),
         ({"images": ["http://pics.example/1.jpg"]}, "body.images.0"),
         ({"images": NOODLES["images"] * 10}, "body.images"),  # type: ignore[operator]
         ({"avg_price_cents": -1}, "body.avg_price_cents"),
@@ -143,8 +154,14 @@ def test_what_makes_no_sense_is_refused(types: World, said: dict[str, object], f
     assert mysql.fetch_all("SELECT id, ver FROM shop") == [(5, 1)]
 
 
+def test_a_whole_number_may_have_a_point(types: World) -> None:
+    assert (
+        write("POST", "/shops", NOODLES | {"avg_price_cents": 14.0}).body["avg_price_cents"] == 14
+    )
+
+
 def test_numbers_that_json_does_not_know_are_refused(types: World) -> None:
-    refused = write("POST", "/shops", '{"name": "x", "x": NaN, "y": Infinity}')
+    refused = write("POST", "/shops", '{"name": "x", "place": {"x": NaN, "y": Infinity}}')
     assert (refused.status, refused.slug) == (400, "bad-input")
 
 
@@ -159,7 +176,12 @@ def test_what_was_changed_is_read_at_once(types: World) -> None:
     assert page(shop_id) is None
     body = ask("GET", f"/shops/{shop_id}").body
     assert body == changed.body
-    assert (body["name"], body["type_id"], body["x"], body["images"]) == ("Soup", None, None, [])
+    assert (body["name"], body["type_id"], body["place"], body["images"]) == (
+        "Soup",
+        None,
+        None,
+        [],
+    )
     assert body["updated_at"] > body["created_at"]
 
 
@@ -225,7 +247,7 @@ def test_who_dies_after_the_commit_is_made_up_for_by_the_announcement(
             write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup", "type_id": str(SPA)})
     types.queues.drain()
     assert ask("GET", f"/shops/{shop_id}").body["name"] == "Soup"
-    near = f"/shops?x={NOODLES['x']}&y={NOODLES['y']}"
+    near = f"/shops?x={BERLIN[0]}&y={BERLIN[1]}"
     assert ask("GET", f"{near}&type={FOOD}").body["items"] == []
     assert [one["id"] for one in ask("GET", f"{near}&type={SPA}").body["items"]] == [str(shop_id)]
 
@@ -273,7 +295,7 @@ def test_a_deleted_shop_is_gone(types: World) -> None:
             reply = write(method, f"/shops/{shop_id}", body)
             assert (reply.status, reply.slug) == (410, "gone"), method
         types.queues.drain()
-    near = ask("GET", f"/shops?x={NOODLES['x']}&y={NOODLES['y']}")
+    near = ask("GET", f"/shops?x={BERLIN[0]}&y={BERLIN[1]}")
     assert near.body["items"] == []
 
 

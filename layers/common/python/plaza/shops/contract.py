@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
-from plaza.infra.http import Answer, Question
+from plaza.infra.http import Answer, Question, WholeNumber
 from plaza.infra.texts import HTTPS_URL, LINE, check_line
 from plaza.reactions.contract import time_of
 from plaza.shops.near import NearShop
@@ -29,25 +29,32 @@ _X = Annotated[
 _Y = Annotated[float, Field(ge=-MOST_LATITUDE, le=MOST_LATITUDE, description="latitude, degrees")]
 
 
+class PlaceQuestion(Question):
+    """Where something is."""
+
+    x: _X
+    y: _Y
+
+
+class PlaceAnswer(Answer):
+    """Where something is: longitude and latitude, degrees."""
+
+    x: float
+    y: float
+
+
 class ShopQuestion(Question):
-    """A shop, as an admin says it is. Without ``x`` and ``y`` it is near nobody; send both or
-    neither. ``avg_price_cents``: what one person pays."""
+    """A shop, as an admin says it is. Without a place it is near nobody. ``avg_price_cents``: what
+    one person pays."""
 
     name: Annotated[_Line, Field(max_length=200)]
     type_id: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,18}$")] | None = None
     area: Annotated[_Line, Field(max_length=64)] | None = None
     address: Annotated[_Line, Field(max_length=255)] | None = None
-    x: _X | None = None
-    y: _Y | None = None
+    place: PlaceQuestion | None = None
     images: list[_Image] = Field(default_factory=list, max_length=9)
-    avg_price_cents: Annotated[int, Field(ge=0, le=100_000_000)] | None = None
+    avg_price_cents: Annotated[WholeNumber, Field(ge=0, le=100_000_000)] | None = None
     open_hours: Annotated[_Line, Field(max_length=200)] | None = None
-
-    @model_validator(mode="after")
-    def _place_is_whole(self) -> ShopQuestion:
-        if (self.x is None) != (self.y is None):
-            raise ValueError("x and y are sent together, or neither is")
-        return self
 
     def draft(self) -> ShopDraft:
         """What is said of the shop."""
@@ -56,8 +63,8 @@ class ShopQuestion(Question):
             type_id=None if self.type_id is None else int(self.type_id),
             area=self.area,
             address=self.address,
-            x=self.x,
-            y=self.y,
+            x=self.place.x if self.place else None,
+            y=self.place.y if self.place else None,
             images=tuple(self.images),
             avg_price_cents=self.avg_price_cents,
             open_hours=self.open_hours,
@@ -85,8 +92,7 @@ class ShopAnswer(Answer):
     type_id: str | None
     area: str | None
     address: str | None
-    x: float | None
-    y: float | None
+    place: PlaceAnswer | None
     images: list[str]
     avg_price_cents: int | None
     open_hours: str | None
@@ -117,8 +123,7 @@ def _fields_of(shop: Shop) -> dict[str, object]:
         "type_id": None if shop.type_id is None else str(shop.type_id),
         "area": shop.area,
         "address": shop.address,
-        "x": shop.x,
-        "y": shop.y,
+        "place": None if shop.x is None or shop.y is None else {"x": shop.x, "y": shop.y},
         "images": list(shop.images),
         "avg_price_cents": shop.avg_price_cents,
         "open_hours": shop.open_hours,
