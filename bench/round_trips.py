@@ -12,6 +12,7 @@ from bench.api import Handler, like_event, load_handler, query_event, user_event
 from bench.figures import Figure, Goal
 from bench.stage import Stage
 from local.paths import LocalError
+from plaza import auth
 
 POSTS = range(1001, 1101)
 USER = 7
@@ -44,8 +45,19 @@ def measure(stage: Stage) -> list[Figure]:
     like = ask(like_event(POSTS[0], USER + 1))
     cold_profile = ask(user_event(OTHER, USER), users)
     profile = ask(user_event(OTHER, USER), users)
+    header = f"Bearer {auth.open_session(USER)}"
+
+    def identify() -> int:
+        with counting() as counter:
+            caller = auth.identify(header, "192.0.2.1", "PUT /posts/{post_id}/likes/me")
+        if caller.session is None or caller.wait_ms:
+            raise LocalError(f"the caller was {caller}")
+        return counter.sent
+
+    identify()
     return [
         Figure("Redis round trips, like", like, "", goal=Goal("at most", 1)),
+        Figure("  the authorizer, session and limit", identify(), "", goal=Goal("at most", 1)),
         Figure("Redis round trips, page of 100", page, "", goal=Goal("at most", 2)),
         Figure("  the first time, nothing in Redis", cold_page, ""),
         Figure("Redis round trips, GET /users/{id}", profile, "", goal=Goal("at most", 2)),

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -59,13 +60,13 @@ def _row(found: Any) -> dict[str, Any]:
 
 
 def _print(report: dict[str, Any], minutes: int) -> None:
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
     rest = "" if report["whole"] else ", not all: the time was over"
     console.print(f"{report['walked']:,} keys{rest}\n")
     big = _table("biggest", "type", "bytes", "members", "")
     for row in _once([*report["above"], *report["big"]]):
         members = "" if row["members"] is None else f"{row['members']:,}"
-        warning = "[red]above the limits[/red]" if row["above"] else ""
+        warning = "[red]too big[/red]" if row["above"] else ""
         big.add_row(row["key"], row["type"], f"{row['bytes']:,}", members, warning)
     console.print(big)
     console.print()
@@ -83,5 +84,10 @@ def _table(*columns: str) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     for number, column in enumerate(columns):
         is_number = column in ("bytes", "members") or column.startswith("commands")
-        table.add_column(column, justify="right" if is_number else "left", no_wrap=number == 0)
+        table.add_column(
+            column,
+            justify="right" if is_number else "left",
+            no_wrap=number > 0,
+            overflow="fold",
+        )
     return table

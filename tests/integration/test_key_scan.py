@@ -286,7 +286,7 @@ def test_the_command_shows_the_same(plaza: World, capsys: pytest.CaptureFixture[
     shown = capsys.readouterr().out
     assert "{1}:zset" in shown
     assert "10,001" in shown
-    assert "above the limits" in shown
+    assert "too big" in shown
 
 
 # ---------------------------------------------------------------- hot keys

@@ -1,0 +1,103 @@
+"""Check-ins, limits and the look at keys, on the deployed stack."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import redis
+
+from local.paths import ROOT
+from local.stack import Stack
+from plaza.infra.limits import Bucket
+from tests.e2e.client import Client, problem, wait_until
+
+ADA, BO, CY = 5_960_001, 5_960_002, 5_960_003
+
+
+@pytest.fixture
+def in_redis(stack: Stack) -> Iterator[Any]:
+    """The stack's Redis."""
+    with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
+        yield client
+
+
+def test_somebody_checks_in_where_they_are(
+    user: Callable[[int], Client], rows: Callable[..., Any]
+) -> None:
+    ada = user(ADA)
+    assert ada("PATCH", "/users/me", {"time_zone": "Pacific/Kiritimati"}).json["time_zone"] == (
+        "Pacific/Kiritimati"
+    )
+    first = ada("PUT", "/checkins/today")
+    there = datetime.now(UTC) + timedelta(hours=14)
+    assert first.status == 200
+    today = first.json["today"]
+    assert abs(datetime.fromisoformat(today).date() - there.date()) <= timedelta(days=1)
+    assert (first.json["streak"], first.json["days"]) == (1, [int(today[-2:])])
+    assert ada("PUT", "/checkins/today").json == first.json
+    assert ada("GET", f"/checkins?month={today[:7]}").json == first.json
+    saved = wait_until(
+        "the check-in is saved",
+        lambda: rows("SELECT CAST(day AS CHAR) FROM checkin WHERE user_id = %s", ADA),
+    )
+    assert saved == ((today,),)
+    assert ada("GET", "/checkins").status == 400
+    assert ada("PATCH", "/users/me", {"time_zone": "Mars/Base"}).status == 400
+
+
+def test_a_streak_is_right_after_redis_lost_a_users_keys(
+    user: Callable[[int], Client], rows: Callable[..., Any], in_redis: Any
+) -> None:
+    bo = user(BO)
+    today = datetime.fromisoformat(bo("PUT", "/checkins/today").json["today"]).date()
+    wait_until("it is saved", lambda: rows("SELECT day FROM checkin WHERE user_id = %s", BO))
+    for back in range(1, 40):
+        day = today - timedelta(days=back)
+        rows("INSERT INTO checkin (user_id, day, ver) VALUES (%s, %s, 1)", BO, day)
+    wait_until("nothing is pending", lambda: not in_redis.keys(f"*:user:{BO}:checkins:pending"))
+    in_redis.delete(*in_redis.keys(f"*:user:{BO}:checkins*"))
+    again = bo("PUT", "/checkins/today")
+    assert (again.status, again.json["streak"]) == (200, 40)
+
+
+def test_who_calls_too_often_waits_and_others_do_not(
+    user: Callable[[int], Client], in_redis: Any
+) -> None:
+    cy = user(CY)
+    assert cy("GET", "/users/me").status == 200
+    per_s = 100_000  # local/deployment.py: nobody is held up here
+    key = Bucket("reads", str(CY), per_s, per_s).key
+    # Filled by a clock that is ahead: so no token comes while this test runs.
+    in_redis.hset(key, mapping={"tokens": 1 - 7 * per_s, "tokens_us": 2**52})
+    in_redis.persist(key)
+    try:
+        refused = cy("GET", "/users/me")
+        assert (refused.status, problem(refused)) == (429, "too-many")
+        assert refused.headers["retry-after"] == "7"
+        assert cy("GET", "/feed").status == 429
+        assert cy("PUT", "/checkins/today").status == 200, "a write is another group"
+        assert user(BO)("GET", "/users/me").status == 200
+    finally:
+        in_redis.delete(key)
+    assert cy("GET", "/users/me").status == 200
+
+
+def test_big_keys_are_shown_in_a_table(stack: Stack, in_redis: Any) -> None:
+    in_redis.sadd("{1}:e2e:big", *range(10_001))
+    command = [sys.executable, "-m", "local", "--dir", str(stack.directory), "keys"]
+    try:
+        shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        told = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, text=True)
+    finally:
+        in_redis.delete("{1}:e2e:big")
+    assert shown.returncode == told.returncode == 1, shown.stderr
+    assert "too big" in shown.stdout
+    report = json.loads(told.stdout)
+    assert "{1}:e2e:big" in [row["key"] for row in report["above"]]
+    assert report["whole"]
