@@ -91,6 +91,13 @@ def test_a_bloom_filter_may_be_a_mebibyte_and_no_more(plaza: World, key: str) ->
     assert [found.key for found in walk_all().above] == [key]
 
 
+def test_what_grows_with_the_shops_is_shown_and_alarms_nobody(plaza: World) -> None:
+    for key in ("{1}:shops:all:places", "{1}:shops:7:vers:next", "{1}:other:places"):
+        redis.execute("ZADD", key, *(part for i in range(10_001) for part in (i, i)))
+    walked = walk_all()
+    assert (walked.above_total, walked.unforeseen, len(walked.above)) == (3, 1, 3)
+
+
 def test_the_biggest_of_each_type_come_first_and_there_are_ten(plaza: World) -> None:
     client = redis.client()
     for i in range(1, 31):

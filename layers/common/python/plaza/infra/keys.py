@@ -41,6 +41,8 @@ _LENGTHS = {"string": "STRLEN", "hash": "HLEN", "zset": "ZCARD", "set": "SCARD",
 # Bitmaps of Bloom filters: they are meant to be that big, and grow no further.
 _FILTERS = re.compile(r":(?:older|filling|filter|filter:next)$")
 _MOST_OF_FILTER = 1_048_576 + 64
+# As big as there are shops, and one slot each (docs/scaling.md): shown, but no cause for alarm.
+_FORESEEN = re.compile(r":shops:[^:]+:(?:places|vers)(?::next)?$")
 _HIDDEN = re.compile(r"(:session:).*")
 
 
@@ -61,6 +63,11 @@ class Found(NamedTuple):
             return self.length > _MOST_OF_FILTER
         return self.bytes > MOST_BYTES
 
+    @property
+    def is_foreseen(self) -> bool:
+        """True when it is one that grows with what there is, by design."""
+        return bool(_FORESEEN.search(self.key))
+
 
 @dataclass
 class Walk:
@@ -72,6 +79,7 @@ class Walk:
     biggest: dict[str, list[Found]] = field(default_factory=dict)
     above: list[Found] = field(default_factory=list)
     above_total: int = 0
+    unforeseen: int = 0
     ended_s: float = 0.0
 
     def to_json(self) -> str:
@@ -91,7 +99,9 @@ class Walk:
         self.seen += 1
         self.biggest[found.type] = _largest(self.biggest.get(found.type, []), found, _BIGGEST)
         if found.is_above:
-            self.above_total += found.key not in {known.key for known in self.above}
+            is_new = found.key not in {known.key for known in self.above}
+            self.above_total += is_new
+            self.unforeseen += is_new and not found.is_foreseen
             self.above = _largest(self.above, found, _MOST_ABOVE)
 
 
@@ -117,6 +127,7 @@ def scan_keys(most_s: float = MOST_S) -> dict[str, int]:
         collections = [big.length for big in by_size if big.type != "string"]
         metrics |= {
             "keys_above_limits": found.above_total,
+            "keys_unforeseen": found.unforeseen,
             "biggest_key_bytes": max((big.bytes for big in by_size), default=0),
             "most_members": max(collections, default=0),
         }
