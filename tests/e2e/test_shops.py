@@ -60,7 +60,9 @@ def test_near_me_is_by_distance_in_pages_and_follows_a_move(admin, anyone, place
     def names() -> list[str]:
         found, cursor = [], ""
         while True:
-            page = anyone("GET", near + cursor).json
+            reply = anyone("GET", near + cursor)
+            assert reply.status == 200, reply.json
+            page = reply.json
             found += [shop["name"] for shop in page["items"]]
             if page["next"] is None:
                 return found

@@ -20,7 +20,7 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
     RequestValidationError,
 )
 from aws_lambda_powertools.event_handler.openapi.params import Path, Query
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from plaza.infra.errors import (
     BadInput,
@@ -53,14 +53,6 @@ Cursor = Annotated[
     str | None,
     Query(min_length=1, max_length=200, description="`next` of the page before; opaque"),
 ]
-
-
-def _as_whole(said: Any) -> Any:
-    return int(said) if type(said) is float and said.is_integer() else said
-
-
-WholeNumber = Annotated[int, BeforeValidator(_as_whole)]
-"""A whole number in a body: 2.0 is one too, to JSON Schema and to some clients."""
 
 
 class Answer(BaseModel):

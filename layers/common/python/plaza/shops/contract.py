@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from plaza.infra.http import Answer, Question, WholeNumber
+from plaza.infra.http import Answer, Question
 from plaza.infra.texts import HTTPS_URL, LINE, check_line
 from plaza.reactions.contract import time_of
 from plaza.shops.near import NearShop
@@ -27,6 +27,14 @@ _X = Annotated[
     float, Field(ge=-MOST_LONGITUDE, le=MOST_LONGITUDE, description="longitude, degrees")
 ]
 _Y = Annotated[float, Field(ge=-MOST_LATITUDE, le=MOST_LATITUDE, description="latitude, degrees")]
+
+
+def _as_whole(said: object) -> object:
+    """1400.0 as 1400: a whole number to JSON Schema, and to clients that know no other."""
+    return int(said) if isinstance(said, float) and said.is_integer() else said
+
+
+_Cents = Annotated[int, Field(ge=0, le=100_000_000), BeforeValidator(_as_whole)]
 
 
 class PlaceQuestion(Question):
@@ -53,7 +61,7 @@ class ShopQuestion(Question):
     address: Annotated[_Line, Field(max_length=255)] | None = None
     place: PlaceQuestion | None = None
     images: list[_Image] = Field(default_factory=list, max_length=9)
-    avg_price_cents: Annotated[WholeNumber, Field(ge=0, le=100_000_000)] | None = None
+    avg_price_cents: _Cents | None = None
     open_hours: Annotated[_Line, Field(max_length=200)] | None = None
 
     def draft(self) -> ShopDraft:
