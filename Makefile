@@ -44,7 +44,7 @@ setup: ## everything the other commands need; quick when nothing changed
 
 .PHONY: test
 test: setup ## the whole suite: unit, on real servers, model, end to end (ARGS="-k like -x": some of it)
-	@.venv/bin/python -m pytest $(if $(ARGS),$(ARGS),--numprocesses $(WORKERS) --dist loadgroup)
+	@.venv/bin/python -m pytest $(if $(ARGS),$(ARGS),--numprocesses $(WORKERS) --no-loadscope-reorder)
 
 .PHONY: test-unit
 test-unit: .venv/.ready ## the tests that need no server

@@ -1,17 +1,18 @@
 """How the tests are shared out when several processes run them (`make test`)."""
 
-from collections.abc import Generator
-from pathlib import Path
-
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
-END_TO_END = Path(__file__).with_name("e2e")
 
-
-@pytest.hookimpl(wrapper=True)  # before xdist looks at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+class ByFile(LoadScopeScheduling):
     """A file stays in one process, and all that need the stack stay with the one that has it."""
-    for item in items:
-        of_stack = END_TO_END in item.path.parents
-        item.add_marker(pytest.mark.xdist_group("stack" if of_stack else item.path.stem))
-    return (yield)
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "stack" if file.startswith("tests/e2e/") else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    """What xdist asks for a scheduler with."""
+    return ByFile(config, log)
