@@ -23,13 +23,13 @@ from plaza.infra import redis
 from plaza.infra.lua import load_script
 
 BARE_STOCK = load_script(Path(__file__).with_name("baselines") / "bare_stock.lua")
-RUNS = 3
-DECISIONS = 300_000
-BUCKETS = 5_000  # so many buckets get about 60 buyers each, as in a real sale
+RUNS = 5
+DECISIONS = 100_000  # the most that may be pending
+BUCKETS = 2_000  # so many buckets get about 50 buyers each, as in a real sale
 REPEATS = 3_000
 NEVER_REACHED = 1_000_000_000
 NUMBER = "__rand_int__"  # redis-benchmark puts a number of twelve digits here, below BUCKETS
-SOMEBODY = NUMBER + NUMBER  # about one in 200 comes twice in a run
+SOMEBODY = NUMBER + NUMBER  # about one in 80 comes twice in a run
 LIFE = Life(7, 1, MOST_STOCK)
 
 

@@ -124,7 +124,7 @@ def test_only_as_many_are_let_in_as_can_be_saved(plaza: World, set_up) -> None:
     sales.check(voucher.id)
     assert 2 <= sales.counts(voucher.id)[1] <= 4
     state = redis_vouchers.state_key(voucher.id)
-    redis.execute("HINCRBY", state, "tokens_us", -10_000_000)  # as if ten seconds had passed
+    redis.execute("HINCRBY", state, "full_us", -10_000_000)  # as if ten seconds had passed
     order(voucher.id, 1000)
 
 

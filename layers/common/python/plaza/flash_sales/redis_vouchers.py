@@ -6,7 +6,7 @@ Everything of a voucher has the hash tag of its shard. Under ``{<shard>}:voucher
                                        initial = stock + pending + sold, at every instant;
                                        opens_us, closes_us; hold_us, until when it may be held;
                                        cursor, the buyer up to whom it is loaded;
-                                       tokens, tokens_us: of the bucket that lets orders in
+                                       full_us: when the bucket that lets orders in is full again
     :lease                     string  somebody is bringing the state back
     :<epoch>:buyers:<bucket>   hash    buyer -> status:order, of those who have one
     :<epoch>:recovery          zset    order:buyer -> when it was reserved or last recovered,

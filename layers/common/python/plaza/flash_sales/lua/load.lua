@@ -1,6 +1,6 @@
 --[[ load: begin a life of a voucher's state in Redis, unless one has begun; nobody can reserve in it yet.
 
-  KEYS[1]  {<shard>}:voucher:<id>:state  hash: epoch, phase, initial, stock, pending, sold, opens_us, closes_us, hold_us, cursor, ...
+  KEYS[1]  {<shard>}:voucher:<id>:state  hash: epoch, phase, stock, pending, full_us, opens_us, closes_us, sold, initial, cursor, hold_us
   ARGV[1]  epoch of the new life: one that nobody else got
   ARGV[2]  initial: units there ever are
   ARGV[3]  when the sale opens, microseconds since 1970
@@ -13,8 +13,9 @@
   Safe to repeat: what is there stays. ]]
 if not redis.call('HGET', KEYS[1], 'epoch') then
   local now = redis.call('TIME')
-  redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'phase', 'loading', 'cursor', 0, 'initial', ARGV[2],
-    'stock', ARGV[2], 'pending', 0, 'sold', 0, 'opens_us', ARGV[3], 'closes_us', ARGV[4],
+  -- First what reserve reads: a small hash is searched from its beginning.
+  redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'phase', 'loading', 'stock', ARGV[2], 'pending', 0,
+    'full_us', 0, 'opens_us', ARGV[3], 'closes_us', ARGV[4], 'sold', 0, 'initial', ARGV[2], 'cursor', 0,
     'hold_us', string.format('%.0f', now[1] * 1000000 + now[2] + ARGV[5]))
 end
 return redis.call('HMGET', KEYS[1], 'epoch', 'phase', 'cursor')

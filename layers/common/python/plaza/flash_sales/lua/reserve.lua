@@ -1,6 +1,6 @@
 --[[ reserve: take one unit for one buyer, as a pending order.
 
-  KEYS[1]  {<shard>}:voucher:<id>:state                    hash: epoch, phase, stock, pending, opens_us, closes_us, tokens, tokens_us, ...
+  KEYS[1]  {<shard>}:voucher:<id>:state                    hash: epoch, phase, stock, pending, full_us, opens_us, closes_us, ...
   KEYS[2]  {<shard>}:voucher:<id>:<epoch>:buyers:<bucket>  hash: buyer -> status:order
   KEYS[3]  {<shard>}:voucher:<id>:<epoch>:recovery         zset: order:buyer -> when to look at it again, microseconds; all that are pending
   ARGV[1]  epoch
@@ -17,30 +17,35 @@
             LOADING (not all of it is back), HELD (it is back, and the queue may hold older orders)
 
   Safe to repeat: the second time the buyer has an order, and gets its id. ]]
---!include bucket
-local state, buyers, recovery = KEYS[1], KEYS[2], KEYS[3]
-local held = redis.call('HMGET', state, 'epoch', 'phase', 'stock', 'pending', 'opens_us', 'closes_us', 'tokens', 'tokens_us')
+local state, buyers, recovery, buyer = KEYS[1], KEYS[2], KEYS[3], ARGV[3]
+local held = redis.call('HMGET', state, 'epoch', 'phase', 'stock', 'pending', 'full_us', 'opens_us', 'closes_us')
 if not held[1] then return {'COLD'} end
 if held[1] ~= ARGV[1] then return {'ENDED'} end
-local entry = redis.call('HGET', buyers, ARGV[3])
-if entry then return {'EXISTS', entry} end
-if held[2] == 'loading' then return {'LOADING'} end
-if held[2] == 'held' then return {'HELD'} end
-
 local now = redis.call('TIME')
 local now_us = now[1] * 1000000 + now[2]
-if now_us < tonumber(held[5]) then return {'EARLY', held[5] - now_us} end
-if now_us >= tonumber(held[6]) then return {'CLOSED'} end
-local stock, pending = tonumber(held[3]), tonumber(held[4])
-if stock <= 0 then return {'SOLD_OUT'} end
+local stock, pending, us_per_order = tonumber(held[3]), tonumber(held[4]), 1000000 / ARGV[4]
+-- A bucket of tokens, kept as when it is full again: one whole number, which is quick to write.
+local full_us = math.ceil(math.max(now_us, tonumber(held[5])) + us_per_order)
 
-local rate, burst = tonumber(ARGV[4]), tonumber(ARGV[5])
-local tokens = refill(held[7], held[8], now_us, rate, burst)
-if tokens < 1 then return {'CROWDED', until_next_us(tokens, rate)} end
-if pending >= tonumber(ARGV[6]) then return {'CROWDED', math.ceil(pending / rate * 1000000)} end
+-- What somebody is told who has no order, unless they may have one.
+local function find_refusal()
+  if held[2] == 'loading' then return {'LOADING'} end
+  if held[2] == 'held' then return {'HELD'} end
+  if now_us < tonumber(held[6]) then return {'EARLY', held[6] - now_us} end
+  if now_us >= tonumber(held[7]) then return {'CLOSED'} end
+  if stock <= 0 then return {'SOLD_OUT'} end
+  local early_us = full_us - now_us - ARGV[5] * us_per_order
+  if early_us > 0 then return {'CROWDED', math.ceil(early_us)} end
+  if pending >= tonumber(ARGV[6]) then return {'CROWDED', math.ceil(pending * us_per_order)} end
+end
 
-local now_text = string.format('%.0f', now_us)
-redis.call('HSET', state, 'stock', stock - 1, 'pending', pending + 1, 'tokens', tokens - 1, 'tokens_us', now_text)
-redis.call('HSET', buyers, ARGV[3], 'pending:' .. ARGV[2])
-redis.call('ZADD', recovery, now_text, ARGV[2] .. ':' .. ARGV[3])
+local refusal = find_refusal()
+-- Who may have one is asked by writing it: the write tells if they had one.
+if refusal or redis.call('HSETNX', buyers, buyer, 'pending:' .. ARGV[2]) == 0 then
+  local entry = redis.call('HGET', buyers, buyer)
+  if entry then return {'EXISTS', entry} end
+  return refusal
+end
+redis.call('HSET', state, 'stock', stock - 1, 'pending', pending + 1, 'full_us', full_us)
+redis.call('ZADD', recovery, now_us, ARGV[2] .. ':' .. buyer)
 return {'RESERVED'}
