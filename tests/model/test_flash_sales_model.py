@@ -1,6 +1,6 @@
 """Sales under every kind of trouble at once: never oversold, never undersold, no order lost.
 
-Each run is one seed. PLAZA_MODEL_RUNS says how many (default 35), PLAZA_MODEL_SEED where to begin;
+Each run is one seed. PLAZA_MODEL_RUNS says how many (default 63), PLAZA_MODEL_SEED where to begin;
 a failure names its seed, and that seed fails again. The invariant is checked after every step.
 """
 
@@ -34,7 +34,7 @@ from tests import sales
 from tests.model.scheduler import Scheduler
 from tests.plaza import FakeQueues, World, forget
 
-RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "35"))
+RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "63"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
 STEPS = 400
 BUYERS = range(1, 9)
