@@ -163,6 +163,7 @@ class _Group:
         self._chance = random.Random(crowd.seed)
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._number = 0
+        self._taken_s: dict[int, float] = {}  # order -> when the click began that was taken
         self._end_s = time.monotonic() + crowd.patience_s
 
     def draw_clicks(self) -> list[int]:
@@ -224,10 +225,11 @@ class _Group:
         if before is None and any(other != "failed" for other in heard.values()):
             self.tale.wrong.append(f"{buyer_id} has two orders: {order_id} and {heard}")
         heard[order_id] = status
+        taken_s = self._taken_s.setdefault(order_id, began_s)
         if status == "pending":
             return order_id if before is None else None
         if before in (None, "pending"):
-            self.tale.learned_s.append(time.monotonic() - began_s)
+            self.tale.learned_s.append(time.monotonic() - taken_s)
             if status == "failed":  # it may be had again
                 self._later(reply, lambda: self.click(buyer_id))
         return None

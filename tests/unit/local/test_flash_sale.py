@@ -66,6 +66,26 @@ def test_everybody_clicks_as_often_as_they_do_and_learns_what_came_of_it() -> No
     assert (tale.undecided, tale.wrong) == (0, [])
 
 
+def test_a_decision_is_timed_from_the_click_that_was_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = iter(range(1000))
+    monkeypatch.setattr("local.buyers.time.monotonic", lambda: next(now_s))
+
+    class Decided(Shop):
+        """It is decided before the second click, which hears of it first."""
+
+        def order(self, user_id: int) -> Reply:
+            if user_id not in self.orders:
+                return super().order(user_id)._replace(headers={"retry-after": "10"})
+            self.asked[self.orders[user_id]] = 2
+            return super().order(user_id)
+
+    tale = play(crowd(1, clicks=2), Decided(1), lambda _: None)
+    first_began_s, [learned_s] = 1, tale.learned_s
+    assert learned_s > tale.latencies_s[1] + first_began_s
+
+
 def test_who_is_refused_for_now_comes_again() -> None:
     tale = play(crowd(4, clicks=1), Shop(4, crowded=3), lambda _: None)
     assert tale.answers == {"202": 4, "429 too-many": 3}
