@@ -337,7 +337,7 @@ def test_a_comment_that_can_not_be_meant_is_a_400(body: Any, field: str) -> None
 
 
 @pytest.mark.parametrize(
-    "score", [0, 6, -1, 1.0, 4.5, "4", True, None, [4], "NaN", 10**30], ids=repr
+    "score", [0, 6, -1, 1.5, 4.5, "4", True, None, [4], "NaN", 10**30], ids=repr
 )
 def test_a_score_is_a_whole_number_from_one_to_five(score: Any) -> None:
     reply = ask("POST", f"/shops/{SHOP}/reviews", REVIEW | {"score": score})

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from plaza.content.content import Draft
 from plaza.content.reading import Whole
-from plaza.infra.http import Answer, Question
+from plaza.infra.http import AS_WHOLE, Answer, Question
 from plaza.infra.texts import HTTPS_URL, LINE, TEXT, check_line, check_text
 from plaza.reactions.contract import time_of
 from plaza.users.contract import UserCard
@@ -63,7 +63,7 @@ class CommentQuestion(Question):
 class ReviewQuestion(Question):
     """A review of a shop."""
 
-    score: Annotated[int, Field(ge=1, le=5)]
+    score: Annotated[int, Field(ge=1, le=5), AS_WHOLE]
     body: ShortBody
 
     def draft(self, author_id: int, shop_id: int) -> Draft:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
 from plaza.flash_sales import flash_sales, reading
 from plaza.flash_sales.flash_sales import MOST_STOCK, Terms
-from plaza.infra.http import Answer, Question
+from plaza.infra.http import AS_WHOLE, Answer, Question
 from plaza.infra.texts import LINE, check_line
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -59,8 +59,8 @@ class VoucherQuestion(Question):
         Field(min_length=1, max_length=200, json_schema_extra={"pattern": LINE}),
         AfterValidator(check_line),
     ]
-    price_cents: Annotated[int, Field(ge=0, le=10_000_000_000)]
-    stock: Annotated[int, Field(ge=1, le=MOST_STOCK)]
+    price_cents: Annotated[int, Field(ge=0, le=10_000_000_000), AS_WHOLE]
+    stock: Annotated[int, Field(ge=1, le=MOST_STOCK), AS_WHOLE]
     opens_at: Time
     closes_at: Time
 

@@ -20,7 +20,7 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
     RequestValidationError,
 )
 from aws_lambda_powertools.event_handler.openapi.params import Path, Query
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from plaza.infra.errors import (
     BadInput,
@@ -53,6 +53,14 @@ Cursor = Annotated[
     str | None,
     Query(min_length=1, max_length=200, description="`next` of the page before; opaque"),
 ]
+
+
+def _as_whole(said: object) -> object:
+    return int(said) if isinstance(said, float) and said.is_integer() else said
+
+
+AS_WHOLE = BeforeValidator(_as_whole)
+"""1400.0 as 1400: a whole number to JSON Schema, and to clients that know no other."""
 
 
 class Answer(BaseModel):

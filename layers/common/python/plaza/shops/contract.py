@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
-from plaza.infra.http import Answer, Question
+from plaza.infra.http import AS_WHOLE, Answer, Question
 from plaza.infra.texts import HTTPS_URL, LINE, check_line
 from plaza.reactions.contract import time_of
 from plaza.shops.near import NearShop
@@ -29,12 +29,7 @@ _X = Annotated[
 _Y = Annotated[float, Field(ge=-MOST_LATITUDE, le=MOST_LATITUDE, description="latitude, degrees")]
 
 
-def _as_whole(said: object) -> object:
-    """1400.0 as 1400: a whole number to JSON Schema, and to clients that know no other."""
-    return int(said) if isinstance(said, float) and said.is_integer() else said
-
-
-_Cents = Annotated[int, Field(ge=0, le=100_000_000), BeforeValidator(_as_whole)]
+_Cents = Annotated[int, Field(ge=0, le=100_000_000), AS_WHOLE]
 
 
 class PlaceQuestion(Question):
