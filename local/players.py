@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
+from local.paths import LocalError
 from local.plans import Copies, Forecast, Request
 
 # Longer than the API may take: a try that was given up and still came would come out of turn.
 TIMEOUT_S = 60.0
 MOST_TRIES = 8
+MOST_UNANSWERED = 10  # requests in a row that were given up without any answer: nobody is there
 FIRST_WAIT_S = 0.1
 LONGEST_WAIT_S = 10.0
 DONE = (200, 201)  # and not 202: taken, done later
@@ -134,6 +136,7 @@ class Player:
         self._base_url = base_url
         self._tokens = tokens
         self._tell = tell
+        self._unanswered = 0
         self._lost: set[int] = set()  # users a request of whom was given up: nothing is sure then
 
     async def play(
@@ -144,7 +147,10 @@ class Player:
         concurrency: int,
         rate: float | None,
     ) -> None:
-        """Send ``requests``, users in parallel, and compare the answers with ``forecasts``."""
+        """Send ``requests``, users in parallel, and compare the answers with ``forecasts``.
+
+        Raises LocalError when nobody answers any more.
+        """
         turns, pace, began_s = Turns(requests), Pace(rate), time.monotonic()
 
         async def take_turns(begin: asyncio.Event, begun: asyncio.Event) -> None:
@@ -158,13 +164,16 @@ class Player:
 
         # Each begins when the one before had an answer: functions that start cold do so one
         # after the other, not all at once on a machine of two cores.
-        async with asyncio.TaskGroup() as group:
-            begin = asyncio.Event()
-            begin.set()
-            for _ in range(min(concurrency, turns.users)):
-                begun = asyncio.Event()
-                group.create_task(take_turns(begin, begun))
-                begin = begun
+        try:
+            async with asyncio.TaskGroup() as group:
+                begin = asyncio.Event()
+                begin.set()
+                for _ in range(min(concurrency, turns.users)):
+                    begun = asyncio.Event()
+                    group.create_task(take_turns(begin, begun))
+                    begin = begun
+        except* LocalError as errors:
+            raise errors.exceptions[0] from None
         self.tally.took_s = time.monotonic() - began_s
 
     async def _do(self, request: Request, forecast: Forecast) -> None:
@@ -181,6 +190,7 @@ class Player:
         for answer in answers:
             tally.accepted += answer.good
             tally.changed += answer.body.get("changed") is True
+            self._unanswered = 0 if answer.status else self._unanswered + 1
             if not answer.good:
                 tally.failures.append(f"{request}: {answer}")
                 self._lost.add(request.user_id)
@@ -189,6 +199,8 @@ class Player:
             tally.unsure += not sure
             tally.wrong += forecast.find_wrong(request, [a.body for a in answers], sure)
         self._tell(tally)
+        if self._unanswered >= MOST_UNANSWERED:
+            raise LocalError(f"nobody answers at {self._base_url} any more: {answers[-1]}")
 
     async def _send(self, request: Request) -> Answer:
         """One request until it is answered for good, tried eight times at most."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import redis
+from botocore.exceptions import EndpointConnectionError
 
 from local.paths import LocalError
 from local.stack import Stack
@@ -94,5 +95,6 @@ def deliver_again_sooner(stack: Stack, *queues: str) -> Iterator[None]:
             sqs.set_queue_attributes(QueueUrl=url, Attributes={name: str(SOONER_S)})
         yield
     finally:
-        for url, timeout_s in before.items():
-            sqs.set_queue_attributes(QueueUrl=url, Attributes={name: timeout_s})
+        with contextlib.suppress(EndpointConnectionError):  # the stack ended, and they with it
+            for url, timeout_s in before.items():
+                sqs.set_queue_attributes(QueueUrl=url, Attributes={name: timeout_s})

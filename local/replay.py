@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import psutil
+import redis
+from botocore.exceptions import EndpointConnectionError
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -165,7 +167,10 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     )
     out = Console(stderr=True, highlight=False) if args.json else console
     piece = read_piece(args.file, options, args.limit)
-    report = replay(stack, args.file.name, piece, options, out=out)
+    try:
+        report = replay(stack, args.file.name, piece, options, out=out)
+    except (EndpointConnectionError, redis.ConnectionError) as error:
+        raise LocalError(f"the stack went away: {error}") from None
     if args.json:
         print(json.dumps(report.to_json()))
     else:

@@ -10,6 +10,7 @@ import pytest
 
 from local import players
 from local.interactions import Forecast, Request, Verb
+from local.paths import LocalError
 from local.plans import Copies
 from local.players import Player, Tally
 
@@ -145,6 +146,14 @@ def test_a_bad_request_is_not_tried_again(waits: list[float]) -> None:
 def test_an_answer_that_is_no_json_is_shown(waits: list[float]) -> None:
     tally = play(FakeSession((500, b"<html>oops")), LIKE, forecasts=[LIKED])
     assert tally.failures == ["like of post 7 by user 1: 500: <html>oops"]
+
+
+def test_where_nobody_answers_any_more_it_ends(waits: list[float]) -> None:
+    requests = [Request(user_id, 7, Verb.LIKE) for user_id in range(1, 100)]
+    session = FakeSession(*[TimeoutError()] * 8 * len(requests))
+    with pytest.raises(LocalError, match=r"nobody answers at http://api any more: .*timeout"):
+        play(session, *requests, forecasts=[LIKED] * len(requests))
+    assert len(session.asked) < 8 * 20
 
 
 def test_after_a_request_was_given_up_nothing_is_expected_of_that_user(waits: list[float]) -> None:
