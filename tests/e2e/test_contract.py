@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi.checks import unsupported_method
 
 from local.contract import CONTRACT
+from local.stack import Stack
 from plaza.auth.phones import WRITTEN
 from plaza.infra.http import pack_cursor
 from tests.e2e.client import Client
@@ -66,8 +67,9 @@ def before_call(context: object, case: schemathesis.Case, kwargs: dict[str, Any]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def token(sign_in: Callable[..., str]) -> None:
-    """Sign the user of the cases in."""
+def token(sign_in: Callable[..., str], stack: Stack) -> None:
+    """Sign the user of the cases in; there is a ranking, which a new stack has not made yet."""
+    stack.invoke("RefreshRankings")
     SignedIn.token, SignedIn.leaving = sign_in(70), sign_in(69)
 
 
