@@ -69,7 +69,7 @@ def before_call(context: object, case: schemathesis.Case, kwargs: dict[str, Any]
 @pytest.fixture(scope="session", autouse=True)
 def token(sign_in: Callable[..., str], stack: Stack) -> None:
     """Sign the user of the cases in; there is a ranking, which a new stack has not made yet."""
-    stack.invoke("RefreshRankings")
+    stack.invoke("RefreshRankings", {})
     SignedIn.token, SignedIn.leaving = sign_in(70), sign_in(69)
 
 
