@@ -120,20 +120,42 @@ def test_nobody_follows_themselves_or_somebody_who_is_not_there(some, anyone) ->
     assert anyone("PUT", f"/users/{ada_id}/followers/me").status == 401
 
 
-def test_who_follows_as_many_as_anybody_may_follows_one_more_only_for_another(
-    some, rows, totals
-) -> None:
-    (ada_id, ada), (bo_id, _), (cy_id, _) = some(3)
+def follow_4999(actor_id, rows) -> None:
+    """As if the user had followed as many long ago: the audit looks at them, too."""
     rows(
         "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
         " SELECT 'user', 4000000 + seq, 'follow', %s, 1, 1000 + seq FROM seq_1_to_4999",
-        ada_id,
+        actor_id,
+    )
+    rows(
+        "INSERT INTO reaction_log"
+        " (target_type, target_id, kind, actor_id, ver, state, total, create_date)"
+        " SELECT target_type, target_id, kind, actor_id, ver, 1, 1, '1970-01-01'"
+        " FROM reaction WHERE actor_id = %s",
+        actor_id,
+    )
+    rows(
+        "INSERT INTO content_counter (target_type, target_id, follow_total, ver)"
+        " SELECT target_type, target_id, 1, 1 FROM reaction WHERE actor_id = %s",
+        actor_id,
+    )
+    rows(
+        "INSERT INTO user_counter (user_id, followers_total, ver)"
+        " SELECT target_id, 1, 1 FROM reaction WHERE actor_id = %s",
+        actor_id,
     )
     rows(
         "INSERT INTO user_counter (user_id, following_total, ver) VALUES (%s, 4999, 4999)"
         " ON DUPLICATE KEY UPDATE following_total = 4999, ver = user_counter.ver + 1",
-        ada_id,
+        actor_id,
     )
+
+
+def test_who_follows_as_many_as_anybody_may_follows_one_more_only_for_another(
+    some, rows, totals
+) -> None:
+    (ada_id, ada), (bo_id, _), (cy_id, _) = some(3)
+    follow_4999(ada_id, rows)
     assert ada("PUT", f"/users/{bo_id}/followers/me").status == 200
     refused = ada("PUT", f"/users/{cy_id}/followers/me")
     assert (refused.status, problem(refused)) == (409, "follow-limit")
