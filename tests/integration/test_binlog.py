@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
 
-from local.paths import ROOT
+from local.paths import LAYER
 from local.processes import wait_until
 from local.servers import connect_mysql
 from plaza import changes, shops
@@ -241,7 +242,8 @@ def test_a_process_of_its_own_goes_on_where_another_was_killed(
             "mysql_positions.keep = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
             "changes.follow_changes()\n"
         )
-        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True)
+        env = {**os.environ, "PYTHONPATH": str(LAYER)}
+        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True)
         assert done.returncode == -9, done.stderr
         assert name_of(7) == f"life {life} of 7"
     redis.execute("FLUSHALL")
@@ -390,6 +392,6 @@ def test_a_lost_position_is_an_error_of_its_own(followed: World) -> None:
 
 def test_only_who_follows_loads_what_reads_the_binlog() -> None:
     loaded = "import sys, plaza.shops, plaza.content; print('pymysqlreplication' in sys.modules)"
-    env = {"PYTHONPATH": str(ROOT / "layers" / "common" / "python")}
+    env = {"PYTHONPATH": str(LAYER)}
     said = subprocess.run([sys.executable, "-c", loaded], env=env, capture_output=True, text=True)
     assert said.stdout.strip() == "False", said.stderr
