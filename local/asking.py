@@ -65,8 +65,9 @@ class Asker:
         """All items of a list, page by page. Raises LocalError."""
         items: list[Mapping[str, Any]] = []
         cursor: str | None = ""
+        first = f"{path}{'&' if '?' in path else '?'}limit={_PAGE}"
         while cursor is not None:
-            page = await self.ask(f"{path}?limit={_PAGE}{cursor}", user_id=user_id)
+            page = await self.ask(f"{first}{cursor}", user_id=user_id)
             items += page["items"]
             cursor = page["next"] and f"&cursor={page['next']}"
         return items

@@ -8,6 +8,7 @@ from typing import Any
 
 from pymysql.cursors import Cursor, SSCursor
 
+from local import rankings
 from local.asking import Asker
 from local.interactions import (
     Forecast,
@@ -49,12 +50,18 @@ class InteractionsPiece:
         return forecasts
 
     async def compare(self, stack: Stack, asker: Asker, tell: Callable[[str], None]) -> Comparison:
-        """Rows, totals and likers beside what the file says. Raises LocalError."""
+        """Rows, totals and likers beside what the file says, and rankings. Raises LocalError."""
         rows = read_reactions(stack.mysql_url, set(self._item_ids))
         seen = await ask_totals(asker, self._item_ids, tell)
         likers = await ask_likers(asker, find_most_liked(self._after), tell)
         differences = find_differences(self._after, rows, seen, likers)
-        return Comparison("of its posts", add_up(self._after, rows, seen), differences)
+        misplaced, ranked = await rankings.find_differences(stack, asker, tell)
+        return Comparison(
+            "of its posts",
+            add_up(self._after, rows, seen),
+            [*differences, *misplaced],
+            [f"all likers of the {len(likers)} most liked posts", ranked],
+        )
 
 
 def create_posts(item_ids: Sequence[int], user_ids: Sequence[int]) -> None:

@@ -1,0 +1,25 @@
+"""Where a ranking is not in the order that is right."""
+
+import pytest
+
+from local.rankings import tell_difference
+
+RIGHT = [(9, 5), (7, 5), (8, 1)]
+
+
+def test_two_equal_rankings_do_not_differ() -> None:
+    assert tell_difference("all", RIGHT, list(RIGHT)) is None
+    assert tell_difference("day", [], []) is None
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        ([(7, 5), (9, 5), (8, 1)], "ranking of all: place 1 is post 7 with 5, not post 9 with 5"),
+        ([(9, 5), (7, 4), (8, 1)], "ranking of all: place 2 is post 7 with 4, not post 7 with 5"),
+        (RIGHT[:2], "ranking of all has 2 posts, not 3"),
+        ([*RIGHT, (1, 1)], "ranking of all has 4 posts, not 3"),
+    ],
+)
+def test_the_first_wrong_place_is_named(seen: list[tuple[int, int]], said: str) -> None:
+    assert tell_difference("all", RIGHT, seen) == said
