@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from local.functions import load_function
 from local.paths import ROOT
 
 Event = dict[str, Any]
 Handler = Callable[[Event, object], dict[str, Any]]
 
-FUNCTIONS = ROOT / "functions" / "api"
-APP = FUNCTIONS / "reactions" / "app.py"
+APP = ROOT / "functions" / "api" / "reactions" / "app.py"
 
 
 def load_handler(name: str = "reactions") -> Handler:
     """The handler of an API function, freshly imported."""
-    app = FUNCTIONS / name / "app.py"
-    spec = importlib.util.spec_from_file_location(f"{name}_app", app)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # pydantic looks the models' module up
-    spec.loader.exec_module(module)
-    handler: Handler = module.handler
+    handler: Handler = load_function(f"api/{name}").handler
     return handler
 
 

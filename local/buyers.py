@@ -5,7 +5,6 @@ when they were told to, and whoever has an order asks for it until it is decided
 """
 
 import heapq
-import importlib.util
 import json
 import os
 import random
@@ -14,12 +13,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 import urllib3
 
-from local.paths import ROOT, LocalError
+from local.functions import load_function
 
 LONGEST_WAIT_S = 10.0
 TELL_EVERY = 50
@@ -68,11 +66,14 @@ class Gateway:
         return Reply(answer.status, lower, _read(answer.data))
 
 
+Handler = Callable[[dict[str, Any], object], dict[str, Any]]
+
+
 class Handlers:
     """The handler of the API function, in this process, as Lambda calls it."""
 
     def __init__(self) -> None:
-        self._handler: Callable[[dict[str, Any], object], dict[str, Any]] = _load().handler
+        self._handle: Handler = load_function("api/flash_sales").handler
 
     def ask(self, method: str, path: str, user_id: int) -> Reply:
         """One request of a user, who needs no session here."""
@@ -95,7 +96,7 @@ class Handlers:
             "pathParameters": {name: wanted},
             "isBase64Encoded": False,
         }
-        answer = self._handler(event, None)
+        answer = self._handle(event, None)
         headers = {name.lower(): value for name, value in answer["headers"].items()}
         return Reply(answer["statusCode"], headers, _read(answer["body"]))
 
@@ -252,14 +253,3 @@ def _read(body: str | bytes) -> Mapping[str, Any]:
     except ValueError:
         said = None
     return said if isinstance(said, dict) else {"detail": str(body)[:200]}
-
-
-def _load() -> ModuleType:
-    app = ROOT / "functions" / "api" / "flash_sales" / "app.py"
-    spec = importlib.util.spec_from_file_location("flash_sales_app", app)
-    if spec is None or spec.loader is None:
-        raise LocalError(f"{app} can't be loaded")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # pydantic looks the models' module up
-    spec.loader.exec_module(module)
-    return module

@@ -6,16 +6,14 @@
 import json
 import os
 import re
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from aws_lambda_powertools.event_handler.openapi.merge import OpenAPIMerge
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, SecurityScheme
 
-ROOT = Path(__file__).parent.parent
+from local.functions import load_function
+from local.paths import ROOT
+
 API = ROOT / "functions" / "api"
 CONTRACT = API / "system" / "openapi.json"
 
@@ -44,7 +42,7 @@ def make_contract() -> str:
         on_conflict="error",
     )
     for path in sorted(API.glob("*/app.py")):
-        resolver = getattr(_load(path), "app", None)
+        resolver = getattr(load_function(f"api/{path.parent.name}"), "app", None)
         if resolver is not None:
             merge.add_schema(resolver.get_openapi_schema(security_schemes=bearer))
     contract: dict[str, Any] = json.loads(merge.get_openapi_json_schema())
@@ -55,17 +53,6 @@ def make_contract() -> str:
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     return json.dumps(contract, indent=1, sort_keys=True) + "\n"
-
-
-def _load(path: Path) -> ModuleType:
-    """The module of a function; all of them are called app."""
-    name = f"api_{path.parent.name}"
-    spec = spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} can't be loaded")
-    module = sys.modules[name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _tidy(path: str, method: str, operation: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
-from local.paths import ROOT
+from local.paths import LAYER, ROOT
 from local.servers import connect_mysql
 from plaza.infra import mysql
 from plaza.reactions import LIKE, Kind, ReactionChanged, Target
@@ -32,10 +32,10 @@ def statements() -> int:
 
 
 @contextmanager
-def consumer(batches: Sequence[Sequence[ReactionChanged]]) -> Iterator[subprocess.Popen[str]]:
-    """A consumer in its own process that has its batches and waits for ``go``."""
-    env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers/common/python'}"}
-    command = [sys.executable, "-m", "tests.integration.consumer_process"]
+def working(what: str, batches: Sequence[Sequence[str]]) -> Iterator[subprocess.Popen[str]]:
+    """A process that has ``batches`` of messages and waits for ``go``; see batches_process."""
+    env = os.environ | {"PYTHONPATH": f"{ROOT}:{LAYER}"}
+    command = [sys.executable, "-m", "tests.integration.batches_process", what]
     process = subprocess.Popen(
         command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -43,8 +43,7 @@ def consumer(batches: Sequence[Sequence[ReactionChanged]]) -> Iterator[subproces
         assert process.stdin
         assert process.stdout
         for batch in batches:
-            process.stdin.writelines(f.to_json() + "\n" for f in batch)
-            process.stdin.write("\n")
+            process.stdin.writelines(f"{body}\n" for body in [*batch, ""])
         process.stdin.write("ready?\n")
         process.stdin.flush()
         assert process.stdout.readline() == "ready\n"
@@ -52,6 +51,13 @@ def consumer(batches: Sequence[Sequence[ReactionChanged]]) -> Iterator[subproces
     finally:
         process.kill()
         process.communicate()
+
+
+def consumer(
+    batches: Sequence[Sequence[ReactionChanged]],
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    """A consumer of reactions in its own process, which waits for ``go``."""
+    return working("reactions", [[f.to_json() for f in batch] for batch in batches])
 
 
 def go(process: subprocess.Popen[str]) -> None:

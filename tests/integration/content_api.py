@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +13,7 @@ import pytest
 from pymysql.cursors import Cursor
 
 from bench.round_trips import counting
-from local.paths import ROOT
+from local import functions
 from local.servers import connect_mysql
 from plaza import content, counters, targets
 from plaza.infra import mysql
@@ -40,17 +38,7 @@ class Reply:
         return str(self.body["type"]).rpartition("/")[2]
 
 
-@cache
-def _load(folder: str) -> Callable[[dict[str, Any], object], Any]:
-    name = "function_" + folder.replace("/", "_")
-    spec = importlib.util.spec_from_file_location(name, ROOT / "functions" / folder / "app.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    found: Callable[[dict[str, Any], object], Any] = module.handler
-    return found
+load_function = cache(functions.load_function)
 
 
 def ask(
@@ -86,7 +74,7 @@ def ask(
     }
     if body is not None:
         event["body"] = body if isinstance(body, str) else json.dumps(body)
-    answer = _load(folder)(event, None)
+    answer = load_function(folder).handler(event, None)
     said = json.loads(answer["body"]) if answer.get("body") else None
     return Reply(answer["statusCode"], said, answer.get("headers") or {})
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import pytest
 
+from local.functions import load_function
 from local.paths import ROOT
 from plaza import auth, reactions
 from plaza.infra import mysql, redis
@@ -24,14 +23,7 @@ COMMENT = Target("comment", 21)
 
 @cache
 def handler(folder: str) -> Callable[[dict[str, Any], object], Any]:
-    name = "function_" + folder.replace("/", "_")
-    spec = importlib.util.spec_from_file_location(name, ROOT / "functions" / folder / "app.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    found: Callable[[dict[str, Any], object], Any] = module.handler
+    found: Callable[[dict[str, Any], object], Any] = load_function(folder).handler
     return found
 
 

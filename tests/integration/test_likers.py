@@ -77,39 +77,19 @@ def all_likes(draw: st.DrawFn, tied: bool) -> Likes:
 
 TEN_AT_ONCE = Likes(dict.fromkeys(range(1, 11), 2) | {11: 3, 12: 1}, set(), [])
 
-likers_settings = settings(
-    max_examples=40,
+
+@settings(
+    max_examples=80,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-
-
-@likers_settings
 @given(
-    likes=all_likes(tied=False),
+    likes=st.booleans().flatmap(all_likes),
     cap=st.sampled_from([3, 8, 50]),
     latest=st.booleans(),
     size=st.integers(1, 7),
 )
-def test_the_list_of_likers_has_no_hole_and_no_repeat(
-    plaza: World, set_up: SetUp, likes: Likes, cap: int, latest: bool, size: int
-) -> None:
-    plaza.queues.messages.clear()
-    empty()
-    set_up(recent_cap=cap)
-    plaza.add(POST)
-    order = likes.play()
-    assert likers(latest, size) == (order[::-1] if latest else order)
-
-
-@likers_settings
-@given(
-    likes=all_likes(tied=True),
-    cap=st.sampled_from([3, 8, 50]),
-    latest=st.booleans(),
-    size=st.integers(1, 7),
-)
-def test_ties_on_equal_times_are_listed_once_each(
+def test_the_list_of_likers_has_no_hole_and_no_repeat_also_where_times_are_equal(
     plaza: World, set_up: SetUp, likes: Likes, cap: int, latest: bool, size: int
 ) -> None:
     plaza.queues.messages.clear()

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
-import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 
-from local.paths import ROOT
 from plaza import flash_sales
 from plaza.flash_sales import ORDERS, OrderReserved
 from tests import sales
-from tests.integration.consumers import deadlocks, end, go
+from tests.integration.consumers import deadlocks, end, go, working
 from tests.plaza import World
 
 BATCH = 20
 
 
-def start(what: str, facts: Sequence[OrderReserved]) -> subprocess.Popen[str]:
+def deciding(
+    what: str, facts: Sequence[OrderReserved]
+) -> AbstractContextManager[subprocess.Popen[str]]:
     """A process that will decide ``facts``, in batches, when it is told to."""
-    env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers/common/python'}"}
-    command = [sys.executable, "-m", "tests.integration.order_process", what]
-    process = subprocess.Popen(
-        command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdin
-    assert process.stdout
-    for number, fact in enumerate(facts, 1):
-        process.stdin.write(fact.to_json() + "\n" + ("\n" if number % BATCH == 0 else ""))
-    process.stdin.write("\nready?\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == "ready\n"
-    return process
+    bodies = [fact.to_json() for fact in facts]
+    return working(what, [bodies[i : i + BATCH] for i in range(0, len(bodies), BATCH)])
 
 
 def test_whoever_decides_an_order_first_decides_it_for_all(plaza: World, set_up) -> None:
@@ -45,11 +33,10 @@ def test_whoever_decides_an_order_first_decides_it_for_all(plaza: World, set_up)
     facts = sales.facts(plaza.queues.take(ORDERS))
     before, chance = deadlocks(), random.Random(1)
     with ExitStack() as stack:
-        processes = []
-        for what in ("save", "save", "give_up", "give_up"):
-            process = start(what, chance.sample(facts, len(facts)))
-            stack.callback(process.kill)
-            processes.append(process)
+        processes = [
+            stack.enter_context(deciding(what, chance.sample(facts, len(facts))))
+            for what in ("orders", "orders", "orders given up", "orders given up")
+        ]
         for process in processes:
             go(process)
         for process in processes:

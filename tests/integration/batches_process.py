@@ -1,0 +1,47 @@
+"""What works through batches, in a process of its own: ``batches_process reactions``.
+
+Messages come on standard input, one a line; an empty line ends a batch. It says ``ready`` when it
+is asked, waits for the line ``go`` before it works, and then says ``done``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from plaza import flash_sales, reactions
+from plaza.flash_sales import OrderReserved
+from plaza.infra import mysql, queues, redis
+from plaza.reactions import ReactionChanged
+
+WORK: dict[str, tuple[Callable[[str], Any], Callable[[list[Any]], None]]] = {
+    "reactions": (ReactionChanged.from_json, reactions.save),
+    "orders": (OrderReserved.from_json, flash_sales.save),
+    "orders given up": (OrderReserved.from_json, flash_sales.give_up),
+}
+
+
+def main() -> None:
+    """Work through each batch. What others would be told on a queue is not sent."""
+    read, work = WORK[sys.argv[1]]
+    queues.send = lambda queue, body, delay_s=0: None
+    batches: list[list[Any]] = [[]]
+    redis.execute("PING")
+    mysql.fetch_all("SELECT 1")
+    for line in sys.stdin:
+        if line == "go\n":
+            break
+        if line == "ready?\n":
+            print("ready", flush=True)
+        elif line.strip():
+            batches[-1].append(read(line))
+        else:
+            batches.append([])
+    for batch in filter(None, batches):
+        work(batch)
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main()
