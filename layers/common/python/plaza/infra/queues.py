@@ -11,7 +11,7 @@ and not in its body: so every queue has it, and whoever reads the body need not 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypedDict, TypeVar, cast
@@ -34,6 +34,11 @@ REQUEST = "request_id"  # attribute of a message that was sent while a request w
 CAUSE, ORIGINAL = "cause", "message_id"  # of one that was buried
 _BATCH = 10  # the most messages that one SQS call takes
 _MOST_SPLITS = 40
+_DEPTHS = (
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+    "ApproximateNumberOfMessagesDelayed",
+)
 
 
 class QueueDown(Unavailable):
@@ -54,6 +59,25 @@ class PartialBatchResponse(TypedDict):
     """What Lambda expects of a consumer with ReportBatchItemFailures."""
 
     batchItemFailures: list[Failure]
+
+
+class Depth(NamedTuple):
+    """About how many messages of a queue wait, are in work, and are put off."""
+
+    waiting: int
+    in_work: int
+    delayed: int
+
+
+class Held(NamedTuple):
+    """A message that was received by somebody who looks at queues. ``receives`` counts this."""
+
+    id: str
+    receipt: str
+    body: str
+    sent_ms: int
+    receives: int
+    attributes: Mapping[str, str]
 
 
 class Message(NamedTuple, Generic[T]):
@@ -110,26 +134,95 @@ def send_all(queue: str, bodies: Sequence[str]) -> int:
 
 def backlog(queue: str) -> int:
     """About how many messages wait to be received. Raises QueueDown."""
-    return _count(queue, "ApproximateNumberOfMessages")
+    return measure(queue).waiting
 
 
 def unfinished(queue: str) -> int:
     """About how many messages wait, are put off, or are in work. Raises QueueDown."""
-    return _count(
-        queue,
-        "ApproximateNumberOfMessages",
-        "ApproximateNumberOfMessagesNotVisible",
-        "ApproximateNumberOfMessagesDelayed",
-    )
+    return sum(measure(queue))
 
 
-def _count(queue: str, *names: str) -> int:
+def measure(queue: str) -> Depth:
+    """How deep a queue is. Raises QueueDown."""
     answer = _guarded(
         lambda: client().get_queue_attributes(
-            QueueUrl=settings().queues[queue], AttributeNames=list(names)
+            QueueUrl=settings().queues[queue], AttributeNames=list(_DEPTHS)
         )
     )
-    return sum(int(answer["Attributes"].get(name, 0)) for name in names)
+    return Depth(*(int(answer["Attributes"].get(name, 0)) for name in _DEPTHS))
+
+
+def hold(queue: str, hide_s: int, wait_s: int = 1) -> list[Held]:
+    """Receive up to ten messages, and hide them for ``hide_s``. Raises QueueDown.
+
+    None after ``wait_s`` (SQS then asked all its servers): nothing is visible.
+    """
+    answer = _guarded(
+        lambda: client().receive_message(
+            QueueUrl=settings().queues[queue],
+            MaxNumberOfMessages=_BATCH,
+            VisibilityTimeout=hide_s,
+            WaitTimeSeconds=wait_s,
+            AttributeNames=["SentTimestamp", "ApproximateReceiveCount"],
+            MessageAttributeNames=["All"],
+        )
+    )
+    return [
+        Held(
+            message["MessageId"],
+            message["ReceiptHandle"],
+            message["Body"],
+            int(message["Attributes"]["SentTimestamp"]),
+            int(message["Attributes"]["ApproximateReceiveCount"]),
+            {
+                name: value["StringValue"]
+                for name, value in message.get("MessageAttributes", {}).items()
+                if "StringValue" in value
+            },
+        )
+        for message in answer.get("Messages", [])
+    ]
+
+
+def let_go(queue: str, held: Iterable[Held]) -> None:
+    """Make messages visible that were held. Raises QueueDown; they show by themselves then."""
+    for chunk in _chunks(held):
+        entries: Any = [
+            {"Id": str(i), "ReceiptHandle": message.receipt, "VisibilityTimeout": 0}
+            for i, message in enumerate(chunk)
+        ]
+        _guarded(
+            lambda entries=entries: client().change_message_visibility_batch(  # type: ignore[misc]
+                QueueUrl=settings().queues[queue], Entries=entries
+            )
+        )
+
+
+def hand_over(source: str, target: str, held: Sequence[Held]) -> list[Held]:
+    """Move up to ten held messages to ``target``; those that were sent. Raises QueueDown.
+
+    Each is sent, then deleted: whoever dies in between leaves one too many, never one too few.
+    What said why it was buried stays behind.
+    """
+    entries: Any = [
+        {"Id": str(i), "MessageBody": message.body, **_going_on(message.attributes)}
+        for i, message in enumerate(held)
+    ]
+    answer = _guarded(
+        lambda: client().send_message_batch(QueueUrl=settings().queues[target], Entries=entries)
+    )
+    sent = [held[int(entry["Id"])] for entry in answer.get("Successful", [])]
+    if sent:
+        gone: Any = [{"Id": str(i), "ReceiptHandle": m.receipt} for i, m in enumerate(sent)]
+        _guarded(
+            lambda: client().delete_message_batch(QueueUrl=settings().queues[source], Entries=gone)
+        )
+    return sent
+
+
+def _going_on(attributes: Mapping[str, str]) -> dict[str, Any]:
+    kept = {k: _text(v) for k, v in attributes.items() if k not in (CAUSE, ORIGINAL)}
+    return {"MessageAttributes": kept} if kept else {}
 
 
 def consume(
@@ -299,7 +392,7 @@ def _plain(error: Exception) -> str:
     return str(error).encode("unicode_escape").decode()[:256] or "unreadable"
 
 
-def _chunks(items: Sequence[T]) -> Iterator[list[T]]:
+def _chunks(items: Iterable[T]) -> Iterator[list[T]]:
     rest = iter(items)
     while chunk := list(islice(rest, _BATCH)):
         yield chunk
