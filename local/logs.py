@@ -96,7 +96,8 @@ def shorten(said: dict[str, Any], request_id: str) -> dict[str, Any]:
     """A line without what is for CloudWatch, and of the requests of a batch only the one."""
     kept = {name: value for name, value in said.items() if name not in ("_aws", "function")}
     if "request_ids" in kept:
-        kept["request_ids"] = [request_id, f"and {len(kept['request_ids']) - 1} more"]
+        others = len(kept["request_ids"]) - 1
+        kept["request_ids"] = [request_id, *([f"and {others} more"] if others else [])]
     return kept
 
 
