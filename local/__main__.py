@@ -64,6 +64,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("-f", "--follow", action="store_true", help="wait for more")
     sub.add_argument("--minutes", type=float, default=10, help="how far back (default: 10)")
+    sub.add_argument(
+        "--request", metavar="ID", help="the way of one request, to its rows (its X-Request-Id)"
+    )
 
     sub = add("replay", _delegate("local.replay"), "play a file of interactions or follows")
     sub.add_argument(
@@ -105,6 +108,26 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--minutes", type=int, default=5, help="how far back hot keys go (default: 5)")
     sub.add_argument("--json", action="store_true", help="for a machine")
 
+    sub = add("queues", _delegate("local.queues"), "what waits in the queues, and what died")
+    sub.add_argument("--json", action="store_true", help="for a machine")
+
+    sub = add("dlq", _delegate("local.dlq", "list_queues"), "what queues gave up")
+    acts = sub.add_subparsers(metavar="act")
+    for name, text in {
+        "list": "how much each queue gave up",
+        "show": "what some of it says, one message a line",
+        "redrive": "send it back to its queue, slowly",
+    }.items():
+        act = acts.add_parser(name, help=text, description=text)
+        act.set_defaults(command=_delegate("local.dlq", "list_queues" if name == "list" else name))
+        if name != "list":
+            act.add_argument("queue", help="as `queues` names it: reactions")
+        if name == "show":
+            act.add_argument("--limit", type=int, default=20, help="at most (default: 20)")
+        if name == "redrive":
+            act.add_argument("--id", action="append", help="only this message (more than once)")
+            act.add_argument("--most", type=int, help="only so many (default: all)")
+
     add("packages", _packages, "install the server programs that are missing")
     return parser
 
@@ -121,12 +144,14 @@ def _packages(args: argparse.Namespace) -> int:
     return 0
 
 
-def _delegate(module: str) -> Command:
+def _delegate(module: str, name: str = "main") -> Command:
     """A command whose module, with its imports, is only loaded when it is asked for."""
 
     def run(args: argparse.Namespace) -> int:
         stack = Stack.load(args.dir)
-        main: Callable[[Stack, argparse.Namespace], Any] = importlib.import_module(module).main
+        main: Callable[[Stack, argparse.Namespace], Any] = getattr(
+            importlib.import_module(module), name
+        )
         return int(main(stack, args) or 0)
 
     return run

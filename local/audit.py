@@ -55,6 +55,8 @@ def render(truth: Truth) -> RenderableType:
     facts = new_list()
     for name, shown, good in (
         ("targets", f"{truth.targets:,}, {truth.hot:,} totals in Redis", True),
+        ("vouchers", f"{truth.vouchers:,}, {truth.sold:,} units sold", True),
+        ("check-ins", f"{truth.checkins:,}", True),
         ("drift", f"{truth.drift:,}", not truth.drift),
         ("other differences", f"{truth.others:,}", not truth.others),
         ("facts accepted", f"{truth.accepted:,}", True),

@@ -21,7 +21,10 @@ _DESCRIPTION = """The social side of an app, counted exactly.
 
 Ids are strings: JavaScript loses integers above 2^53. Times are RFC 3339 UTC. Errors are
 `application/problem+json` (RFC 9457) with a stable `type`. Lists give `next`, an opaque cursor for
-the page after; null is the end."""
+the page after; null is the end.
+
+Every answer has an `X-Request-Id`. A request may bring its own: 8 to 64 letters, digits and
+`+/=._-`, a letter among them; another is ignored. With it, what came of a request can be found."""
 
 
 def make_contract() -> str:

@@ -8,13 +8,16 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import islice
 from typing import Any, NamedTuple
 
 import redis
 from pymysql.cursors import SSCursor
 
+from local.days import Calendar, CheckinKeys, read_calendars, read_days
 from local.servers import connect_mysql
+from local.vouchers import Sale, Sold, read_sales, read_vouchers
 from plaza.counters import ContentCounter, UserCounter
 from plaza.counters.counters import USER_COLUMNS
 from plaza.counters.mysql_counters import CONTENT_COLUMNS
@@ -27,6 +30,7 @@ _BATCH = 500
 _REACTIONS = re.compile(r"\{\d+\}:(\w+):(\w+):(\d{1,19}):(?:meta|pending)", re.ASCII)
 _COUNTERS = re.compile(r"\{\d+\}:(user|post):(\d{1,19}):(counters|claims|comments)", re.ASCII)
 _DIRTY = re.compile(r"\{\d+\}:dirty", re.ASCII)
+_SALE = re.compile(r"\{\d+\}:voucher:(\d{1,19}):state", re.ASCII)
 _LOG_DIFFERS = """
     SELECT n.target_type, n.target_id, n.kind, n.actor_id, l.state, n.ver, r.state, r.ver
     FROM (SELECT target_type, target_id, kind, actor_id, MAX(ver) AS ver FROM reaction_log
@@ -38,6 +42,23 @@ _ROW_UNLOGGED = """
     SELECT r.target_type, r.target_id, r.kind, r.actor_id, NULL, NULL, r.state, r.ver
     FROM reaction AS r LEFT JOIN reaction_log AS l USING (target_type, target_id, kind, actor_id)
     WHERE l.ver IS NULL"""
+_ROLLED_UP = """
+    (SELECT COALESCE(MAX(seq), 0) FROM reaction_log)
+    <= (SELECT COALESCE(MAX(seq), 0) FROM watermark WHERE name = 'votes')"""
+_VOTES_DIFFER = """
+    SELECT 'votes', content_type, content_id, votes, COALESCE(like_total, 0)
+    FROM content LEFT JOIN content_counter
+    ON target_type = content_type AND target_id = content_id
+    WHERE content_type = 'review' AND votes <> COALESCE(like_total, 0)"""
+# Of a younger post, all likes are in hours that post_hour keeps.
+_HOURS_DIFFER = """
+    SELECT 'hours', content_type, content_id, COALESCE(net, 0), COALESCE(like_total, 0)
+    FROM content LEFT JOIN content_counter
+    ON target_type = content_type AND target_id = content_id
+    LEFT JOIN (SELECT post_id, SUM(net) AS net FROM post_hour GROUP BY post_id) AS hours
+    ON post_id = content_id
+    WHERE content_type = 'post' AND created_at > UTC_TIMESTAMP(6) - INTERVAL 160 HOUR
+    AND COALESCE(net, 0) <> COALESCE(like_total, 0)"""
 
 
 class Difference(NamedTuple):
@@ -57,6 +78,8 @@ class Record:
     ``on``: who is on, as actor -> version. ``totals`` and ``users``: the counters of targets and
     of users. ``authors``: whose content is, deleted or not; ``posts``, by author, and
     ``comments``, by post, count what is live of it. ``log``: how many facts were ever saved.
+    ``rolled_up_differences``: votes of reviews and hours of posts that are not their likes, looked
+    for only if all of the log was rolled up. ``days``: of check-ins, by user.
     """
 
     on: dict[Counted, dict[int, int]] = field(default_factory=dict)
@@ -67,6 +90,9 @@ class Record:
     comments: Counter[int] = field(default_factory=Counter)
     log: int = 0
     log_differences: list[Difference] = field(default_factory=list)
+    rolled_up_differences: list[Difference] = field(default_factory=list)
+    vouchers: dict[int, Sold] = field(default_factory=dict)
+    days: dict[int, set[date]] = field(default_factory=dict)
 
     def total(self, target: Target, column: str) -> int:
         """What a target's counter says; without one, nothing was counted."""
@@ -99,7 +125,8 @@ class Cache:
     """What Redis says.
 
     ``dirty``: what its shards hold for the sweeper, as <kind>:<target>. ``users``, and
-    ``comments`` by post: projections of counters. ``claims``: user -> what they claimed.
+    ``comments`` by post: projections of counters. ``claims``: user -> what they claimed. ``sales``
+    are by voucher; ``calendars`` by user, and ``checkins_dirty`` are users for the sweeper.
     """
 
     hot: dict[Counted, Hot] = field(default_factory=dict)
@@ -107,11 +134,18 @@ class Cache:
     users: dict[int, Projected] = field(default_factory=dict)
     comments: dict[int, Projected] = field(default_factory=dict)
     claims: dict[int, list[str]] = field(default_factory=dict)
+    sales: dict[int, Sale] = field(default_factory=dict)
+    calendars: dict[int, Calendar] = field(default_factory=dict)
+    checkins_dirty: set[str] = field(default_factory=set)
 
     @property
     def pending(self) -> int:
-        """How many changes wait in all outboxes."""
-        return sum(len(hot.pending) for hot in self.hot.values())
+        """How many changes wait in all outboxes, check-ins and orders too."""
+        return (
+            sum(len(hot.pending) for hot in self.hot.values())
+            + sum(calendar.pending for calendar in self.calendars.values())
+            + sum(sale.pending for sale in self.sales.values())
+        )
 
 
 @dataclass(slots=True)
@@ -123,6 +157,8 @@ class Found:
     users: dict[int, str] = field(default_factory=dict)
     comments: dict[int, str] = field(default_factory=dict)
     claims: dict[int, str] = field(default_factory=dict)
+    sales: set[int] = field(default_factory=set)
+    checkins: CheckinKeys = field(default_factory=CheckinKeys)
 
     def take(self, key: str) -> None:
         """Keep ``key`` if it is one of those."""
@@ -138,10 +174,14 @@ class Found:
                 ("post", "comments"): self.comments,
             }
             keys.get((match[1], match[3]), {})[int(match[2])] = key
+        elif match := _SALE.fullmatch(key):
+            self.sales.add(int(match[1]))
+        else:
+            self.checkins.take(key)
 
 
 def read_record(mysql_url: str) -> Record:
-    """What MySQL says. Six statements in one snapshot. Raises pymysql.err.MySQLError."""
+    """What MySQL says. Nine statements in one snapshot. Raises pymysql.err.MySQLError."""
     record = Record()
     with closing(connect_mysql(mysql_url)) as connection, connection.cursor(SSCursor) as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -181,6 +221,16 @@ def read_record(mysql_url: str) -> Record:
                     "log {}@{}, row {}@{}".format(*versions),
                 )
             )
+        cursor.execute(
+            f"{_VOTES_DIFFER} AND {_ROLLED_UP} UNION ALL {_HOURS_DIFFER} AND {_ROLLED_UP}"
+        )
+        for name, content_type, content_id, rolled_up, likes in cursor:
+            of = f"{name} of {content_type}:{content_id}"
+            record.rolled_up_differences.append(
+                Difference(of, f"rolled up {rolled_up}, likes {likes}")
+            )
+        record.vouchers = read_vouchers(cursor)
+        record.days = read_days(cursor)
         cursor.execute("ROLLBACK")
     return record
 
@@ -193,12 +243,16 @@ def read_cache(redis_url: str) -> Cache:
             found.take(key)
         dirty = _read_members(client, found.dirty)
         claims = _read_members(client, found.claims.values())
+        checkins_dirty = _read_members(client, found.checkins.dirty)
         return Cache(
             hot=_read_hot(client, found.reactions),
             dirty={member for members in dirty.values() for member in members},
             users=_read_projections(client, found.users),
             comments=_read_projections(client, found.comments),
             claims={user_id: claims[key] for user_id, key in found.claims.items() if key in claims},
+            sales=read_sales(client, sorted(found.sales)),
+            calendars=read_calendars(client, found.checkins),
+            checkins_dirty={user for users in checkins_dirty.values() for user in users},
         )
 
 

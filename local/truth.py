@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from local.days import find_wrong_calendars
 from local.evidence import Cache, Difference, Hot, Projected, Record
+from local.vouchers import find_oversold, find_wrong_sales
 from plaza.counters import UserCounter
 from plaza.counters.counters import USER_COLUMNS
 from plaza.reactions import KINDS, Target
@@ -34,7 +36,8 @@ class Truth:
 
     ``drift`` counts the totals that are not what they count, ``others`` everything else that
     differs. ``queued`` and ``dead`` count messages by queue. ``totals`` are by kind of reaction;
-    ``counters`` are those of comments and of users, by name.
+    ``counters`` are those of comments and of users, by name. ``sold``: units of ``vouchers``, and
+    ``checkins``: days, as MySQL has them.
     """
 
     targets: int
@@ -50,6 +53,9 @@ class Truth:
     totals: Mapping[str, Sums]
     counters: Mapping[str, Sums]
     differences: Sequence[Difference]
+    vouchers: int = 0
+    sold: int = 0
+    checkins: int = 0
 
     @property
     def quiet(self) -> bool:
@@ -77,6 +83,9 @@ class Truth:
             "persisted": self.persisted,
             "totals": {kind: sums._asdict() for kind, sums in self.totals.items()},
             "counters": {name: sums._asdict() for name, sums in self.counters.items()},
+            "vouchers": self.vouchers,
+            "sold": self.sold,
+            "checkins": self.checkins,
             "differences": [str(difference) for difference in self.differences[:20]],
         }
 
@@ -90,14 +99,24 @@ def compare(record: Record, cache: Cache, depths: Mapping[str, tuple[int, int]])
         *find_drift(record, cache),
         *find_wrong_users(record, of_users),
         *find_wrong_comments(record),
+        *record.rolled_up_differences,
+        *(Difference(*found) for found in find_oversold(record.vouchers)),
     ]
     others = [
         *find_wrong_lists(record, cache),
         *record.log_differences,
         *find_wrong_outboxes(cache),
     ]
-    if not (cache.pending or cache.dirty or any(queued.values())):
+    dirty = len(cache.dirty) + len(cache.checkins_dirty)
+    if not (cache.pending or dirty or any(queued.values())):
         others += [*find_wrong_projections(record, cache), *find_claims(cache)]
+        others += [
+            Difference(*found)
+            for found in (
+                *find_wrong_sales(record.vouchers, cache.sales),
+                *find_wrong_calendars(record.days, cache.calendars),
+            )
+        ]
     targets = {target for _, target in [*record.on, *cache.hot]} | set(record.totals)
     waiting = sum(
         not on or record.on.get(counted, {}).get(actor_id) != ver
@@ -110,7 +129,7 @@ def compare(record: Record, cache: Cache, depths: Mapping[str, tuple[int, int]])
         drift=len(drift),
         others=len(others),
         pending=cache.pending,
-        dirty=len(cache.dirty),
+        dirty=dirty,
         accepted=record.log + waiting,
         persisted=record.log,
         queued=queued,
@@ -121,6 +140,9 @@ def compare(record: Record, cache: Cache, depths: Mapping[str, tuple[int, int]])
             **_add_up_users(record, cache, of_users),
         },
         differences=[*drift, *others],
+        vouchers=len(record.vouchers),
+        sold=sum(voucher.sold for voucher in record.vouchers.values()),
+        checkins=sum(map(len, record.days.values())),
     )
 
 
@@ -207,6 +229,11 @@ def find_wrong_outboxes(cache: Cache) -> Iterator[Difference]:
     for (kind, target), hot in sorted(cache.hot.items()):
         if hot.pending and f"{kind}:{target}" not in cache.dirty:
             yield Difference(f"{kind} {target}", f"{len(hot.pending)} pending, and not dirty")
+    for user_id, calendar in sorted(cache.calendars.items()):
+        if calendar.pending and str(user_id) not in cache.checkins_dirty:
+            yield Difference(
+                f"check-ins of user {user_id}", f"{calendar.pending} pending, and not dirty"
+            )
 
 
 def find_wrong_projections(record: Record, cache: Cache) -> Iterator[Difference]:

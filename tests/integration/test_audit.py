@@ -8,13 +8,16 @@ import redis.client
 
 from local.evidence import read_cache, read_record
 from local.truth import Truth, compare
-from plaza import counters
+from plaza import checkins, counters, flash_sales, recommendations
+from plaza.checkins.redis_checkins import Keys
 from plaza.infra import mysql
 from plaza.infra import redis as plaza_redis
 from plaza.reactions import FOLLOW, LIKE, Target, react
 from tests.plaza import World
+from tests.sales import offer
 
 POST = Target("post", 7)
+REVIEW = Target("review", 70)
 
 
 class Audit:
@@ -123,6 +126,95 @@ def test_claims_and_old_projections_are_found(people: World, audit: Audit) -> No
         "claims of user 2",
     ]
     assert (truth.drift, truth.others) == (0, 2)
+
+
+# ---------------------------------------------------------------- votes, vouchers, check-ins
+
+
+@pytest.fixture
+def busy(people: World) -> World:
+    """A review that 2 and 3 like and post 7, rolled up; a sale that 2 won; days of 2 and 3."""
+    people.add(REVIEW, author_id=1)
+    for user_id in (2, 3):
+        react(LIKE, REVIEW, user_id, True)
+        checkins.check_in(user_id)
+    voucher = offer(stock=3)
+    flash_sales.order(voucher.id, 2)
+    people.queues.drain()
+    recommendations.roll_up_votes()
+    return people
+
+
+def test_what_all_of_plaza_wrote_is_clean_and_all_of_it_is_seen(busy: World, audit: Audit) -> None:
+    truth = audit()
+    assert (truth.clean, truth.differences) == (True, [])
+    assert (truth.vouchers, truth.sold, truth.checkins) == (1, 1, 2)
+
+
+def said(truth: Truth) -> list[str]:
+    return [difference.of.partition(" ")[0] for difference in truth.differences]
+
+
+@pytest.mark.parametrize(
+    ("statement", "of"),
+    [
+        ("UPDATE content SET votes = 3 WHERE content_type = 'review'", ["votes"]),
+        ("UPDATE post_hour SET net = net + 1", ["hours"]),
+        ("DELETE FROM post_hour", ["hours"]),
+        ("UPDATE voucher SET stock = 1", ["voucher", "voucher"]),
+        ("DELETE FROM voucher_order", ["voucher", "voucher"]),
+        ("DELETE FROM checkin WHERE user_id = 2", ["streak", "check-ins"]),
+        (
+            "INSERT INTO checkin (user_id, day, ver)"
+            " SELECT user_id, day - INTERVAL 1 DAY, ver FROM checkin WHERE user_id = 3",
+            ["streak"],
+        ),
+    ],
+)
+def test_a_vote_a_voucher_or_a_day_that_somebody_touched_is_found(
+    busy: World, audit: Audit, statement: str, of: list[str]
+) -> None:
+    mysql.write(statement)
+    truth = audit()
+    assert said(truth)[: len(of)] == of
+    assert not truth.clean
+
+
+def test_votes_that_are_not_rolled_up_yet_are_no_difference(busy: World, audit: Audit) -> None:
+    react(LIKE, REVIEW, 4, True)
+    react(LIKE, POST, 4, True)
+    busy.queues.drain()
+    assert audit().clean
+    recommendations.roll_up_votes()
+    assert audit().clean
+
+
+def test_redis_that_was_touched_is_found(busy: World, audit: Audit) -> None:
+    [state] = plaza_redis.client().keys("*:voucher:*:state")
+    plaza_redis.execute("HINCRBY", state, "stock", 1)
+    keys = Keys(2)
+    plaza_redis.execute("HSET", keys.head, "streak", 5)
+    assert said(audit()) == ["voucher", "streak"]
+
+
+def test_what_is_pending_is_told_as_pending(busy: World, audit: Audit) -> None:
+    voucher = offer(stock=3)
+    flash_sales.order(voucher.id, 3)
+    checkins.check_in(4)
+    truth = audit()
+    assert (truth.pending, truth.dirty, truth.quiet, truth.differences) == (2, 1, False, [])
+    busy.queues.drain()
+    assert audit().clean
+
+
+def test_an_outbox_of_check_ins_that_no_sweeper_finds_is_a_difference(
+    busy: World, audit: Audit
+) -> None:
+    checkins.check_in(4)
+    plaza_redis.execute("DEL", Keys(4).dirty)
+    assert [str(d) for d in audit().differences] == [
+        "check-ins of user 4: 1 pending, and not dirty"
+    ]
 
 
 def test_a_fence_says_nothing(people: World, audit: Audit) -> None:

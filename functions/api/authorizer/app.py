@@ -6,11 +6,12 @@ The API functions refuse: API Gateway's own refusals are no problem+json.
 from typing import Any
 
 from plaza.auth import Caller, identify
-from plaza.infra.observability import record
+from plaza.infra.observability import begin_request, end_request, record
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """The caller's session as the context of the request, or why or how long they are refused."""
+    begin_request(event)
     header = event.get("headers", {}).get("authorization")
     address = event["requestContext"]["http"]["sourceIp"]
     caller = identify(header, address, event["routeKey"])
@@ -21,6 +22,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         refusal=caller.refusal,
         user_id=said.get("user_id"),
     )
+    end_request()
     return {"isAuthorized": True, "context": said}
 
 

@@ -11,7 +11,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from plaza.infra import health
 from plaza.infra.errors import MethodNotAllowed, NotFound
-from plaza.infra.http import Answer, answers, api, problem, problems, serve
+from plaza.infra.http import Answer, answers, api, problems, refuse, serve
 
 State = Literal["up", "down"]
 
@@ -52,14 +52,15 @@ def get_contract() -> Response[str]:
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Answer one request; those on the $default route have no other function."""
     if event.get("routeKey") == "$default":
-        return _refuse(event["requestContext"]["http"]["method"], event["rawPath"])
+        return _refuse(event)
     return serve(app, event, context)
 
 
-def _refuse(method: str, path: str) -> dict[str, Any]:
+def _refuse(event: dict[str, Any]) -> dict[str, Any]:
+    method, path = event["requestContext"]["http"]["method"], event["rawPath"]
     for pattern, methods in _PATHS:
         if pattern.fullmatch(path):
             allowed = ", ".join(methods)
             error = MethodNotAllowed(f"{path} takes {allowed}, not {method}")
-            return problem(error, headers={"allow": allowed})
-    return problem(NotFound(f"There is nothing at {path[:200]}"))
+            return refuse(event, error, headers={"allow": allowed})
+    return refuse(event, NotFound(f"There is nothing at {path[:200]}"))

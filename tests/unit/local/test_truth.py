@@ -96,6 +96,9 @@ def test_where_all_agree_it_is_clean(record: Record, cache: Cache) -> None:
             "likes_received": {"rows": 2, "counters": 2, "hot": 2, "hot_counters": 2},
             "collects_received": {"rows": 0, "counters": 0, "hot": 0, "hot_counters": 0},
         },
+        "vouchers": 0,
+        "sold": 0,
+        "checkins": 0,
         "differences": [],
     }
 

@@ -37,27 +37,30 @@ def follow_changes(most_s: float = MOST_S) -> Followed:
     until_s = time.monotonic() + most_s
     end = binlog.find_end()
     since = mysql_positions.read(_NAME)
-    rows, lost = 0, since is None
+    rows, behind_s, lost = 0, 0.0, since is None
     if since is not None:
         try:
-            rows = _follow(since, until_s)
+            rows, behind_s = _follow(since, until_s)
         except PositionLost as error:
             lost = True
             record("binlog_lost", {"binlogs_lost": 1}, detail=str(error))
     if lost:
         shops.refresh_everything()
         mysql_positions.keep(_NAME, end)
-    record("binlog_followed", {"rows_followed": rows}, lost=lost)
+    metrics = {"rows_followed": rows, "binlog_lag_s": round(behind_s, 1)}
+    record("binlog_followed", metrics, lost=lost)
     return Followed(rows, lost)
 
 
-def _follow(since: Position, until_s: float) -> int:
-    rows = 0
+def _follow(since: Position, until_s: float) -> tuple[int, float]:
+    """(rows that changed, how old the last change that was told is: 0 when there is no more)."""
+    rows, behind_s = 0, 0.0
     for part in binlog.follow(_TABLES, since, until_s):
         _tell(part)
         mysql_positions.keep(_NAME, part.end)
         rows += len(part.rows)
-    return rows
+        behind_s = part.behind_s
+    return rows, behind_s
 
 
 def _tell(part: Part) -> None:

@@ -26,11 +26,13 @@ class CheckedIn:
     """A user checked in on ``day``, their own; ``ver_us`` is when, microseconds since 1970.
 
     There is no fact that takes it back: any order, and any number of times, comes to the same.
+    ``request_id`` is an attribute of the message, not of its body: None where nobody knows it.
     """
 
     user_id: int
     day: date
     ver_us: int
+    request_id: str | None = None
 
     def to_json(self) -> str:
         """The message on the queue."""

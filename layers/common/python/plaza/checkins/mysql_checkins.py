@@ -27,9 +27,12 @@ SELECT 'day', day, day FROM checkin WHERE user_id = %s AND day >= %s AND day < %
 def save(facts: Sequence[CheckedIn]) -> int:
     """Insert the days that aren't there; how many those were. One statement. Raises MysqlDown."""
     ordered = sorted({(fact.user_id, fact.day): fact for fact in facts}.items())
-    rows = ", ".join(f"({user_id}, '{day}', {fact.ver_us})" for (user_id, day), fact in ordered)
+    rows = ", ".join(
+        f"({user_id}, '{day}', {fact.ver_us}, {mysql.render_request_id(fact.request_id)})"
+        for (user_id, day), fact in ordered
+    )
     # Not INSERT IGNORE: two that wait for one that gives up would then be a deadlock.
-    sql = f"INSERT INTO checkin (user_id, day, ver) VALUES {rows}"
+    sql = f"INSERT INTO checkin (user_id, day, ver, request_id) VALUES {rows}"
     sql += " ON DUPLICATE KEY UPDATE ver = checkin.ver"
     return mysql.atomically(lambda cursor: cursor.execute(sql))
 

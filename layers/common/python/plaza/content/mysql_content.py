@@ -11,6 +11,7 @@ from pymysql.cursors import Cursor
 
 from plaza.content.content import Attempt, Draft, Place, Stored, Text
 from plaza.infra import mysql
+from plaza.infra.observability import present_request
 from plaza.reactions import Target
 from plaza.targets import There
 
@@ -66,8 +67,8 @@ def insert(cursor: Cursor, content_id: int, draft: Draft) -> Text:
     """Store ``draft``, and read back what was stored."""
     cursor.execute(
         "INSERT INTO content (content_type, content_id, author_id, created_at, parent_id, kind,"
-        " title, body, images, score)"
-        " VALUES (%s, %s, %s, UTC_TIMESTAMP(6), %s, %s, %s, %s, %s, %s)",
+        " title, body, images, score, request_id)"
+        " VALUES (%s, %s, %s, UTC_TIMESTAMP(6), %s, %s, %s, %s, %s, %s, %s)",
         (
             draft.type,
             content_id,
@@ -78,6 +79,7 @@ def insert(cursor: Cursor, content_id: int, draft: Draft) -> Text:
             draft.body,
             json.dumps(draft.images) if draft.images else None,
             draft.score,
+            present_request(),
         ),
     )
     cursor.execute(

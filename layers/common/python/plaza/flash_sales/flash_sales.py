@@ -117,16 +117,27 @@ class Life(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OrderReserved:
-    """Redis took a unit for somebody. The fact on the queue."""
+    """Redis took a unit for somebody. The fact on the queue.
+
+    ``request_id`` is an attribute of the message, not of its body: None where nobody knows it.
+    """
 
     order_id: int
     voucher_id: int
     buyer_id: int
     epoch: int
+    request_id: str | None = None
 
     def to_json(self) -> str:
         """The fact as it stands on the queue."""
-        return _encode(asdict(self))
+        return _encode(
+            {
+                "order_id": self.order_id,
+                "voucher_id": self.voucher_id,
+                "buyer_id": self.buyer_id,
+                "epoch": self.epoch,
+            }
+        )
 
     @classmethod
     def from_json(cls, body: str) -> OrderReserved:
@@ -153,12 +164,14 @@ class Order(NamedTuple):
 
 
 class Row(NamedTuple):
-    """An order that MySQL has decided; ``reason`` None: a success."""
+    """An order that MySQL has decided; ``reason`` None: a success. ``request_id`` is written, and
+    read by people only."""
 
     order_id: int
     voucher_id: int
     buyer_id: int
     reason: str | None
+    request_id: str | None = None
 
     @property
     def won(self) -> bool:
@@ -196,7 +209,7 @@ def decide(
         else:
             held.add((voucher_id, buyer_id))
             left[voucher_id] -= 1
-        rows.append(Row(fact.order_id, voucher_id, buyer_id, reason))
+        rows.append(Row(fact.order_id, voucher_id, buyer_id, reason, fact.request_id))
     return rows
 
 
@@ -204,7 +217,7 @@ def give_up(facts: Iterable[OrderReserved], known: Mapping[int, Row]) -> list[Ro
     """Failures for those of ``facts`` that nobody decided (``known``) in time."""
     undecided = {fact.order_id: fact for fact in facts if fact.order_id not in known}
     return [
-        Row(fact.order_id, fact.voucher_id, fact.buyer_id, "timed-out")
+        Row(fact.order_id, fact.voucher_id, fact.buyer_id, "timed-out", fact.request_id)
         for _, fact in sorted(undecided.items())
     ]
 

@@ -45,18 +45,20 @@ def read_known(
 def insert(cursor: Cursor, rows: Sequence[Row]) -> None:
     """Decide ``rows``. One statement. An order that somebody decided before is an error."""
     values = ",".join(
-        "(%d,%d,%d,%s,%s,UTC_TIMESTAMP(6))"
+        "(%d,%d,%d,%s,%s,UTC_TIMESTAMP(6),%s)"
         % (
             row.order_id,
             row.voucher_id,
             row.buyer_id,
             int(row.buyer_id) if row.won else "NULL",
             f"'{row.reason}'" if row.reason else "NULL",
+            mysql.render_request_id(row.request_id),
         )
         for row in rows
     )
     cursor.execute(
-        "INSERT INTO voucher_order (order_id, voucher_id, buyer_id, holder, reason, decided_at)"
+        "INSERT INTO voucher_order"
+        " (order_id, voucher_id, buyer_id, holder, reason, decided_at, request_id)"
         f" VALUES {values}"
     )
 

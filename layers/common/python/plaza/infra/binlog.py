@@ -60,9 +60,13 @@ class RowChanged(NamedTuple):
 
 @dataclass(slots=True)
 class Part:
-    """What changed up to ``end``. ``wiped``: tables of which anything may have changed."""
+    """What changed up to ``end``. ``wiped``: tables of which anything may have changed.
+
+    ``behind_s``: of the last part when the time was over, how old the change at its end is.
+    """
 
     end: Position
+    behind_s: float = 0.0
     rows: list[RowChanged] = field(default_factory=list)
     wiped: set[str] = field(default_factory=set)
 
@@ -138,6 +142,7 @@ def _parts(reader: Any, tables: Collection[str], since: Position, until_s: float
             yield part
             part = Part(part.end)
         if isinstance(event, XidEvent) and time.monotonic() > until_s:
+            part.behind_s = max(0.0, time.time() - event.timestamp)
             break
     else:
         part.end = Position(reader.log_file, reader.log_pos)

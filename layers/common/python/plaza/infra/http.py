@@ -10,6 +10,7 @@ import binascii
 import json
 import re
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -31,7 +32,7 @@ from plaza.infra.errors import (
     Unauthenticated,
     Unavailable,
 )
-from plaza.infra.observability import cause, record
+from plaza.infra.observability import begin_request, cause, end_request, record
 
 T = TypeVar("T")
 
@@ -126,25 +127,57 @@ def answers(status: int, model: Any, description: str) -> dict[int, Any]:
 
 
 def serve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Answer one request with ``app``, and log one line about it."""
+    """Answer one request with ``app``, and log one line about it.
+
+    The line, all lines before it and the header ``X-Request-Id`` of the answer have the id of the
+    request (plaza.infra.observability).
+    """
+
+    def resolve() -> dict[str, Any]:
+        try:
+            check_limit(event)
+            check_body(event)
+            return app.resolve(event, context)
+        except (BadInput, TooMany) as error:
+            return problem(error)
+
+    return _answer(event, resolve)
+
+
+def refuse(
+    event: dict[str, Any], error: PlazaError, headers: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """Answer one request with a problem, and log one line about it, as ``serve`` does."""
+    return _answer(event, lambda: problem(error, headers))
+
+
+def _answer(event: dict[str, Any], resolve: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     began_s = time.perf_counter()
     _said.clear()
+    request_id = begin_request(event)
     try:
-        check_limit(event)
-        check_body(event)
-        answer = app.resolve(event, context)
-    except (BadInput, TooMany) as error:
-        answer = problem(error)
-    answer["body"] = answer["body"] or ""  # a 204 has none, and not every gateway bears that
-    record(
-        "request_served",
-        route=event.get("routeKey"),
-        status=answer["statusCode"],
-        took_ms=round((time.perf_counter() - began_s) * 1000, 2),
-        request_id=event.get("requestContext", {}).get("requestId"),
-        **_said,
-    )
+        answer = resolve()
+        answer["body"] = answer["body"] or ""  # a 204 has none, and not every gateway bears that
+        if request_id is not None:
+            answer.setdefault("headers", {})["x-request-id"] = request_id
+        record(
+            "request_served",
+            route=event.get("routeKey"),
+            status=answer["statusCode"],
+            took_ms=round((time.perf_counter() - began_s) * 1000, 2),
+            **_concerned(event),
+            **_said,
+        )
+    finally:
+        end_request()
     return answer
+
+
+def _concerned(event: dict[str, Any]) -> dict[str, Any]:
+    """Whom and what a request is about, so that a complaint with its id leads to the row."""
+    session = event.get("requestContext", {}).get("authorizer", {}).get("lambda") or {}
+    ids = {k: v for k, v in (event.get("pathParameters") or {}).items() if _ID.fullmatch(v)}
+    return {"user_id": session.get("user_id"), **ids}
 
 
 def api() -> APIGatewayHttpResolver:

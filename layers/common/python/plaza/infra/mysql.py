@@ -13,14 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pymysql
-from pybreaker import CircuitBreaker, CircuitBreakerError
+from pybreaker import CircuitBreakerError
 from pymysql.connections import Connection
 from pymysql.constants import CR, ER
 from pymysql.cursors import Cursor
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from plaza.infra import secrets
+from plaza.infra.breakers import new_breaker
 from plaza.infra.errors import Unavailable
+from plaza.infra.observability import REQUEST_ID
 from plaza.infra.settings import settings
 
 T = TypeVar("T")
@@ -65,9 +67,7 @@ def _is_answer(error: BaseException) -> bool:
     return not (isinstance(error, OSError) or _code(error) in _DOWN)
 
 
-breaker = CircuitBreaker(
-    fail_max=5, reset_timeout=2, exclude=[_is_answer], name="mysql", throw_new_error_on_trip=False
-)
+breaker = new_breaker("mysql", [_is_answer])
 
 _connection: Connection[Cursor] | None = None
 _used_at_s = 0.0
@@ -119,6 +119,13 @@ def write(sql: str, args: Sequence[Any] = ()) -> int:
             return cursor.execute(sql, args)
 
     return _guarded(lambda: _twice_if_lost(execute))
+
+
+def render_request_id(request_id: str | None) -> str:
+    """``request_id`` for a statement that is rendered; NULL for none, and for one that isn't sound,
+    whoever let it through."""
+    sound = request_id is not None and REQUEST_ID.fullmatch(request_id)
+    return f"'{request_id}'" if sound else "NULL"
 
 
 def forget_connection() -> None:

@@ -2,12 +2,16 @@
 
 A line per invocation is what a Lambda pays for logging; a metric in it costs nothing more.
 Never logged: phone numbers, tokens, codes, bodies of requests.
+
+While a request is answered, every line has its id: the client's ``X-Request-Id`` when that is
+well-formed, else API Gateway's. The first line of a process tells of its cold start as well.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 import traceback
@@ -17,16 +21,67 @@ from typing import Any
 from plaza.infra.errors import PlazaError
 
 NAMESPACE = "Plaza"
+REQUEST_ID = re.compile(r"[A-Za-z0-9+/=._-]{1,64}")
+"""What an id of a request may look like: safe in a log line, in a header and in SQL."""
+
+_LEAST_OF_CLIENTS = 8  # a code to sign in has 6 digits
 
 # json.dumps would make a new encoder each time.
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 _function = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "local")
+_cold = True
+# Of the request that is answered now; a Lambda serves one at a time.
+_request_id: str | None = None
+
+
+def begin_request(event: Mapping[str, Any]) -> str | None:
+    """From here on every line is about the request of ``event``; its id, None if it has none."""
+    global _request_id
+    _request_id = _read_request_id(event)
+    return _request_id
+
+
+def end_request() -> None:
+    """The request was answered."""
+    global _request_id
+    _request_id = None
+
+
+def present_request() -> str | None:
+    """The id of the request that is answered now, None outside of any."""
+    return _request_id
+
+
+def _read_request_id(event: Mapping[str, Any]) -> str | None:
+    headers = event.get("headers") or {}
+    said = headers.get("x-request-id")
+    if said and _is_sound(said) and said not in headers.get("authorization", ""):
+        return str(said)
+    given = event.get("requestContext", {}).get("requestId")
+    return given if isinstance(given, str) and REQUEST_ID.fullmatch(given) else None
+
+
+def _is_sound(said: object) -> bool:
+    """A client's own id; one without a letter could be a phone number."""
+    return (
+        isinstance(said, str)
+        and len(said) >= _LEAST_OF_CLIENTS
+        and REQUEST_ID.fullmatch(said) is not None
+        and any(c.isalpha() for c in said)
+    )
 
 
 def record(event: str, metrics: Mapping[str, float] | None = None, /, **fields: Any) -> None:
     """Write that ``event`` (past tense) happened, with ``fields``; ``metrics`` are counted."""
+    global _cold
     now_s = time.time()
     line: dict[str, Any] = {"event": event, "function": _function, "time_s": round(now_s, 3)}
+    if _request_id is not None:
+        line["request_id"] = _request_id
+    if _cold:
+        _cold = False
+        cold = {"cold_starts": 1, "cold_start_cpu_ms": round(time.process_time() * 1000)}
+        metrics = {**(metrics or {}), **cold}
     line.update(fields)
     if metrics:
         line.update(metrics)

@@ -3,29 +3,42 @@
 A batch has two failures. A record that can't be read goes to the DLQ alone and at once, because
 trying again would not make it readable. A failure of storage fails the batch, which waits longer
 after each try (the visibility of its messages) and ends in the DLQ after five.
+
+A message that is sent while a request is answered carries the id of that request, as an attribute
+and not in its body: so every queue has it, and whoever reads the body need not know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
-from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
+from typing import Any, Generic, NamedTuple, TypedDict, TypeVar, cast
 
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from pybreaker import CircuitBreaker, CircuitBreakerError
+from pybreaker import CircuitBreakerError
 
+from plaza.infra.breakers import new_breaker
 from plaza.infra.errors import Unavailable
-from plaza.infra.observability import cause, record
+from plaza.infra.observability import REQUEST_ID, cause, present_request, record
 from plaza.infra.settings import settings
 
 T = TypeVar("T")
 
 BACK_OFF_S = (5, 30, 120, 600)
 MOST_RECEIVES = len(BACK_OFF_S) + 1
+REQUEST = "request_id"  # attribute of a message that was sent while a request was answered
+CAUSE, ORIGINAL = "cause", "message_id"  # of one that was buried
 _BATCH = 10  # the most messages that one SQS call takes
 _MOST_SPLITS = 40
+_DEPTHS = (
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+    "ApproximateNumberOfMessagesDelayed",
+)
 
 
 class QueueDown(Unavailable):
@@ -48,6 +61,25 @@ class PartialBatchResponse(TypedDict):
     batchItemFailures: list[Failure]
 
 
+class Depth(NamedTuple):
+    """About how many messages of a queue wait, are in work, and are put off."""
+
+    waiting: int
+    in_work: int
+    delayed: int
+
+
+class Held(NamedTuple):
+    """A message that was received by somebody who looks at queues. ``receives`` counts this."""
+
+    id: str
+    receipt: str
+    body: str
+    sent_ms: int
+    receives: int
+    attributes: Mapping[str, str]
+
+
 class Message(NamedTuple, Generic[T]):
     """A message of a batch and what it says."""
 
@@ -55,7 +87,7 @@ class Message(NamedTuple, Generic[T]):
     said: T
 
 
-breaker = CircuitBreaker(fail_max=5, reset_timeout=2, name="sqs", throw_new_error_on_trip=False)
+breaker = new_breaker("sqs")
 
 _client: Any = None
 
@@ -75,7 +107,10 @@ def send(queue: str, body: str, delay_s: int = 0) -> None:
     """One message to the queue named ``queue``. Raises QueueDown."""
     _guarded(
         lambda: client().send_message(
-            QueueUrl=settings().queues[queue], MessageBody=body, DelaySeconds=delay_s
+            QueueUrl=settings().queues[queue],
+            MessageBody=body,
+            DelaySeconds=delay_s,
+            **_of_present_request(),
         )
     )
 
@@ -84,7 +119,10 @@ def send_all(queue: str, bodies: Sequence[str]) -> int:
     """Many messages, ten a call; how many SQS took. Raises QueueDown when it can't be reached."""
     taken = 0
     for chunk in _chunks(bodies):
-        entries: Any = [{"Id": str(i), "MessageBody": body} for i, body in enumerate(chunk)]
+        entries: Any = [
+            {"Id": str(i), "MessageBody": body, **_of_present_request()}
+            for i, body in enumerate(chunk)
+        ]
         answer = _guarded(
             lambda entries=entries: client().send_message_batch(  # type: ignore[misc]
                 QueueUrl=settings().queues[queue], Entries=entries
@@ -96,26 +134,95 @@ def send_all(queue: str, bodies: Sequence[str]) -> int:
 
 def backlog(queue: str) -> int:
     """About how many messages wait to be received. Raises QueueDown."""
-    return _count(queue, "ApproximateNumberOfMessages")
+    return measure(queue).waiting
 
 
 def unfinished(queue: str) -> int:
     """About how many messages wait, are put off, or are in work. Raises QueueDown."""
-    return _count(
-        queue,
-        "ApproximateNumberOfMessages",
-        "ApproximateNumberOfMessagesNotVisible",
-        "ApproximateNumberOfMessagesDelayed",
-    )
+    return sum(measure(queue))
 
 
-def _count(queue: str, *names: str) -> int:
+def measure(queue: str) -> Depth:
+    """How deep a queue is. Raises QueueDown."""
     answer = _guarded(
         lambda: client().get_queue_attributes(
-            QueueUrl=settings().queues[queue], AttributeNames=list(names)
+            QueueUrl=settings().queues[queue], AttributeNames=list(_DEPTHS)
         )
     )
-    return sum(int(answer["Attributes"].get(name, 0)) for name in names)
+    return Depth(*(int(answer["Attributes"].get(name, 0)) for name in _DEPTHS))
+
+
+def hold(queue: str, hide_s: int, wait_s: int = 1) -> list[Held]:
+    """Receive up to ten messages, and hide them for ``hide_s``. Raises QueueDown.
+
+    None after ``wait_s`` (SQS then asked all its servers): nothing is visible.
+    """
+    answer = _guarded(
+        lambda: client().receive_message(
+            QueueUrl=settings().queues[queue],
+            MaxNumberOfMessages=_BATCH,
+            VisibilityTimeout=hide_s,
+            WaitTimeSeconds=wait_s,
+            AttributeNames=["SentTimestamp", "ApproximateReceiveCount"],
+            MessageAttributeNames=["All"],
+        )
+    )
+    return [
+        Held(
+            message["MessageId"],
+            message["ReceiptHandle"],
+            message["Body"],
+            int(message["Attributes"]["SentTimestamp"]),
+            int(message["Attributes"]["ApproximateReceiveCount"]),
+            {
+                name: value["StringValue"]
+                for name, value in message.get("MessageAttributes", {}).items()
+                if "StringValue" in value
+            },
+        )
+        for message in answer.get("Messages", [])
+    ]
+
+
+def let_go(queue: str, held: Iterable[Held]) -> None:
+    """Make messages visible that were held. Raises QueueDown; they show by themselves then."""
+    for chunk in _chunks(held):
+        entries: Any = [
+            {"Id": str(i), "ReceiptHandle": message.receipt, "VisibilityTimeout": 0}
+            for i, message in enumerate(chunk)
+        ]
+        _guarded(
+            lambda entries=entries: client().change_message_visibility_batch(  # type: ignore[misc]
+                QueueUrl=settings().queues[queue], Entries=entries
+            )
+        )
+
+
+def hand_over(source: str, target: str, held: Sequence[Held]) -> list[Held]:
+    """Move up to ten held messages to ``target``; those that were sent. Raises QueueDown.
+
+    Each is sent, then deleted: whoever dies in between leaves one too many, never one too few.
+    What said why it was buried stays behind.
+    """
+    entries: Any = [
+        {"Id": str(i), "MessageBody": message.body, **_going_on(message.attributes)}
+        for i, message in enumerate(held)
+    ]
+    answer = _guarded(
+        lambda: client().send_message_batch(QueueUrl=settings().queues[target], Entries=entries)
+    )
+    sent = [held[int(entry["Id"])] for entry in answer.get("Successful", [])]
+    if sent:
+        gone: Any = [{"Id": str(i), "ReceiptHandle": m.receipt} for i, m in enumerate(sent)]
+        _guarded(
+            lambda: client().delete_message_batch(QueueUrl=settings().queues[source], Entries=gone)
+        )
+    return sent
+
+
+def _going_on(attributes: Mapping[str, str]) -> dict[str, Any]:
+    kept = {k: _text(v) for k, v in attributes.items() if k not in (CAUSE, ORIGINAL)}
+    return {"MessageAttributes": kept} if kept else {}
 
 
 def consume(
@@ -129,17 +236,70 @@ def consume(
     ``read`` raises BadRecord for a message that goes to the DLQ. ``work`` raises Unavailable when
     the whole batch should come again. Any other error may be the fault of one message: the batch is
     halved until it stands alone, so that its neighbours are saved.
+
+    What a message says gets the id of its request, if it has a field for that.
     """
     good: list[Message[T]] = []
     failed: list[dict[str, Any]] = []
     for message in event["Records"]:
         try:
-            good.append(Message(message, read(message["body"])))
+            said = _tell_request(read(message["body"]), read_request_id(message))
+            good.append(Message(message, said))
         except Exception as error:  # whatever it is, it will be the same the next time
             if not _bury(queue, message, error):
                 failed.append(message)
     failed += _work_through(queue, good, work)
+    _record_batch(queue, event["Records"], failed)
     return {"batchItemFailures": [{"itemIdentifier": m["messageId"]} for m in failed]}
+
+
+def read_request_id(message: dict[str, Any]) -> str | None:
+    """The id of the request that sent a message, as Lambda hands it over; None for no sound one."""
+    said = message.get("messageAttributes", {}).get(REQUEST, {}).get("stringValue")
+    return said if isinstance(said, str) and REQUEST_ID.fullmatch(said) else None
+
+
+def _tell_request(said: T, request_id: str | None) -> T:
+    if request_id is None or "request_id" not in getattr(said, "__dataclass_fields__", ()):
+        return said
+    return cast(T, replace(cast(Any, said), request_id=request_id))
+
+
+def _of_present_request() -> dict[str, Any]:
+    """What says in a call of SQS for which request a message is sent; nothing outside of any."""
+    request_id = present_request()
+    if request_id is None:
+        return {}
+    return {"MessageAttributes": {REQUEST: _text(request_id)}}
+
+
+def _text(value: str) -> dict[str, str]:
+    return {"DataType": "String", "StringValue": value}
+
+
+def _record_batch(
+    queue: str, messages: Sequence[dict[str, Any]], failed: Sequence[dict[str, Any]]
+) -> None:
+    """One line for what was done of a batch: how late it is, and for which requests it was."""
+    again = {message["messageId"] for message in failed}
+    done = [message for message in messages if message["messageId"] not in again]
+    if not done:
+        return
+    now_s = time.time()
+    sent_ms = (int(m["attributes"].get("SentTimestamp", now_s * 1000)) for m in done)
+    lag_s = max(0.0, round(now_s - min(sent_ms) / 1000, 3))
+    record(
+        "batch_consumed",
+        {"batch_size": len(done), "consumer_lag_s": lag_s},
+        queue=queue,
+        **_requests_of(done),
+    )
+
+
+def _requests_of(messages: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """``request_ids`` of some messages, each once and in order, for a line; nothing if none has."""
+    ids = [found for message in messages if (found := read_request_id(message)) is not None]
+    return {"request_ids": list(dict.fromkeys(ids))} if ids else {}
 
 
 def _work_through(
@@ -176,6 +336,7 @@ def _back_off(queue: str, messages: Sequence[dict[str, Any]], error: Exception) 
         {"failed": len(messages), "given_up": given_up},
         queue=queue,
         receives=max(map(_receives, messages)),
+        **_requests_of(messages),
         **cause(error),
     )
     for chunk in _chunks(messages):
@@ -201,25 +362,27 @@ def _back_off(queue: str, messages: Sequence[dict[str, Any]], error: Exception) 
 
 def _bury(queue: str, message: dict[str, Any], error: Exception) -> bool:
     """Move a message that can't be read to the DLQ; False when SQS did not take it."""
+    said = {CAUSE: _plain(error), ORIGINAL: message["messageId"]}
+    if request_id := read_request_id(message):
+        said[REQUEST] = request_id
     try:
         _guarded(
             lambda: client().send_message(
                 QueueUrl=settings().queues[f"{queue}_dlq"],
                 MessageBody=message["body"],
-                MessageAttributes={
-                    "cause": {
-                        "DataType": "String",
-                        "StringValue": _plain(error),
-                    },
-                    "message_id": {"DataType": "String", "StringValue": message["messageId"]},
-                },
+                MessageAttributes={name: _text(value) for name, value in said.items()},
             )
         )
     except QueueDown as down:
         record("bury_failed", queue=queue, message_id=message["messageId"], **cause(down))
         return False
     record(
-        "record_buried", {"buried": 1}, queue=queue, message_id=message["messageId"], **cause(error)
+        "record_buried",
+        {"buried": 1},
+        queue=queue,
+        message_id=message["messageId"],
+        **_requests_of([message]),
+        **cause(error),
     )
     return True
 
@@ -229,7 +392,7 @@ def _plain(error: Exception) -> str:
     return str(error).encode("unicode_escape").decode()[:256] or "unreadable"
 
 
-def _chunks(items: Sequence[T]) -> Iterator[list[T]]:
+def _chunks(items: Iterable[T]) -> Iterator[list[T]]:
     rest = iter(items)
     while chunk := list(islice(rest, _BATCH)):
         yield chunk

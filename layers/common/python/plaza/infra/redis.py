@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import redis
-from pybreaker import CircuitBreaker, CircuitBreakerError
+from pybreaker import CircuitBreakerError
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     BusyLoadingError,
@@ -27,6 +27,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.lock import Lock
 from redis.retry import Retry
 
+from plaza.infra.breakers import new_breaker
 from plaza.infra.errors import Unavailable
 from plaza.infra.hot_keys import sampler
 from plaza.infra.lua import Script
@@ -67,9 +68,7 @@ def _is_answer(error: BaseException) -> bool:
     return not isinstance(error, _DOWN)
 
 
-breaker = CircuitBreaker(
-    fail_max=5, reset_timeout=2, exclude=[_is_answer], name="redis", throw_new_error_on_trip=False
-)
+breaker = new_breaker("redis", [_is_answer])
 
 _client: Any = None
 

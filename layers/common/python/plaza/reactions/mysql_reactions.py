@@ -64,19 +64,20 @@ def pass_log_gate(cursor: Cursor) -> None:
 def append_log(cursor: Cursor, facts: Iterable[ReactionChanged]) -> None:
     """Log ``facts``, each once however often it comes. One statement."""
     rows = ",".join(
-        "('%s',%d,'%s',%d,%d,%d,%s,'%s')"
+        "('%s',%d,'%s',%d,%d,%d,%s,'%s',%s)"
         % (
             *fact.key,
             fact.ver_us,
             fact.on,
             "NULL" if fact.total is None else int(fact.total),
             _utc_day(fact.ver_us // _DAY_US),
+            mysql.render_request_id(fact.request_id),
         )
         for fact in sorted(facts, key=lambda fact: (fact.key, fact.ver_us))
     )
     cursor.execute(
         "INSERT IGNORE INTO reaction_log"
-        " (target_type, target_id, kind, actor_id, ver, state, total, create_date)"
+        " (target_type, target_id, kind, actor_id, ver, state, total, create_date, request_id)"
         f" VALUES {rows}"
     )
 

@@ -90,13 +90,15 @@ class ReactionChanged:
 
     ``ver_us`` (microseconds since 1970) orders the facts about one key: the newest wins, however
     late or often the others arrive. ``total`` is the target's as Redis counted it, None for an
-    intent that was taken while Redis was away.
+    intent that was taken while Redis was away. ``request_id`` is that of the request it came from,
+    as far as anybody knows: an attribute of the message, not of its body.
     """
 
     key: Key
     on: bool
     ver_us: int
     total: int | None
+    request_id: str | None = None
 
     def to_json(self) -> str:
         """The fact as it stands on the queue."""

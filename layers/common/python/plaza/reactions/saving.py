@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -39,11 +40,14 @@ _MOST_KEYS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What MySQL has after a commit: of targets, and of the users whose totals moved."""
+    """What MySQL has after a commit: of targets, and of the users whose totals moved.
+
+    ``changed_us`` are the versions of the facts that changed something.
+    """
 
     settlements: Sequence[Settlement]
     users: Mapping[int, UserCounter]
-    changed: int = 0
+    changed_us: Sequence[int] = ()
 
 
 def save(facts: Sequence[ReactionChanged]) -> None:
@@ -57,16 +61,26 @@ def save(facts: Sequence[ReactionChanged]) -> None:
     settlements = saved.settlements
     record(
         "reactions_saved",
-        {"accepted": len(facts), "changed": saved.changed},
+        {"accepted": len(facts), "changed": len(saved.changed_us)},
         targets=len(settlements),
     )
     try:
         settle(saved)
+        _record_lag(saved.changed_us)
     except RedisDown as error:
         keys = [(*s.target, s.kind.name, actor_id) for s in settlements for actor_id, *_ in s.rows]
         queues.send(SETTLEMENTS, json.dumps(keys, separators=(",", ":")))
         record("settle_postponed", {"settles_postponed": len(settlements)}, **cause(error))
     _tell_of_follows(facts)
+
+
+def _record_lag(changed_us: Sequence[int]) -> None:
+    """How long ago what a batch changed was accepted; Redis has just been told that it is safe."""
+    if changed_us:
+        now_us = time.time_ns() // 1000
+        lags_s = [max(0.0, round((now_us - ver_us) / 1e6, 3)) for ver_us in sorted(changed_us)]
+        metrics = {"settle_lag_max_s": lags_s[0], "settle_lag_p50_s": lags_s[len(lags_s) // 2]}
+        record("reactions_settled", metrics)
 
 
 def _tell_of_follows(facts: Sequence[ReactionChanged]) -> None:
@@ -145,7 +159,8 @@ def _write(cursor: Cursor, facts: Sequence[ReactionChanged]) -> Saved:
     moves = dict.fromkeys(((key.target, key.kind) for key in applied), 0) | transitions(turns)
     _move_counters(cursor, owners, turns, moves)
     rows = before | {key: Row(fact.on, fact.ver_us) for key, fact in applied.items()}
-    return Saved(_settlements(held, moves, rows), _read_users(cursor, owners, latest), len(applied))
+    changed = [fact.ver_us for fact in applied.values()]
+    return Saved(_settlements(held, moves, rows), _read_users(cursor, owners, latest), changed)
 
 
 def _read(cursor: Cursor, keys: Collection[Key]) -> Saved:

@@ -1,0 +1,49 @@
+"""Looking at queues, and into what they gave up."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from plaza.infra import queue_ages, queues
+from plaza.infra.observability import record
+from plaza.infra.queues import Held, QueueDown
+from plaza.infra.settings import settings
+from plaza.operations.operations import DeadLetter, QueueState, dlq_of, working_queues
+
+MOST_S = 4.0
+_HIDE_S = 10
+
+
+def read_queues() -> list[QueueState]:
+    """All queues, by name. Raises QueueDown."""
+    names = working_queues(settings().queues)
+    ages_s = queue_ages.read_ages(names)
+    states = []
+    for name in names:
+        depth, dead = queues.measure(name), queues.measure(f"{name}_dlq")
+        states.append(QueueState(name, *depth, ages_s.get(name), sum(dead)))
+    return states
+
+
+def show_dead_letters(queue: str, most: int, by: str) -> list[DeadLetter]:
+    """Up to ``most`` of the messages that ``queue`` gave up, for ``by``; which ones is up to SQS.
+
+    They are hidden from others for a moment, ten seconds if this process dies; a DLQ that is for
+    people gives nothing up, so being looked at brings nothing nearer to its end. Raises
+    QueueMissing, HasConsumer, QueueDown.
+    """
+    dlq = dlq_of(queue, settings().queues)
+    until_s = time.monotonic() + MOST_S
+    held: dict[str, Held] = {}
+    try:
+        while len(held) < most and time.monotonic() < until_s:
+            if not (found := queues.hold(dlq, _HIDE_S)):
+                break
+            held.update((message.id, message) for message in found)
+    finally:
+        with contextlib.suppress(QueueDown):  # they come back by themselves
+            queues.let_go(dlq, held.values())
+    letters = [DeadLetter.of(message) for message in held.values()][:most]
+    record("dead_letters_shown", queue=queue, by=by, shown=len(letters))
+    return sorted(letters, key=lambda letter: (letter.sent_ms, letter.id))

@@ -1,0 +1,348 @@
+"""One id for a request: which one it is, and where it shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from plaza.infra import mysql, observability, queues, settings
+from plaza.infra.errors import Unavailable
+from plaza.infra.http import PROBLEM, api, refuse, serve
+from plaza.infra.observability import begin_request, end_request, present_request, record
+from plaza.infra.queues import BadRecord, consume
+
+GIVEN = "JKJaXmPLvHcESHA="  # as API Gateway makes them
+TOKEN = "Zm9yLXRlc3RzLW9ubHktbm90LWEtcmVhbC10b2tlbi0"
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_asked() -> Iterator[None]:
+    end_request()
+    yield
+    end_request()
+
+
+def event(said: Any = None, given: Any = GIVEN, **more: Any) -> dict[str, Any]:
+    headers = {"content-type": "application/json", "authorization": f"Bearer {TOKEN}"}
+    if said is not None:
+        headers["x-request-id"] = said
+    return {
+        "version": "2.0",
+        "routeKey": "GET /things/{thing_id}",
+        "rawPath": "/things/7",
+        "rawQueryString": "",
+        "pathParameters": {"thing_id": "7"},
+        "headers": headers,
+        "requestContext": {
+            "http": {"method": "GET", "path": "/things/7"},
+            "requestId": given,
+            "stage": "$default",
+            "authorizer": {"lambda": {"user_id": "9"}},
+        },
+        "isBase64Encoded": False,
+        **more,
+    }
+
+
+# ---------------------------------------------------------------- which id it is
+
+
+@pytest.mark.parametrize(
+    "said", ["8f14e45f-ceea-467f-a0f4-5a5f1b2c3d4e", "a.b_c-d/e+f=", "request1", "x" * 64]
+)
+def test_a_client_may_bring_an_id_of_its_own(said: str) -> None:
+    assert begin_request(event(said)) == said
+
+
+HOSTILE = [
+    "",
+    "short-1",
+    "x" * 65,
+    "x" * 100_000,
+    "two words",
+    "line\nevent",
+    "line\r\nset-cookie: a=b",
+    "trailing-newline\n",
+    '{"event":"forged"}',
+    "');DROP TABLE user;--",
+    "back\\slash-1",
+    "quote'quote",
+    "%s%s%s%s%s",
+    "<script>alert",
+    "ünïcödé-id-1",
+    "١٢٣٤٥٦٧٨a",
+    "null\x00byte-1",
+    "8613800138000",
+    "+8613800138000",
+    "13800138000.1",
+    TOKEN,
+    TOKEN[4:30],
+]
+
+
+@pytest.mark.parametrize("said", HOSTILE, ids=range(len(HOSTILE)))
+def test_what_could_do_harm_or_be_a_secret_is_no_id(said: str) -> None:
+    assert begin_request(event(said)) == GIVEN
+
+
+@pytest.mark.parametrize("given", [None, 7, "", "a b", "a'b", "x" * 65])
+def test_without_any_sound_id_there_is_none(given: Any) -> None:
+    assert begin_request(event(None, given)) is None
+    assert begin_request({}) is None
+
+
+# ---------------------------------------------------------------- lines and answers
+
+app = api()
+
+
+@app.get("/things/<thing_id>")
+def get_thing(thing_id: str) -> dict[str, str | None]:
+    record("thing_looked_at")
+    if thing_id == "8":
+        raise Unavailable("the moon is away")
+    return {"id": present_request()}
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_every_line_of_a_request_and_its_answer_have_the_id(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    answer = serve(app, event("my-request-1"), None)
+    assert json.loads(answer["body"]) == {"id": "my-request-1"}
+    assert answer["headers"]["x-request-id"] == "my-request-1"
+    found = lines(capsys)
+    assert [line["event"] for line in found] == ["thing_looked_at", "request_served"]
+    assert {line["request_id"] for line in found} == {"my-request-1"}
+    assert (found[1]["user_id"], found[1]["thing_id"]) == ("9", "7")
+    record("something_else")
+    [line] = lines(capsys)
+    assert "request_id" not in line
+
+
+def test_refusals_have_the_id_too(capsys: pytest.CaptureFixture[str]) -> None:
+    def other(path: str, **more: Any) -> dict[str, Any]:
+        asked = event("my-request-2", rawPath=path, **more)
+        asked["requestContext"]["http"]["path"] = path
+        return asked
+
+    answers = [
+        serve(app, other("/things/8"), None),
+        serve(app, other("/nowhere"), None),
+        serve(app, other("/things/7", body="x" * 100_000), None),
+        refuse(other("/x"), Unavailable("away"), {"allow": "GET"}),
+    ]
+    assert [answer["statusCode"] for answer in answers] == [503, 404, 400, 503]
+    for answer in answers:
+        said = {name.lower(): value for name, value in answer["headers"].items()}
+        assert (said["x-request-id"], said["content-type"]) == ("my-request-2", PROBLEM)
+    served = [line for line in lines(capsys) if line["event"] == "request_served"]
+    assert [line["request_id"] for line in served] == ["my-request-2"] * 4
+
+
+def test_only_ids_of_a_path_are_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    serve(app, event(None, pathParameters={"thing_id": "+8613800138000", "a": "1\n2"}), None)
+    line = lines(capsys)[-1]
+    assert "8613800138000" not in json.dumps(line)
+    assert "a" not in line
+
+
+def test_the_first_line_of_a_process_tells_of_its_cold_start(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observability, "_cold", True)
+    record("first", {"things": 1})
+    record("second", {"things": 1})
+    first, second = lines(capsys)
+    assert (first["cold_starts"], first["things"]) == (1, 1)
+    assert first["cold_start_cpu_ms"] > 0
+    named = {m["Name"] for m in first["_aws"]["CloudWatchMetrics"][0]["Metrics"]}
+    assert named == {"things", "cold_starts", "cold_start_cpu_ms"}
+    assert "cold_starts" not in second
+
+
+# ---------------------------------------------------------------- queues
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    said: str
+    request_id: str | None = None
+
+
+def read(body: str) -> Fact:
+    if body == "unreadable":
+        raise BadRecord("it can't be read")
+    return Fact(body)
+
+
+class FakeSqs:
+    """Takes what it is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+
+    def send_message(self, **message: Any) -> dict[str, Any]:
+        self.sent.append(message)
+        return {}
+
+    def send_message_batch(self, **batch: Any) -> dict[str, Any]:
+        self.sent += batch["Entries"]
+        return {"Successful": batch["Entries"]}
+
+    def change_message_visibility_batch(self, **batch: Any) -> dict[str, Any]:
+        return {}
+
+
+@pytest.fixture
+def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSqs]:
+    for name, value in {
+        "PLAZA_ENVIRONMENT": "local",
+        "PLAZA_REDIS_URL": "redis://nowhere",
+        "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
+        "PLAZA_QUEUE_WORK_URL": "https://sqs/work",
+        "PLAZA_QUEUE_WORK_DLQ_URL": "https://sqs/work-dlq",
+    }.items():
+        monkeypatch.setenv(name, value)
+    settings.settings.cache_clear()
+    fake = FakeSqs()
+    monkeypatch.setattr(queues, "_client", fake)
+    queues.breaker.close()
+    yield fake
+    settings.settings.cache_clear()
+
+
+def message(body: str, request_id: Any = None, sent_ms: int = 1) -> dict[str, Any]:
+    said = {"stringValue": request_id, "dataType": "String"}
+    return {
+        "messageId": f"{body}-{request_id}",
+        "receiptHandle": "r",
+        "body": body,
+        "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": str(sent_ms)},
+        "messageAttributes": {} if request_id is None else {"request_id": said},
+    }
+
+
+def test_what_a_request_sends_has_its_id_and_what_nobody_asked_for_has_none(sqs: FakeSqs) -> None:
+    begin_request(event("my-request-3"))
+    queues.send("work", "a")
+    queues.send_all("work", ["b"])
+    end_request()
+    queues.send("work", "c")
+    queues.send_all("work", ["d"])
+    attribute = {"request_id": {"DataType": "String", "StringValue": "my-request-3"}}
+    assert [m.get("MessageAttributes") for m in sqs.sent] == [attribute, attribute, None, None]
+    assert sqs.sent[0]["MessageBody"] == "a", "who does not know of ids reads the same body"
+
+
+def test_a_fact_gets_the_id_of_its_message_old_messages_have_none(sqs: FakeSqs) -> None:
+    taken: list[Fact] = []
+    consume({"Records": [message("a", "my-id-1"), message("b")]}, "work", read, taken.extend)
+    assert taken == [Fact("a", "my-id-1"), Fact("b", None)]
+
+
+def test_what_has_no_place_for_an_id_stays_as_it_is(sqs: FakeSqs) -> None:
+    taken: list[str] = []
+    consume({"Records": [message("a", "my-id-1")]}, "work", str, taken.extend)
+    assert taken == ["a"]
+
+
+@pytest.mark.parametrize("said", [said for said in HOSTILE if not said.isalnum()] + [None, 7])
+def test_an_attribute_that_somebody_forged_is_no_id(
+    sqs: FakeSqs, said: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken: list[Fact] = []
+    records = [message("a") | {"messageAttributes": {"request_id": {"stringValue": said}}}]
+    consume({"Records": records}, "work", read, taken.extend)
+    [fact] = taken
+    rendered = mysql.render_request_id(fact.request_id)
+    assert rendered == "NULL" or rendered == f"'{fact.request_id}'"
+    assert not set(rendered[1:-1]) & set("'\"\\%; \n\r\x00<>{}")
+    [line] = lines(capsys)
+    assert line.get("request_ids", [fact.request_id]) == [fact.request_id]
+
+
+@pytest.mark.parametrize("said", HOSTILE)
+def test_no_id_that_is_not_sound_gets_into_a_statement(said: str) -> None:
+    rendered = mysql.render_request_id(said)
+    assert rendered == "NULL" or said.isascii()
+    assert rendered == "NULL" or not set(said) & set("'\"\\%;\n\r\x00 ")
+
+
+def test_a_batch_is_one_line_with_its_size_its_lag_and_its_requests(
+    sqs: FakeSqs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues.time, "time", lambda: 100.0)
+    records = [
+        message("a", "id-1", 97_500),
+        message("b", "id-2", 90_000),
+        message("c", "id-1", 99_000),
+        message("d", None, 99_000),
+        message("unreadable", "id-3", 99_000),
+    ]
+    consume({"Records": records}, "work", read, lambda _: None)
+    buried, consumed = lines(capsys)
+    assert (buried["event"], buried["request_ids"]) == ("record_buried", ["id-3"])
+    assert consumed["event"] == "batch_consumed"
+    assert (consumed["batch_size"], consumed["consumer_lag_s"]) == (5, 10.0)
+    assert consumed["request_ids"] == ["id-1", "id-2", "id-3"]
+    assert sqs.sent[0]["MessageAttributes"]["request_id"]["StringValue"] == "id-3"
+
+
+def test_a_batch_that_failed_names_those_it_concerns(
+    sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def save(facts: list[Fact]) -> None:
+        if any(fact.said == "poison" for fact in facts):
+            raise ValueError("poison")
+
+    records = [message("a", "id-1"), message("poison", "id-2")]
+    consume({"Records": records}, "work", read, save)
+    failed, consumed = lines(capsys)
+    assert (failed["event"], failed["request_ids"]) == ("batch_failed", ["id-2"])
+    assert (consumed["request_ids"], consumed["batch_size"]) == (["id-1"], 1)
+
+
+def test_a_batch_of_which_nothing_was_done_has_no_lag(
+    sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: list[Fact]) -> None:
+        raise Unavailable("the store is away")
+
+    consume({"Records": [message("a", "id-1")]}, "work", read, fail)
+    assert [line["event"] for line in lines(capsys)] == ["batch_failed"]
+
+
+# ---------------------------------------------------------------- breakers
+
+
+@pytest.mark.parametrize(
+    ("breaker", "name"),
+    [(queues.breaker, "sqs"), (mysql.breaker, "mysql")],
+    ids=["sqs", "mysql"],
+)
+def test_a_breaker_says_when_it_opens_and_when_it_closes(
+    breaker: Any, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise OSError("away")
+
+    breaker.close()
+    capsys.readouterr()
+    for _ in range(breaker.fail_max):
+        with pytest.raises(OSError, match="away"):
+            breaker.call(fail)
+    breaker.half_open()
+    breaker.close()
+    breaker.close()
+    opened, closed = lines(capsys)
+    assert (opened["event"], opened["state"]) == ("breaker_turned", "open")
+    assert opened[f"{name}_breaker_open"] == 1
+    assert (closed["state"], closed[f"{name}_breaker_open"]) == ("closed", 0)

@@ -1,0 +1,218 @@
+"""What operators read is true: docs/operations.md, the alarms, and what the code says."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.policy import template
+from tests.unit.policy.modules import ROOT, product_files, tree_of
+from tests.unit.policy.template import ALARM, FUNCTION, resources
+
+PAGE = (ROOT / "docs" / "operations.md").read_text()
+ALARMS = resources(ALARM)
+_SQS, _LAMBDA = {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"}, {"Errors"}
+OF_AWS = {"AWS/SQS": _SQS, "AWS/Lambda": _LAMBDA, "AWS/ApiGateway": {"5xx"}}
+
+
+def calls_of_record() -> list[tuple[Path, ast.Call]]:
+    return [
+        (file, node)
+        for file in product_files()
+        for node in ast.walk(tree_of(file))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", None) == "record"
+        and file.name != "observability.py"
+    ]
+
+
+def event_of(call: ast.Call) -> set[str]:
+    """The events that a call may write: a literal, or a choice of two."""
+    match call.args[0]:
+        case ast.Constant(value=str(name)):
+            return {name}
+        case ast.IfExp(body=ast.Constant(value=str(one)), orelse=ast.Constant(value=str(other))):
+            return {one, other}
+    raise AssertionError(f"an event has no plain name: {ast.dump(call.args[0])}")
+
+
+def metrics_of(file: Path, call: ast.Call) -> set[str]:
+    """The metrics that a call may emit: the keys of dicts that its second argument can be."""
+    if len(call.args) < 2:
+        return set()
+    given = call.args[1]
+    values = [given]
+    if isinstance(given, ast.Name):
+        values = [
+            node.value
+            for node in ast.walk(tree_of(file))
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign)
+            and given.id in [getattr(target, "id", "") for target in targets_of(node)]
+            and node.value is not None
+        ]
+    found: set[str] = set()
+    for value in values:
+        for node in ast.walk(value):
+            for key in node.keys if isinstance(node, ast.Dict) else ():
+                if isinstance(key, ast.Constant):
+                    found.add(str(key.value))
+                else:  # a name out of a table of names
+                    assert isinstance(key, ast.Subscript), ast.dump(call)
+                    found |= set(table_of(file, key))
+    return found
+
+
+def targets_of(node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
+
+
+def table_of(file: Path, key: ast.Subscript) -> list[str]:
+    for node in tree_of(file).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict() as table) if (
+                name == getattr(key.value, "id", None)
+            ):
+                return [str(ast.literal_eval(value)) for value in table.values]
+    raise AssertionError(f"no table of metrics in {file}")
+
+
+CALLS = calls_of_record()
+WRITTEN: dict[str, set[str]] = {}
+for _file, _call in CALLS:
+    for _event in event_of(_call):
+        WRITTEN.setdefault(_event, set()).update(metrics_of(_file, _call))
+ALWAYS = {"cold_starts", "cold_start_cpu_ms"}  # the first line of a process has them
+
+
+def table(heading: str) -> list[list[str]]:
+    """The rows of the table under a heading of the page."""
+    part = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in part.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]
+
+
+def words(cell: str) -> set[str]:
+    return {word.strip("` ") for word in cell.split(",") if word.strip("` ")}
+
+
+EVENTS = {name: words(row[1]) for row in table("What to look at") for name in words(row[0])}
+
+
+# ---------------------------------------------------------------- events and metrics
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert len(WRITTEN) > 50
+    assert WRITTEN["reactions_saved"] == {"accepted", "changed"}
+    assert "redis_breaker_open" in WRITTEN["breaker_turned"]
+
+
+def test_every_event_is_on_the_page_and_the_other_way_round() -> None:
+    assert set(WRITTEN) - set(EVENTS) == set(), "not on the page"
+    assert set(EVENTS) - set(WRITTEN) == set(), "nothing writes it"
+
+
+@pytest.mark.parametrize("event", sorted(WRITTEN))
+def test_the_metrics_of_an_event_are_on_the_page(event: str) -> None:
+    shared = [row for row in table("What to look at") if event in words(row[0])]
+    assert len(shared) == 1, "a row each"
+    together = set().union(*(WRITTEN[name] for name in words(shared[0][0])))
+    assert words(shared[0][1]) == together
+
+
+# ---------------------------------------------------------------- alarms
+
+
+@pytest.mark.parametrize("name", sorted(ALARMS))
+def test_what_an_alarm_watches_is_emitted_under_that_name(name: str) -> None:
+    alarm = ALARMS[name]
+    if alarm["Namespace"] in OF_AWS:
+        assert alarm["MetricName"] in OF_AWS[alarm["Namespace"]]
+        return
+    assert alarm["Namespace"] == "Plaza"
+    assert alarm["MetricName"] in set().union(*WRITTEN.values())
+    [dimension] = alarm["Dimensions"]
+    assert dimension["Name"] == "function"
+    assert template.name_in(dimension["Value"]) in resources(FUNCTION)
+
+
+def runbooks() -> dict[str, str]:
+    """Alarm -> the paragraphs that begin with its name."""
+    part = PAGE.partition("\n## Alarms\n")[2].partition("\n## ")[0]
+    found: dict[str, str] = {}
+    name = ""
+    for paragraph in re.split(r"\n\s*\n", part):
+        if head := re.match(r"\*\*([A-Za-z, ]+)\.\*\*", paragraph.strip()):
+            name = head[1]
+        if name:
+            found[name] = found.get(name, "") + paragraph + "\n"
+    return {alarm: text for names, text in found.items() for alarm in words(names)}
+
+
+def test_every_alarm_is_in_the_index_with_a_first_thing_to_do() -> None:
+    index = {name: row for row in table("Alarms") for name in words(row[0])}
+    assert set(index) == set(ALARMS)
+    for name, row in index.items():
+        assert len(row) == 3, name
+        assert all(row), f"{name}: what it means, and what to do first"
+
+
+@pytest.mark.parametrize("name", sorted(ALARMS))
+def test_an_alarm_has_a_runbook_that_names_it_and_says_when_it_ends(name: str) -> None:
+    text = runbooks()[name]
+    assert "*Ends*" in text, "when is it over?"
+
+
+def test_no_runbook_is_about_an_alarm_that_is_not() -> None:
+    assert set(runbooks()) == set(ALARMS)
+
+
+def test_a_command_of_the_page_exists() -> None:
+    from local.__main__ import build_parser
+
+    said = set(
+        re.findall(r"python -m local (?:--dir \S+ )?([a-z-]+(?: (?:list|show|redrive))?)", PAGE)
+    )
+    assert {"dlq list", "dlq show", "dlq redrive", "queues", "logs", "audit"} <= said
+    parser = build_parser()
+    texts = parser.format_help()
+    for command in said:
+        assert re.search(rf"^\s+{command.split()[0]}\s", texts, re.M), command
+
+
+# ---------------------------------------------------------------- the dashboard
+
+
+def dashboard() -> str:
+    [body] = [
+        resource["Properties"]["DashboardBody"]["Fn::Sub"]
+        for resource in template.TEMPLATE["Resources"].values()
+        if resource["Type"] == "AWS::CloudWatch::Dashboard"
+    ]
+    return str(body)
+
+
+def test_the_dashboard_shows_metrics_that_there_are() -> None:
+    body: dict[str, Any] = json.loads(re.sub(r"\$\{[\w.:]+\}", "x", dashboard()))
+    named: set[str] = set()
+    for widget in body["widgets"]:
+        for metric in widget["properties"].get("metrics", []):
+            if isinstance(metric[0], dict):
+                named |= set(re.findall(r'MetricName="(\w+)"', metric[0]["expression"]))
+            elif metric[0] == "Plaza":
+                assert metric[2] == "function"
+                named.add(metric[1])
+    assert {"accepted", "drift", "outbox_age_s", "consumer_lag_s", "redis_breaker_open"} <= named
+    there = set().union(*WRITTEN.values()) | ALWAYS | set().union(*OF_AWS.values())
+    assert named - there == set()
+
+
+def test_the_dashboard_names_resources_that_there_are() -> None:
+    named = set(re.findall(r"\$\{(\w+)(?:\.\w+)?\}", dashboard()))
+    assert named <= set(template.TEMPLATE["Resources"])
+    assert template.dead_letter_queues() <= named
