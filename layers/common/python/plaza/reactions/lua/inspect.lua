@@ -25,12 +25,13 @@ if m[4] == '1' and redis.call('ZCARD', recent) <= most then floor = 0
 elseif #newest > 0 then floor = tonumber(newest[#newest]) end
 
 local actors, sum, vers = 0, 0, 0
+local number, last, fmod = tonumber, string.sub, math.fmod -- a global is looked up each time
 for i = 1, #newest, 2 do
-  local ver = tonumber(newest[i + 1])
+  local ver = number(newest[i + 1])
   if ver <= floor then break end
   actors = actors + 1
-  sum = sum + (tonumber(string.sub(newest[i], -9)) or 0)
-  vers = vers + math.fmod(ver, 1000000000)
+  sum = sum + (number(last(newest[i], -9)) or 0)
+  vers = vers + fmod(ver, 1000000000)
 end
 return {m[1] or '', m[2] or '', m[3] or '', redis.call('HLEN', KEYS[2]), m[4] or '', m[5] or '',
   string.format('%.0f', floor), actors, sum, vers}
