@@ -76,6 +76,7 @@ def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]
         "AWS_ENDPOINT_URL": sqs_url,
         "PLAZA_ENVIRONMENT": "local",
         "PLAZA_REDIS_TIMEOUT_S": "10",  # on a busy machine half a second is no outage
+        "PLAZA_MYSQL_STATEMENT_TIMEOUT_S": "60",
         "PLAZA_REDIS_URL": redis_url,
         "PLAZA_MYSQL_URL": mysql_url,
         "PLAZA_QUEUE_REACTIONS_URL": f"{sqs_url}/000000000000/reactions",
@@ -84,6 +85,7 @@ def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]
         "PLAZA_QUEUE_FANOUTS_URL": f"{sqs_url}/000000000000/fanouts",
         "PLAZA_QUEUE_FOLLOWS_URL": f"{sqs_url}/000000000000/follows",
         "PLAZA_QUEUE_INBOXES_URL": f"{sqs_url}/000000000000/inboxes",
+        "PLAZA_QUEUE_REPAIRS_URL": f"{sqs_url}/000000000000/repairs",
         "PLAZA_QUEUE_SHOPS_URL": f"{sqs_url}/000000000000/shops",
         "PLAZA_QUEUE_DROPS_URL": f"{sqs_url}/000000000000/drops",
         "POWERTOOLS_SERVICE_NAME": "plaza",

@@ -103,6 +103,13 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--json", action="store_true", help="for a machine")
     sub.add_argument("--wait", action="store_true", help="for quiet, first")
 
+    sub = add(
+        "drift",
+        _delegate("local.drift"),
+        "compare Redis, counters and rows, and repair; exit status 1 unless all agree then",
+    )
+    sub.add_argument("--json", action="store_true", help="for a machine")
+
     sub = add("keys", _delegate("local.keys"), "the biggest and the hottest keys of Redis")
     sub.add_argument("--most", type=int, default=10, help="of each table (default: 10)")
     sub.add_argument("--minutes", type=int, default=5, help="how far back hot keys go (default: 5)")

@@ -12,7 +12,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from plaza import checkins, content, feed, flash_sales, reactions, recommendations, shops, targets
+from plaza import (
+    checkins,
+    content,
+    feed,
+    flash_sales,
+    reactions,
+    recommendations,
+    reconciliation,
+    shops,
+    targets,
+)
 from plaza.auth import calling, sms
 from plaza.checkins import CheckedIn
 from plaza.feed import FanOut
@@ -22,6 +32,7 @@ from plaza.infra.cache import DROPS, Drops
 from plaza.infra.queues import QueueDown
 from plaza.reactions import ReactionChanged
 from plaza.recommendations import Rebuild
+from plaza.reconciliation import PartAsked, RepairsAsked
 from plaza.targets import Refresh
 
 
@@ -100,6 +111,12 @@ class FakeQueues:
         work[checkins.CHECKINS] = lambda bodies: checkins.save(
             [CheckedIn.from_json(body) for body in bodies]
         )
+        work[reconciliation.COMPARISONS] = lambda bodies: reconciliation.take_parts(
+            [PartAsked.from_json(body) for body in bodies]
+        )
+        work[reconciliation.REPAIRS] = lambda bodies: reconciliation.repair(
+            [RepairsAsked.from_json(body) for body in bodies]
+        )
         while any(self.messages.values()):
             for queue in [queue for queue, waiting in self.messages.items() if waiting]:
                 work[queue](self.take(queue))
@@ -131,6 +148,7 @@ TABLES = (
     "user", "content", "session", "reaction", "reaction_log", "content_counter", "user_counter",
     "user_phone", "shop", "creation", "watermark", "stale_list", "post_hour", "star",
     "voucher", "voucher_order", "checkin", "shop_type", "binlog_position",
+    "reconciliation", "reconciliation_part", "reconciliation_suspect", "reconciliation_finding",
 )  # fmt: skip
 
 

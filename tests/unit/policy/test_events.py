@@ -17,6 +17,7 @@ from plaza.infra.cache import Drops
 from plaza.infra.queues import BadRecord
 from plaza.reactions import ReactionChanged, read_keys, read_step
 from plaza.recommendations import Rebuild
+from plaza.reconciliation import PartAsked, RepairsAsked
 from plaza.shops import read_message
 from plaza.targets import Refresh
 from tests.unit.policy import template
@@ -39,6 +40,8 @@ READERS = {
     "save_orders": OrderReserved.from_json,
     "give_up_orders": OrderReserved.from_json,
     "save_checkins": CheckedIn.from_json,
+    "compare_parts": PartAsked.from_json,
+    "repair_drift": RepairsAsked.from_json,
 }
 
 

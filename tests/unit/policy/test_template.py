@@ -302,6 +302,9 @@ def test_the_search_for_queues_finds_those_we_know() -> None:
     assert queues_needed("RebuildShops") == {"shops", "shops_dlq"}
     assert queues_needed("DropCached") == {"drops", "drops_dlq"}
     assert queues_needed("FollowBinlog") == {"shops"}
+    assert queues_needed("CompareParts") == {"comparisons", "comparisons_dlq", "repairs"}
+    assert queues_needed("RepairDrift") == {"repairs", "repairs_dlq"}
+    assert queues_needed("Reconcile") == queues_needed("ReconciliationApi") == {"comparisons"}
     assert queues_needed("Migrate") == set()
 
 

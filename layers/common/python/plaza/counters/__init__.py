@@ -8,29 +8,46 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from plaza.counters import mysql_counters, redis_counters
-from plaza.counters.counters import Claim, UserCounter
+from plaza.counters.counters import USER_COLUMNS, Claim, UserCounter
 from plaza.counters.mysql_counters import (
     ContentCounter,
     add_to_content,
     add_to_users,
+    correct_content,
+    correct_users,
     lock_content,
+    lock_users,
     read_users_in,
 )
-from plaza.counters.redis_counters import release, unclaim, user_key
+from plaza.counters.redis_counters import (
+    forget_projections,
+    owner_of_key,
+    read_raw,
+    release,
+    unclaim,
+    user_key,
+)
 from plaza.infra.projections import read_through
 from plaza.infra.redis import RedisDown
 
 __all__ = [
+    "USER_COLUMNS",
     "Claim",
     "ContentCounter",
     "UserCounter",
     "add_to_content",
     "add_to_users",
     "claim",
+    "correct_content",
+    "correct_users",
+    "forget_projections",
     "lock_content",
+    "lock_users",
+    "owner_of_key",
     "project_again",
     "project_users",
     "read_comments",
+    "read_raw",
     "read_users",
     "read_users_in",
     "release",

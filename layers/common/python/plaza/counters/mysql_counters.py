@@ -67,6 +67,47 @@ def add_to_users(cursor: Cursor, deltas: Mapping[tuple[int], Deltas]) -> None:
     _add(cursor, "user_counter", ("user_id",), USER_COLUMNS, deltas)
 
 
+def lock_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, UserCounter]:
+    """The counters of users (sorted), made where missing and held until the commit.
+
+    Two statements. Whoever holds content too has taken it before.
+    """
+    rows = ",".join(f"({int(user_id)})" for user_id in user_ids)
+    cursor.execute(
+        f"INSERT INTO user_counter (user_id) VALUES {rows}"
+        " ON DUPLICATE KEY UPDATE ver = user_counter.ver"
+    )
+    cursor.execute(f"{_select_users(user_ids)} ORDER BY user_id FOR UPDATE")
+    return _users_of(cursor.fetchall())
+
+
+def correct_content(cursor: Cursor, right: Mapping[tuple[str, int], ContentCounter]) -> None:
+    """Set the totals and versions of content whose counters are held. One statement."""
+    rows = ",".join(
+        "('%s',%d,%s,%d)"
+        % (*target, ",".join(str(int(counter.totals[c])) for c in CONTENT_COLUMNS), counter.ver)
+        for target, counter in sorted(right.items())
+    )
+    columns = [*CONTENT_COLUMNS, "ver"]
+    cursor.execute(
+        f"INSERT INTO content_counter (target_type, target_id, {', '.join(columns)}) VALUES {rows}"
+        " ON DUPLICATE KEY UPDATE " + ", ".join(f"{c} = VALUES({c})" for c in columns)
+    )
+
+
+def correct_users(cursor: Cursor, right: Mapping[int, UserCounter]) -> None:
+    """Set the totals and versions of users whose counters are held. One statement."""
+    rows = ",".join(
+        f"({int(user_id)},{','.join(str(int(n)) for n in counter)})"
+        for user_id, counter in sorted(right.items())
+    )
+    columns = [*USER_COLUMNS, "ver"]
+    cursor.execute(
+        f"INSERT INTO user_counter (user_id, {', '.join(columns)}) VALUES {rows}"
+        " ON DUPLICATE KEY UPDATE " + ", ".join(f"{c} = VALUES({c})" for c in columns)
+    )
+
+
 def read_users(user_ids: Iterable[int]) -> dict[int, UserCounter]:
     """The totals of each of ``user_ids``. One statement. Raises MysqlDown."""
     ids = list(user_ids)

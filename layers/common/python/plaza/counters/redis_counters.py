@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from plaza.counters.counters import Claim, UserCounter
@@ -21,6 +22,7 @@ from plaza.infra.redis import Call
 
 CLAIM_TTL_MS = 3_600_000
 CLOCKS_APART_US = 10_000  # of two nodes of a cluster, at most: who claims, and what gives versions
+_PROJECTION_KEY = re.compile(r"\{\d+\}:(user|post):([1-9]\d{0,18}):(?:counters|comments)", re.ASCII)
 _LUA = Path(__file__).with_name("lua")
 CLAIM = load_script(_LUA / "claim.lua")
 UNCLAIM = load_script(_LUA / "unclaim.lua")
@@ -80,6 +82,35 @@ def keep_comments(totals: Mapping[int, tuple[int, int]], *, create: bool) -> Non
         [Projection(comments_key(p), ver, str(total)) for p, (total, ver) in totals.items()],
         create=create,
     )
+
+
+def owner_of_key(key: str) -> tuple[str, int] | None:
+    """("user" or "post", id) whose counters or comments are projected to ``key``, else None."""
+    found = _PROJECTION_KEY.fullmatch(key)
+    if found is None:
+        return None
+    owner_id = int(found[2])
+    of_user = found[1] == "user"
+    made = user_key(owner_id) if of_user else comments_key(owner_id)
+    return (found[1], owner_id) if made == key else None
+
+
+def read_raw(owners: Sequence[tuple[str, int]]) -> list[tuple[str, str] | None]:
+    """(ver, value) as they stand in Redis of users' counters and posts' comments; None: no value.
+
+    Nothing lives longer for it. One round trip. Raises RedisDown.
+    """
+    answers = redis.pipeline([("HMGET", _owned_key(*owner), "ver", "value") for owner in owners])
+    return [None if value is None else (ver or "", value) for ver, value in answers]
+
+
+def forget_projections(owners: Iterable[tuple[str, int]]) -> None:
+    """Drop projections that can't be read. One round trip. Raises RedisDown."""
+    redis.pipeline(redis.deletions(_owned_key(*owner) for owner in owners))
+
+
+def _owned_key(of: str, owner_id: int) -> str:
+    return user_key(owner_id) if of == "user" else comments_key(owner_id)
 
 
 def claim(user_id: int, column: str, most: int, member: str) -> tuple[bool, Claim | None]:

@@ -24,6 +24,7 @@ swept; and per user and kind, in the shard of the user, ``{<shard>}:<kind>:user:
 from __future__ import annotations
 
 import random
+import re
 import secrets
 import time
 from collections.abc import Iterable, Sequence
@@ -37,7 +38,7 @@ from plaza.infra.redis import Call
 from plaza.infra.settings import settings
 from plaza.infra.shards import SHARDS, shard_of
 from plaza.reactions.mysql_reactions import Reacted, Reactor, Snapshot
-from plaza.reactions.reactions import KINDS, Key, Kind, ReactionChanged, Target
+from plaza.reactions.reactions import KINDS, MOST_VER_US, Key, Kind, ReactionChanged, Target
 
 FENCE_TTL_S = 300
 LIST_LENGTH = 100
@@ -57,6 +58,10 @@ SWEEP = load_script(_LUA / "sweep.lua")
 BEGIN_BLOOM = load_script(_LUA / "begin_bloom.lua")
 FILL_BLOOM = load_script(_LUA / "fill_bloom.lua")
 FILL_LIST = load_script(_LUA / "fill_list.lua")
+INSPECT = load_script(_LUA / "inspect.lua")
+FIND_DENIED = load_script(_LUA / "find_denied.lua")
+
+_META_KEY = re.compile(r"\{\d+\}:([a-z]+):([a-z]+):([1-9]\d{0,18}):meta", re.ASCII)
 
 
 class Keys(NamedTuple):
@@ -104,6 +109,37 @@ class Settled(NamedTuple):
 
     code: str
     drift: int
+
+
+class Fingerprint(NamedTuple):
+    """Of some actors: how many, the sum of their ids and of their versions, each mod 10^9."""
+
+    actors: int
+    ids: int
+    vers: int
+
+
+class Held(NamedTuple):
+    """What Redis holds of a target and kind, as far as it can be compared with MySQL.
+
+    ``waiting`` and ``pending`` are how many are in the outbox, by its meta and by itself. The
+    fingerprint is of everybody in recent with a version above ``floor_us``; None: of nobody.
+    """
+
+    total: int
+    dbver: int
+    waiting: int
+    pending: int
+    complete: bool
+    bloom: int
+    floor_us: int | None
+    newest: Fingerprint
+
+
+class Unreadable(NamedTuple):
+    """What Redis holds of a target is not what Plaza writes; ``said`` shows it."""
+
+    said: str
 
 
 @lru_cache(maxsize=8192)
@@ -268,6 +304,73 @@ def settle_all(settlements: Sequence[Settlement]) -> list[Settled]:
     lists = (key for of_user in of_users for key in _list_keys(*of_user))
     answers = redis.run_all(scripts, redis.deletions(lists))
     return [Settled(code, drift) for code, drift in answers[: len(scripts)]]
+
+
+def target_of_key(key: str) -> tuple[Kind, Target] | None:
+    """The target whose meta ``key`` is, None for any other key."""
+    found = _META_KEY.fullmatch(key)
+    if found is None or found[1] not in KINDS:
+        return None
+    target = Target(found[2], int(found[3]))
+    return (KINDS[found[1]], target) if keys_of(found[1], target).meta == key else None
+
+
+def inspect_all(wanted: Sequence[tuple[Kind, Target]], most: int) -> list[Held | Unreadable | None]:
+    """What Redis holds of each of ``wanted``, with its ``most`` newest actors; None: nothing.
+
+    Nothing lives longer for it. One round trip. Raises RedisDown.
+    """
+    calls = []
+    for kind, target in wanted:
+        keys = keys_of(kind.name, target)
+        calls.append(Call(INSPECT, (keys.meta, keys.pending, keys.recent), (most,)))
+    return [answer and _read_held(answer) for answer in redis.run_all(calls)]
+
+
+def _read_held(answer: Sequence[str | int]) -> Held | Unreadable:
+    total, dbver, waiting, pending, complete, bloom, floor, *newest = answer
+    try:
+        floor_us = int(floor)
+        held = Held(
+            int(total),
+            int(dbver),
+            int(waiting),
+            int(pending),
+            complete == "1",
+            int(bloom),
+            None if floor_us < 0 else floor_us,
+            Fingerprint(*map(int, newest)),
+        )
+    except ValueError:
+        return Unreadable(f"total {total!s:.20} dbver {dbver!s:.20} waiting {waiting!s:.20}")
+    return held if 0 <= held.dbver <= MOST_VER_US else Unreadable(f"dbver {dbver!s:.20}")
+
+
+def find_denied(wanted: Sequence[tuple[Kind, Target, Sequence[int]]]) -> list[list[int]]:
+    """Of each page of actors, whom the gate would take for off without asking MySQL.
+
+    Who is pending is left out. One round trip. Raises RedisDown.
+    """
+    calls = []
+    for kind, target, actor_ids in wanted:
+        keys = keys_of(kind.name, target)
+        of_target = (keys.meta, keys.pending, keys.recent, keys.older)
+        calls.append(Call(FIND_DENIED, of_target, tuple(actor_ids)))
+    return [[int(actor) for actor in answer] for answer in redis.run_all(calls)]
+
+
+def read_recent(wanted: Sequence[tuple[Kind, Target]], most: int) -> list[dict[str, int]]:
+    """actor -> ver_us of the ``most`` newest of each. One round trip. Raises RedisDown."""
+    found = []
+    for answer in redis.pipeline(
+        [
+            ("ZRANGE", keys_of(kind.name, target).recent, 0, most - 1, "REV", "WITHSCORES")
+            for kind, target in wanted
+        ]
+    ):
+        pairs = iter(answer)
+        found.append({a: int(float(ver)) for a, ver in zip(pairs, pairs, strict=True)})
+    return found
 
 
 def read_page(

@@ -1,0 +1,174 @@
+"""A whole run of reconciliation: relations a second, and what bare counting takes beside it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import islice
+
+from bench.crowd import Reaction
+from bench.figures import Figure, Goal, Peer
+from bench.stage import Stage
+from local.paths import LocalError
+from plaza import counters
+from plaza.infra import mysql, redis
+from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, reacting
+from plaza.reconciliation import Report, comparing, mysql_runs, running
+
+MOST_LIKES = 21_000  # of the most popular post; the second has half as many, and so on
+POSTS = 9_000
+FOLLOWS = 20_000
+POSTS_AT = 30_000_000  # nobody else's posts, users and rows are here
+HOT = 2_000  # of the most popular, Redis has
+RUNS = 3
+_BATCH = 5_000
+_BASE_US = 1_700_000_000_000_000
+
+
+def measure(stage: Stage) -> list[Figure]:
+    """Of likes, collects and follows by Zipf's law; the most popular are hot. The best of three.
+
+    Messages go from hand to hand: what is left out is the way through SQS.
+    """
+    stage.clear()
+    for table in ("reaction", "content", "content_counter", "user_counter"):
+        mysql.write(f"DELETE FROM {table}")
+    relations = _react(stage.some(MOST_LIKES))
+    _save(relations, stage.some(FOLLOWS))
+    _heat(relations)
+    runs = []
+    for _ in range(RUNS):
+        began_s = time.perf_counter()
+        report, parts = _run()
+        runs.append((time.perf_counter() - began_s, report, parts))
+        if report.differing or report.tally.pending or report.tally.moving:
+            raise LocalError(f"what nobody damaged differs: {report}")
+    took_s, report, parts = min(runs, key=lambda one: one[0])
+    counted = report.tally.relations
+    return [
+        Figure(
+            "reconciliation, a whole run",
+            counted / took_s,
+            "relations/s",
+            Peer("COUNT(*) of all", counted / _count_s()),
+            Goal("at least", 100_000),
+        ),
+        Figure("  relations", counted, ""),
+        Figure("  targets and projections in Redis", report.tally.hot, ""),
+        *(Figure(f"  of it {name}", spent_s, "s") for name, spent_s in sorted(parts.items())),
+    ]
+
+
+def _react(most: int) -> list[Reaction]:
+    """Likes by Zipf's law, and a quarter as many collects."""
+    return [
+        (kind, post, actor)
+        for post in range(1, POSTS + 1)
+        for kind, share in ((LIKE, 1), (COLLECT, 4))
+        for actor in range(1, most // post // share + 1)
+    ]
+
+
+def _run() -> tuple[Report, dict[str, float]]:
+    """A run from its beginning to its end, and how long each sort of part took."""
+    run_id, began = mysql_runs.begin(comparing.first_parts())
+    if not began:
+        raise LocalError("the run before has not ended")
+    spent: dict[str, float] = {}
+    while todo := [part for part in mysql_runs.read_parts(run_id) if not part.is_done]:
+        for part in todo:
+            _take_all(run_id, part.name, spent)
+        if not any(part.name == comparing.AGAIN for part in mysql_runs.read_parts(run_id)):
+            mysql_runs.add_part(run_id, comparing.AGAIN)
+    mysql_runs.end(run_id)
+    return running.read_report(run_id), spent
+
+
+def _take_all(run_id: int, name: str, spent: dict[str, float]) -> None:
+    began_s = time.perf_counter()
+    while part := mysql_runs.read_part(run_id, name):
+        mysql_runs.keep_step(part, comparing.take(part))
+    sort = name.partition(":")[0]
+    spent[sort] = spent.get(sort, 0.0) + time.perf_counter() - began_s
+
+
+def _save(relations: Sequence[Reaction], follows: int) -> None:
+    """Rows with the counters that fit."""
+    rows = [
+        ("post", POSTS_AT + post, kind, POSTS_AT + actor, _BASE_US + i)
+        for i, (kind, post, actor) in enumerate(relations)
+    ]
+    rows += [
+        ("user", POSTS_AT + i % 50 + 1, FOLLOW, POSTS_AT + 100 + i // 50, _BASE_US + i)
+        for i in range(follows)
+    ]
+    parts = iter(sorted(rows, key=lambda row: (row[0], row[1], row[2].name, row[3])))
+    while batch := list(islice(parts, _BATCH)):
+        values = ",".join(
+            f"('{of_type}',{of_id},'{kind.name}',{actor},1,{ver})"
+            for of_type, of_id, kind, actor, ver in batch
+        )
+        mysql.write(
+            "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
+            f" VALUES {values}"
+        )
+    posts = sorted({POSTS_AT + post for _, post, _ in relations})
+    for start in range(0, len(posts), _BATCH):
+        values = ",".join(
+            f"('post',{post},{POSTS_AT + post % 500 + 1})" for post in posts[start : start + _BATCH]
+        )
+        mysql.write(f"INSERT INTO content (content_type, content_id, author_id) VALUES {values}")
+    totals = ", ".join(f"SUM(kind = '{kind.name}')" for kind in KINDS.values())
+    columns = ", ".join(kind.total for kind in KINDS.values())
+    mysql.write(
+        f"INSERT INTO content_counter (target_type, target_id, {columns}, ver)"
+        f" SELECT target_type, target_id, {totals}, COUNT(*) FROM reaction"
+        " GROUP BY target_type, target_id"
+    )
+    for column, who in (
+        ("posts_total", "SELECT author_id AS user_id FROM content"),
+        ("likes_received_total", _received("like")),
+        ("collects_received_total", _received("collect")),
+        ("followers_total", "SELECT target_id AS user_id FROM reaction WHERE kind = 'follow'"),
+        ("following_total", "SELECT actor_id AS user_id FROM reaction WHERE kind = 'follow'"),
+    ):
+        mysql.write(
+            f"INSERT INTO user_counter (user_id, {column}, ver)"
+            f" SELECT user_id, COUNT(*), 1 FROM ({who}) AS counted GROUP BY user_id"
+            f" ON DUPLICATE KEY UPDATE {column} = VALUES({column})"
+        )
+
+
+def _received(kind: str) -> str:
+    return (
+        "SELECT author_id AS user_id FROM content JOIN reaction ON target_type = content_type"
+        f" AND target_id = content_id AND reaction.kind = '{kind}'"
+    )
+
+
+def _heat(relations: Sequence[Reaction]) -> None:
+    """Bring the most popular into Redis, with the Bloom filters of the biggest, and some users."""
+    popular: dict[tuple[Kind, Target], int] = {}
+    for kind, post, _ in relations:
+        wanted = kind, Target("post", POSTS_AT + post)
+        popular[wanted] = popular.get(wanted, 0) + 1
+    hottest = sorted(popular, key=lambda wanted: -popular[wanted])[:HOT]
+    for start in range(0, len(hottest), 10):
+        reacting.hydrate(hottest[start : start + 10])
+    reacting.hydrate([(FOLLOW, Target("user", POSTS_AT + i)) for i in range(1, 51)])
+    counters.read_users([POSTS_AT + i for i in range(1, 501)])
+    if not redis.execute("DBSIZE"):
+        raise LocalError("nothing is hot")
+
+
+def _count_s() -> float:
+    """How long MySQL takes to count all relations by target, the best of three."""
+    took = []
+    for _ in range(RUNS):
+        began_s = time.perf_counter()
+        mysql.fetch_all(
+            "SELECT target_type, target_id, kind, COUNT(*) FROM reaction FORCE INDEX (by_target)"
+            " WHERE state = 1 GROUP BY target_type, target_id, kind"
+        )
+        took.append(time.perf_counter() - began_s)
+    return min(took)

@@ -1,0 +1,373 @@
+"""Counters and the rows they count, in ranges of ids: one statement, so one instant.
+
+Counters move in the transaction of the rows that they count. So one SELECT that reads both is
+exact, however much is written meanwhile. Names are ours and ids numbers: nothing is from a client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from pymysql.cursors import Cursor
+
+from plaza.infra import mysql
+from plaza.reactions import KINDS, Fingerprint, Kind, Target
+from plaza.reconciliation.reconciliation import CONTENT_TOTALS, MOST_ID, USER_TOTALS, Recorded
+
+MOST_RELATIONS = 50_000
+_MOST_COUNTERS = 10_000
+_MOST_TEXTS = 2_000
+_TOTALS = ", ".join(CONTENT_TOTALS.values())
+_GIVEN = {kind.given: kind.name for kind in KINDS.values() if kind.given}
+_RECEIVED = {
+    kind.name: kind.received.removesuffix("_total") for kind in KINDS.values() if not kind.given
+}
+_CONTENT_TYPES = sorted({t for kind in KINDS.values() for t in kind.targets} - {"user"})
+_ZEROS = ", 0" * (len(CONTENT_TOTALS) - 1)
+_MOD = 1_000_000_000
+
+
+class _Source(NamedTuple):
+    """Rows that a range of ids is to hold at most so many of."""
+
+    table: str
+    by: str
+    where: str
+    column: str
+    most: int
+
+
+class Counted(NamedTuple):
+    """What counters say and what rows there are, by (id, what); zeros are left out.
+
+    ``subjects``: how many ids; ``relations``: how many reactions were counted.
+    """
+
+    counters: dict[tuple[int, str], int]
+    rows: dict[tuple[int, str], int]
+    subjects: int
+    relations: int
+
+
+def find_targets(target_type: str, after_id: int) -> int:
+    """Up to which id the next range of targets goes: about 50,000 relations, or one target.
+
+    One statement. Raises MysqlDown.
+    """
+    of_type = f"target_type = '{target_type}'"
+    sources = [
+        _Source("reaction", "by_target", of_type, "target_id", MOST_RELATIONS),
+        _Source("content_counter", "PRIMARY", of_type, "target_id", _MOST_COUNTERS),
+    ]
+    if target_type == "post":
+        comments = "content_type = 'comment'"
+        sources.append(_Source("content", "by_parent", comments, "parent_id", MOST_RELATIONS))
+    return _nearest(mysql.fetch_all(" UNION ALL ".join(_probe(sources, after_id))))
+
+
+def count_targets(target_type: str, after_id: int, upto_id: int) -> Counted:
+    """Counters and rows of the targets in a range. One statement. Raises MysqlDown."""
+    within = f"{{}} > {after_id:d} AND {{}} <= {upto_id:d}"
+    arms = [
+        *_select_rows(target_type, within),
+        f"SELECT '', target_id, {_TOTALS} FROM content_counter FORCE INDEX (PRIMARY)"
+        f" WHERE target_type = '{target_type}' AND {within.format(*['target_id'] * 2)}",
+    ]
+    return _read_targets(mysql.fetch_all(" UNION ALL ".join(arms)))
+
+
+def recount_targets(cursor: Cursor, targets: Iterable[Target]) -> dict[Target, dict[str, int]]:
+    """What the counters of ``targets`` must be, by column. One statement.
+
+    Exact while their counters are held, since whoever moves them waits.
+    """
+    right: dict[Target, dict[str, int]] = {}
+    arms = []
+    for target_type, ids in _by_type(targets).items():
+        numbers = ",".join(map(str, ids))
+        arms += _select_rows(target_type, f"{{}} IN ({numbers})", f"'{target_type}', ")
+        right |= {Target(target_type, i): dict.fromkeys(CONTENT_TOTALS.values(), 0) for i in ids}
+    if arms:
+        cursor.execute(" UNION ALL ".join(arms))
+        for target_type, what, target_id, count, *_ in cursor:
+            if column := CONTENT_TOTALS.get(what):
+                right[Target(target_type, target_id)][column] = int(count)
+    return right
+
+
+def find_users(after_id: int) -> int:
+    """Up to which id the next range of users goes, by what they gave, received and wrote.
+
+    One statement. Raises MysqlDown.
+    """
+    sources = [
+        _Source("reaction", "by_target", "target_type = 'user'", "target_id", MOST_RELATIONS),
+        _Source("reaction", "by_actor", "TRUE", "actor_id", MOST_RELATIONS),
+        *(
+            _Source("content", "by_author", f"content_type = '{name}'", "author_id", _MOST_TEXTS)
+            for name in _CONTENT_TYPES
+        ),
+    ]
+    # What they received is told by their counters: wrong ones make a range longer, no more.
+    received = " + ".join(f"{what}_total" for what in _RECEIVED.values())
+    arms = [
+        *_probe(sources, after_id),
+        f"(SELECT -1, user_id, {received} FROM user_counter FORCE INDEX (PRIMARY)"
+        f" WHERE user_id > {after_id:d} ORDER BY user_id LIMIT {_MOST_TEXTS:d})",
+    ]
+    found = mysql.fetch_all(" UNION ALL ".join(arms))
+    upto_id, work = _nearest(row for row in found if row[0] >= 0), 0
+    users = sorted((user_id, int(count)) for source, user_id, count in found if source < 0)
+    for number, (user_id, count) in enumerate(users):
+        work += max(0, count)
+        if work > MOST_RELATIONS:
+            return min(upto_id, int(user_id) - 1 if number else int(user_id))
+    return min(upto_id, int(users[-1][0])) if len(users) == _MOST_TEXTS else upto_id
+
+
+def count_users(after_id: int, upto_id: int) -> Counted:
+    """Counters of the users in a range, and what they count. One statement. Raises MysqlDown."""
+    within = f"{{}} > {after_id:d} AND {{}} <= {upto_id:d}"
+    counters: dict[tuple[int, str], int] = {}
+    rows: dict[tuple[int, str], int] = {}
+    ids = set()
+    for source, user_id, *numbers in mysql.fetch_all(_select_users(within)):
+        ids.add(user_id)
+        if not source:
+            counters |= {
+                (user_id, what): n for what, n in zip(USER_TOTALS, numbers, strict=True) if n
+            }
+        else:
+            key = user_id, _user_total(source)
+            rows[key] = rows.get(key, 0) + numbers[0]
+    return Counted(counters, rows, len(ids), 0)
+
+
+def recount_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, dict[str, int]]:
+    """What the counters of users must be, by column. One statement.
+
+    Exact while their counters are held.
+    """
+    right = {user_id: dict.fromkeys(USER_TOTALS.values(), 0) for user_id in user_ids}
+    if user_ids:
+        numbers = ",".join(str(int(user_id)) for user_id in user_ids)
+        cursor.execute(_select_users(f"{{}} IN ({numbers})"))
+        for source, user_id, count, *_ in cursor:
+            if source:
+                right[user_id][USER_TOTALS[_user_total(source)]] += int(count)
+    return right
+
+
+def read_recorded(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[Recorded]:
+    """What MySQL says of targets and kinds, with a fingerprint of the rows above a version.
+
+    One statement. Raises MysqlDown.
+    """
+    newest = [Fingerprint(0, 0, 0)] * len(wanted)
+    places = {(kind.name, target): i for i, (kind, target, _) in enumerate(wanted)}
+    sums = f"COUNT(*), SUM(MOD(actor_id, {_MOD})), SUM(MOD(ver, {_MOD}))"
+    arms: list[str] = []
+    whole: dict[tuple[str, str], list[int]] = {}
+    for kind, target, floor_us in wanted:
+        if floor_us == 0:
+            whole.setdefault((kind.name, target.type), []).append(target.id)
+        elif floor_us is not None:
+            arms.append(
+                f"(SELECT '{kind.name}', '{target.type}', {target.id:d}, {sums}, 0, 0"
+                " FROM reaction FORCE INDEX (by_target)"
+                f" WHERE target_type = '{target.type}' AND target_id = {target.id:d}"
+                f" AND kind = '{kind.name}' AND state = 1 AND ver > {floor_us:d})"
+            )
+    for (name, target_type), ids in whole.items():
+        arms.append(
+            f"(SELECT '{name}', '{target_type}', target_id, {sums}, 0, 0"
+            " FROM reaction FORCE INDEX (by_target)"
+            f" WHERE target_type = '{target_type}' AND target_id IN ({','.join(map(str, ids))})"
+            f" AND kind = '{name}' AND state = 1 GROUP BY target_id)"
+        )
+    arms += _select_counters(target for _, target, _ in wanted)
+    counters: dict[Target, tuple[int, ...]] = {}
+    for name, target_type, target_id, *numbers in mysql.fetch_all(" UNION ALL ".join(arms)):
+        target = Target(target_type, target_id)
+        if name:
+            newest[places[name, target]] = Fingerprint(*(int(n or 0) for n in numbers[:3]))
+        else:
+            counters[target] = tuple(int(n) for n in numbers)
+    columns = list(CONTENT_TOTALS)
+    found = []
+    for (kind, target, _), fingerprint in zip(wanted, newest, strict=True):
+        *totals, ver = counters.get(target, (0,) * (len(columns) + 1))
+        total = totals[columns.index(kind.name)]
+        found.append(Recorded(target in counters, total, ver, fingerprint))
+    return found
+
+
+def read_comments(post_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """(comments, version) by the counters of posts. One statement. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        "SELECT target_id, comment_total, ver FROM content_counter WHERE target_type = 'post'"
+        f" AND target_id IN ({','.join(str(int(i)) for i in post_ids)})"
+    )
+    return dict.fromkeys(post_ids, (0, 0)) | {i: (total, ver) for i, total, ver in rows}
+
+
+def read_newest(wanted: Sequence[tuple[Kind, Target, int]], most: int) -> list[dict[int, int]]:
+    """actor -> ver of the rows above a version, at most ``most`` of each. One statement.
+
+    Raises MysqlDown.
+    """
+    arms = [
+        f"(SELECT {i}, actor_id, ver FROM reaction FORCE INDEX (by_target)"
+        f" WHERE target_type = '{target.type}' AND target_id = {target.id:d}"
+        f" AND kind = '{kind.name}' AND state = 1 AND ver > {floor_us:d}"
+        f" ORDER BY ver DESC LIMIT {most:d})"
+        for i, (kind, target, floor_us) in enumerate(wanted)
+    ]
+    return _by_index(arms, len(wanted))
+
+
+def read_page(kind: Kind, target: Target, after_id: int, most: int) -> dict[int, int]:
+    """actor -> ver of a page of those who are on, by their id. One statement. Raises MysqlDown."""
+    return dict(
+        mysql.fetch_all(
+            "SELECT actor_id, ver FROM reaction FORCE INDEX (PRIMARY)"
+            " WHERE target_type = %s AND target_id = %s AND kind = %s AND actor_id > %s"
+            f" AND state = 1 ORDER BY actor_id LIMIT {most:d}",
+            (*target, kind.name, after_id),
+        )
+    )
+
+
+def read_on(wanted: Sequence[tuple[Kind, Target, Sequence[int]]]) -> list[dict[int, int]]:
+    """actor -> ver of those of some actors of each target who are on. One statement.
+
+    Raises MysqlDown.
+    """
+    arms = [
+        f"(SELECT {i}, actor_id, ver FROM reaction FORCE INDEX (PRIMARY)"
+        f" WHERE target_type = '{target.type}' AND target_id = {target.id:d}"
+        f" AND kind = '{kind.name}' AND state = 1"
+        f" AND actor_id IN ({','.join(str(int(actor_id)) for actor_id in actor_ids)}))"
+        for i, (kind, target, actor_ids) in enumerate(wanted)
+    ]
+    return _by_index(arms, len(wanted))
+
+
+def _by_index(arms: Sequence[str], count: int) -> list[dict[int, int]]:
+    found: list[dict[int, int]] = [{} for _ in range(count)]
+    for index, actor_id, ver in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
+        found[index][actor_id] = ver
+    return found
+
+
+def _select_rows(target_type: str, within: str, prefix: str = "") -> list[str]:
+    """(what, id, how many)"""
+    arms = [
+        f"SELECT {prefix}kind, target_id, COUNT(*){_ZEROS} FROM reaction FORCE INDEX (by_target)"
+        f" WHERE target_type = '{target_type}' AND {within.format(*['target_id'] * 2)}"
+        " AND state = 1 GROUP BY target_id, kind"
+    ]
+    if target_type == "post":
+        arms.append(
+            f"SELECT {prefix}'comments', parent_id, COUNT(*){_ZEROS}"
+            " FROM content FORCE INDEX (by_parent) WHERE content_type = 'comment'"
+            f" AND {within.format(*['parent_id'] * 2)} AND deleted_at IS NULL GROUP BY parent_id"
+        )
+    return arms
+
+
+def _read_targets(found: Iterable[tuple[Any, ...]]) -> Counted:
+    counters: dict[tuple[int, str], int] = {}
+    rows: dict[tuple[int, str], int] = {}
+    ids, relations = set(), 0
+    for what, target_id, *numbers in found:
+        ids.add(target_id)
+        if not what:
+            for name, n in zip(CONTENT_TOTALS, numbers, strict=True):
+                if n:
+                    counters[target_id, name] = n
+        elif what in CONTENT_TOTALS:
+            rows[target_id, what] = numbers[0]
+            relations += numbers[0] if what in KINDS else 0
+    return Counted(counters, rows, len(ids), relations)
+
+
+def _select_users(within: str) -> str:
+    """(source, id, totals or one count): source '' are the counters."""
+    zeros = ", 0" * (len(USER_TOTALS) - 1)
+    arms = [
+        f"SELECT '', user_id, {', '.join(USER_TOTALS.values())} FROM user_counter"
+        f" WHERE {within.format(*['user_id'] * 2)}",
+        f"SELECT 'posts', author_id, COUNT(*){zeros} FROM content FORCE INDEX (by_author)"
+        f" WHERE content_type = 'post' AND {within.format(*['author_id'] * 2)}"
+        " AND deleted_at IS NULL GROUP BY author_id",
+    ]
+    for given, name in _GIVEN.items():
+        kind = KINDS[name]
+        arms += [
+            f"SELECT '{kind.received}', target_id, COUNT(*){zeros}"
+            " FROM reaction FORCE INDEX (by_target) WHERE target_type = 'user'"
+            f" AND {within.format(*['target_id'] * 2)} AND kind = '{name}' AND state = 1"
+            " GROUP BY target_id",
+            f"SELECT '{given}', actor_id, COUNT(*){zeros} FROM reaction FORCE INDEX (by_actor)"
+            f" WHERE {within.format(*['actor_id'] * 2)} AND kind = '{name}' AND state = 1"
+            " GROUP BY actor_id",
+        ]
+    received = ",".join(f"'{name}'" for name in _RECEIVED)
+    # What somebody received for content that was deleted stays theirs.
+    arms += [
+        f"SELECT r.kind, c.author_id, COUNT(*){zeros} FROM content AS c FORCE INDEX (by_author)"
+        " STRAIGHT_JOIN reaction AS r FORCE INDEX (by_target)"
+        " ON r.target_type = c.content_type AND r.target_id = c.content_id"
+        f" WHERE c.content_type = '{content_type}'"
+        f" AND {within.format(*['c.author_id'] * 2)} AND r.kind IN ({received}) AND r.state = 1"
+        " GROUP BY c.author_id, r.kind"
+        for content_type in _CONTENT_TYPES
+    ]
+    return " UNION ALL ".join(arms)
+
+
+def _user_total(source: str) -> str:
+    """Which of a user's totals an arm of ``_select_users`` counts."""
+    return _RECEIVED.get(source) or source.removesuffix("_total")
+
+
+def _select_counters(targets: Iterable[Target]) -> list[str]:
+    return [
+        f"(SELECT '', target_type, target_id, {_TOTALS}, ver FROM content_counter"
+        f" FORCE INDEX (PRIMARY) WHERE target_type = '{target_type}'"
+        f" AND target_id IN ({','.join(map(str, ids))}))"
+        for target_type, ids in _by_type(targets).items()
+    ]
+
+
+def _by_type(targets: Iterable[Target]) -> dict[str, list[int]]:
+    ids: dict[str, list[int]] = {}
+    for target in sorted(set(targets)):
+        ids.setdefault(target.type, []).append(target.id)
+    return ids
+
+
+def _probe(sources: Sequence[_Source], after_id: int) -> list[str]:
+    """(source, id of its next row, 0) and (source, id of the row that would be too much, 1)"""
+    arms = []
+    for number, (table, index, where, column, most) in enumerate(sources):
+        rows = (
+            f"FROM {table} FORCE INDEX ({index}) WHERE {where} AND {column} > {after_id:d}"
+            f" ORDER BY {column} LIMIT 1"
+        )
+        arms += [
+            f"(SELECT {number}, {column}, 0 {rows})",
+            f"(SELECT {number}, {column}, 1 {rows} OFFSET {most:d})",
+        ]
+    return arms
+
+
+def _nearest(probed: Iterable[Sequence[int]]) -> int:
+    """The end of a range in which no source has too much, unless one id alone has it."""
+    first: dict[int, int] = {}
+    too_much: dict[int, int] = {}
+    for source, subject_id, is_too_much in probed:
+        (too_much if is_too_much else first)[source] = subject_id
+    return min((max(i - 1, first[source]) for source, i in too_much.items()), default=MOST_ID)

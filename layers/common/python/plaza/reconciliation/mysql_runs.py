@@ -1,0 +1,274 @@
+"""Runs in MySQL: their parts and how far each has got, what was suspected, what was found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, fields
+from datetime import UTC, datetime
+from typing import Any
+
+from pymysql.cursors import Cursor
+
+from plaza.infra import mysql
+from plaza.reconciliation.reconciliation import (
+    MOST_SAID,
+    Done,
+    Example,
+    Finding,
+    Part,
+    Report,
+    Subject,
+    Suspect,
+    Tally,
+)
+
+KEPT_RUNS = 30
+_MOST_DELETED = 10_000
+_TALLY = [column.name for column in fields(Tally)]
+_SUBJECT = "what, target_type, target_id"
+
+
+def begin(parts: Sequence[str]) -> tuple[int, bool]:
+    """(the run that goes on, whether it began with this call): there is one at a time.
+
+    What runs of long ago found is deleted, some of it each time. Raises MysqlDown.
+    """
+
+    def work(cursor: Cursor) -> tuple[int, bool]:
+        began = cursor.execute(
+            "INSERT INTO reconciliation (started_at) VALUES (UTC_TIMESTAMP(6))"
+            " ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)"
+        )
+        run_id = int(cursor.lastrowid)
+        if began == 1:
+            _add_parts(cursor, run_id, parts)
+            for table in ("part", "suspect", "finding"):
+                cursor.execute(
+                    f"DELETE FROM reconciliation_{table} WHERE run_id <= %s LIMIT {_MOST_DELETED}",
+                    (run_id - KEPT_RUNS,),
+                )
+        return run_id, began == 1
+
+    return mysql.atomically(work)
+
+
+def read_parts(run_id: int) -> list[Part]:
+    """All parts of a run that goes on; none when it has ended. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        "SELECT p.run_id, part, reached, is_done FROM reconciliation_part AS p"
+        " JOIN reconciliation AS r ON r.id = p.run_id"
+        " WHERE p.run_id = %s AND r.ended_at IS NULL ORDER BY part",
+        (run_id,),
+    )
+    return [Part(run, name, reached, bool(done)) for run, name, reached, done in rows]
+
+
+def read_part(run_id: int, name: str) -> Part | None:
+    """A part of a run that goes on, None when it or the run has ended. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        "SELECT reached FROM reconciliation_part AS p JOIN reconciliation AS r ON r.id = p.run_id"
+        " WHERE p.run_id = %s AND part = %s AND is_done = 0 AND r.ended_at IS NULL",
+        (run_id, name),
+    )
+    return Part(run_id, name, rows[0][0], False) if rows else None
+
+
+def add_part(run_id: int, name: str) -> None:
+    """Add a part, unless it is there. Raises MysqlDown."""
+    mysql.atomically(lambda cursor: _add_parts(cursor, run_id, [name]))
+
+
+def keep_step(part: Part, done: Done) -> bool:
+    """Move the cursor of ``part``, and keep what was found with it.
+
+    False when somebody else has moved it: then they did this step, and nothing is kept of it. One
+    transaction of four statements. Raises MysqlDown.
+    """
+
+    def work(cursor: Cursor) -> bool:
+        sums = ", ".join(f"{column} = {column} + %s" for column in _TALLY)
+        moved = cursor.execute(
+            f"UPDATE reconciliation_part SET reached = %s, is_done = %s, {sums}"
+            " WHERE run_id = %s AND part = %s AND reached = %s AND is_done = 0",
+            (
+                done.reached,
+                done.is_last,
+                *astuple(done.tally),
+                part.run_id,
+                part.name,
+                part.reached,
+            ),
+        )
+        if moved:
+            _add_parts(cursor, part.run_id, done.parts)
+            _add_suspects(cursor, part.run_id, done.suspects)
+            _add_findings(cursor, part.run_id, done.findings)
+        return moved == 1
+
+    return mysql.atomically(work)
+
+
+def has_suspects(run_id: int) -> bool:
+    """Whether anything has to be looked at again. Raises MysqlDown."""
+    return bool(
+        mysql.fetch_all("SELECT 1 FROM reconciliation_suspect WHERE run_id = %s LIMIT 1", (run_id,))
+    )
+
+
+def read_suspects(run_id: int, after_id: int, limit: int) -> list[tuple[int, Suspect]]:
+    """A page of (id, suspect). Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        f"SELECT id, look, {_SUBJECT}, seen FROM reconciliation_suspect"
+        f" WHERE run_id = %s AND id > %s ORDER BY id LIMIT {limit:d}",
+        (run_id, after_id),
+    )
+    return [(i, Suspect(look, Subject(*subject), seen)) for i, look, *subject, seen in rows]
+
+
+def read_unrepaired(run_id: int, after_id: int, limit: int) -> list[int]:
+    """A page of the ids of findings that are not repaired. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        "SELECT id FROM reconciliation_finding WHERE run_id = %s AND id > %s"
+        f" AND repaired_at IS NULL ORDER BY id LIMIT {limit:d}",
+        (run_id, after_id),
+    )
+    return [finding_id for (finding_id,) in rows]
+
+
+def read_findings(finding_ids: Iterable[int]) -> dict[int, Finding]:
+    """Those of the findings that are not repaired. One statement. Raises MysqlDown."""
+    numbers = ",".join(str(int(i)) for i in finding_ids)
+    rows = mysql.fetch_all(
+        f"SELECT id, reason, {_SUBJECT}, said FROM reconciliation_finding"
+        f" WHERE id IN ({numbers}) AND repaired_at IS NULL"
+    )
+    return {i: Finding(reason, Subject(*subject), said) for i, reason, *subject, said in rows}
+
+
+def mark_repaired(finding_ids: Iterable[int]) -> int:
+    """Findings are repaired; how many of them were not before. Raises MysqlDown."""
+    numbers = ",".join(str(int(i)) for i in finding_ids)
+    return mysql.write(
+        "UPDATE reconciliation_finding SET repaired_at = UTC_TIMESTAMP(6)"
+        f" WHERE id IN ({numbers}) AND repaired_at IS NULL"
+    )
+
+
+def end(run_id: int) -> bool:
+    """Add up the parts of a run, which is over then; False when it was before. Raises MysqlDown."""
+
+    def work(cursor: Cursor) -> bool:
+        cursor.execute(
+            "SELECT reason, COUNT(*) FROM reconciliation_finding WHERE run_id = %s GROUP BY reason",
+            (run_id,),
+        )
+        why = dict(cursor.fetchall())
+        sums = ", ".join(f"COALESCE(SUM({column}), 0)" for column in _TALLY)
+        cursor.execute(
+            f"SELECT {sums} FROM reconciliation_part WHERE run_id = %s",
+            (run_id,),
+        )
+        [tally] = cursor.fetchall()
+        totals = ", ".join(f"{column} = %s" for column in _TALLY)
+        return (
+            cursor.execute(
+                "UPDATE reconciliation SET is_open = NULL, ended_at = UTC_TIMESTAMP(6),"
+                f" differing = %s, why = %s, {totals} WHERE id = %s AND ended_at IS NULL",
+                (sum(why.values()), json.dumps(why), *map(int, tally), run_id),
+            )
+            == 1
+        )
+
+    return mysql.atomically(work)
+
+
+def read_reports(before_id: int, limit: int, examples: int) -> list[Report]:
+    """Runs before an id, the newest first, each with some of what it found.
+
+    Three statements. Raises MysqlDown.
+    """
+    runs = mysql.fetch_all(
+        f"SELECT id, started_at, ended_at, {', '.join(_TALLY)}, differing, why FROM reconciliation"
+        f" WHERE id < %s ORDER BY id DESC LIMIT {limit:d}",
+        (before_id,),
+    )
+    if not runs:
+        return []
+    numbers = ",".join(str(run[0]) for run in runs)
+    sums = ", ".join(f"COALESCE(SUM({column}), 0)" for column in _TALLY)
+    # Of runs that go on, what there is so far; of those that have ended, how much is repaired.
+    counts = mysql.fetch_all(
+        f"(SELECT 'tally', run_id, '', {sums} FROM reconciliation_part"
+        f" WHERE run_id IN ({numbers}) GROUP BY run_id)"
+        " UNION ALL (SELECT 'why', run_id, reason, COUNT(*), COUNT(repaired_at), 0, 0, 0, 0"
+        f" FROM reconciliation_finding WHERE run_id IN ({numbers}) GROUP BY run_id, reason)"
+    )
+    found = mysql.fetch_all(
+        " UNION ALL ".join(
+            f"(SELECT run_id, reason, {_SUBJECT}, said, found_at, repaired_at"
+            f" FROM reconciliation_finding WHERE run_id = {run[0]:d}"
+            f" ORDER BY id LIMIT {examples:d})"
+            for run in runs
+        )
+    )
+    return [_report(run, counts, found) for run in runs]
+
+
+def _report(
+    run: Sequence[Any], counts: Iterable[Sequence[Any]], found: Iterable[Sequence[Any]]
+) -> Report:
+    run_id, started_at, ended_at, *tally, differing, why = run
+    now, repaired = Tally(*tally), 0
+    reasons: dict[str, int] = {}
+    for what, of_run, reason, *numbers in counts:
+        if of_run == run_id and what == "tally" and ended_at is None:
+            now = Tally(*map(int, numbers))
+        elif of_run == run_id and what == "why":
+            reasons[reason] = int(numbers[0])
+            repaired += int(numbers[1])
+    if not reasons and differing:  # what it found was deleted since
+        reasons, repaired = json.loads(why), differing
+    return Report(
+        run_id,
+        _time(started_at),
+        ended_at and _time(ended_at),
+        now,
+        sum(reasons.values()),
+        repaired,
+        reasons,
+        [
+            Example(Finding(reason, Subject(*subject), said), _time(at), right and _time(right))
+            for of_run, reason, *subject, said, at, right in found
+            if of_run == run_id
+        ],
+    )
+
+
+def _time(value: datetime) -> datetime:
+    return value.replace(tzinfo=UTC)
+
+
+def _add_parts(cursor: Cursor, run_id: int, parts: Iterable[str]) -> None:
+    _insert(cursor, "part", "run_id, part", [(run_id, name) for name in parts])
+
+
+def _add_suspects(cursor: Cursor, run_id: int, suspects: Iterable[Suspect]) -> None:
+    rows = [(run_id, s.look, *s.subject, s.seen) for s in suspects]
+    _insert(cursor, "suspect", f"run_id, look, {_SUBJECT}, seen", rows)
+
+
+def _add_findings(cursor: Cursor, run_id: int, findings: Iterable[Finding]) -> None:
+    rows = [(run_id, f.reason, *f.subject, f.said[:MOST_SAID]) for f in findings]
+    _insert(cursor, "finding", f"run_id, reason, {_SUBJECT}, said", rows)
+
+
+def _insert(cursor: Cursor, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Add rows that aren't there yet. PyMySQL makes one statement of them, up to a megabyte."""
+    if rows:
+        marks = ", ".join(["%s"] * len(rows[0]))
+        cursor.executemany(
+            f"INSERT INTO reconciliation_{table} ({columns}) VALUES ({marks})"
+            " ON DUPLICATE KEY UPDATE run_id = VALUES(run_id)",
+            sorted(map(tuple, rows)),
+        )

@@ -1,0 +1,193 @@
+"""Repairing: MySQL's counters by its rows, then Redis by MySQL, each with a newer version.
+
+A finding says only where to look. What is right is found out while the counters are held, so a
+repair that comes late or twice finds nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pymysql.cursors import Cursor
+
+from plaza import counters, reactions
+from plaza.counters import ContentCounter, UserCounter
+from plaza.infra import mysql
+from plaza.infra.observability import record
+from plaza.reactions import KINDS, LIKE, Held, Kind, PostLikes, Settlement, Target
+from plaza.reconciliation import mysql_counts, mysql_runs
+from plaza.reconciliation.looking import look_at
+from plaza.reconciliation.reconciliation import (
+    CONTENT_TOTALS,
+    COUNTER,
+    FILTER,
+    MEMBERS,
+    STUCK,
+    UNKNOWN,
+    UNREADABLE,
+    Finding,
+    RepairsAsked,
+    Subject,
+    read_ver,
+)
+
+# What is dropped from Redis, so that the next reader brings it back.
+_FORGOTTEN = frozenset({MEMBERS, UNKNOWN, UNREADABLE, STUCK})
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """The counters as they are after the commit, and how many of them were wrong."""
+
+    content: Mapping[Target, ContentCounter]
+    users: Mapping[int, UserCounter]
+    wrong: int
+
+
+def repair(asked: Sequence[RepairsAsked]) -> None:
+    """Put right what was found, where it is still wrong.
+
+    Per message one transaction of seven statements at most. Raises MysqlDown, RedisDown.
+    """
+    for message in asked:
+        _repair(message.finding_ids)
+
+
+def _repair(finding_ids: Collection[int]) -> None:
+    findings = mysql_runs.read_findings(finding_ids)
+    if not findings:
+        return
+    found = list(findings.values())
+    targets = sorted({f.subject.target for f in found if f.subject.what in CONTENT_TOTALS})
+    user_ids = sorted({f.subject.id for f in found if f.subject.what not in CONTENT_TOTALS})
+    hot = _kinds_of(targets)
+    least = _versions_of_targets(hot, targets), _versions_of_users(user_ids)
+    corrected = mysql.atomically(lambda cursor: _correct(cursor, found, *least))
+    _tell(found, hot, corrected)
+    repaired = mysql_runs.mark_repaired(findings)
+    record(
+        "drift_repaired",
+        {"drift_repaired": repaired, "counters_corrected": corrected.wrong},
+        findings=len(found),
+    )
+
+
+def _kinds_of(targets: Sequence[Target]) -> list[tuple[Kind, Target]]:
+    return [
+        (kind, target)
+        for target in targets
+        for kind in KINDS.values()
+        if target.type in kind.targets
+    ]
+
+
+def _versions_of_targets(
+    hot: Sequence[tuple[Kind, Target]], targets: Sequence[Target]
+) -> dict[Target, int]:
+    """The newest version of each that Redis has heard of; MySQL's must be newer to be heard."""
+    newest: dict[Target, int] = {}
+    for (_, target), held in zip(hot, reactions.inspect_all(hot, 1), strict=True):
+        if isinstance(held, Held):
+            newest[target] = max(newest.get(target, 0), held.dbver)
+    posts = [target for target in targets if target.type == "post"]
+    for target, raw in zip(posts, counters.read_raw(posts), strict=True):
+        if raw is not None:
+            newest[target] = max(newest.get(target, 0), read_ver(raw[0]) or 0)
+    return newest
+
+
+def _versions_of_users(user_ids: Sequence[int]) -> dict[int, int]:
+    held = counters.read_raw([("user", user_id) for user_id in user_ids])
+    return {
+        user_id: read_ver(raw[0]) or 0
+        for user_id, raw in zip(user_ids, held, strict=True)
+        if raw is not None
+    }
+
+
+def _correct(
+    cursor: Cursor,
+    found: Sequence[Finding],
+    least_of_targets: Mapping[Target, int],
+    least_of_users: Mapping[int, int],
+) -> Corrected:
+    """Hold the counters, content before users, count what they count, and set those that are wrong.
+
+    A counter that Redis has a newer version of gets one that is newer still.
+    """
+    of_targets = {f.subject.target: False for f in found if f.subject.what in CONTENT_TOTALS}
+    of_users = {f.subject.id: False for f in found if f.subject.what not in CONTENT_TOTALS}
+    for finding in found:
+        if finding.reason == COUNTER and finding.subject.what in CONTENT_TOTALS:
+            of_targets[finding.subject.target] = True
+        elif finding.reason == COUNTER:
+            of_users[finding.subject.id] = True
+
+    content: dict[Target, ContentCounter] = {}
+    users: dict[int, UserCounter] = {}
+    wrong_content: dict[tuple[str, int], ContentCounter] = {}
+    wrong_users: dict[int, UserCounter] = {}
+    if of_targets:
+        held = counters.lock_content(cursor, sorted(of_targets))
+        right = mysql_counts.recount_targets(
+            cursor, [t for t, wrong in of_targets.items() if wrong]
+        )
+        for target in of_targets:
+            counter = held[target]
+            totals, least = right.get(target, counter.totals), least_of_targets.get(target, 0)
+            if totals != counter.totals or least > counter.ver:
+                counter = ContentCounter(totals, max(counter.ver, least) + 1)
+                wrong_content[target] = counter
+            content[target] = counter
+    if of_users:
+        held_users = counters.lock_users(cursor, sorted(of_users))
+        counted = mysql_counts.recount_users(cursor, [u for u, wrong in of_users.items() if wrong])
+        for user_id in of_users:
+            user, least = held_users[user_id], least_of_users.get(user_id, 0)
+            right_user = user._replace(**counted.get(user_id, {}))
+            if right_user != user or least > user.ver:
+                user = right_user._replace(ver=max(user.ver, least) + 1)
+                wrong_users[user_id] = user
+            users[user_id] = user
+    if wrong_content:
+        counters.correct_content(cursor, wrong_content)
+    if wrong_users:
+        counters.correct_users(cursor, wrong_users)
+    return Corrected(content, users, len(wrong_content) + len(wrong_users))
+
+
+def _tell(
+    found: Sequence[Finding], hot: Sequence[tuple[Kind, Target]], corrected: Corrected
+) -> None:
+    """Let Redis forget what it can't be told, and tell it the rest. Raises RedisDown, MysqlDown."""
+    subjects = [
+        *(Subject(kind.name, *target) for kind, target in hot),
+        *{f.subject for f in found if f.subject.what in ("user", "comments")},
+    ]
+    looks = {subject: seen.look.reasons for subject, seen in look_at(subjects).items()}
+    doubted = {f.subject for f in found if f.reason == FILTER}
+    forgotten = {s for s, why in looks.items() if _FORGOTTEN & why.keys()} | doubted
+    unreadable = [s for s in forgotten if s.what not in KINDS]
+    if unreadable:
+        counters.forget_projections((s.type, s.id) for s in unreadable)
+    if targets := [(KINDS[s.what], s.target) for s in sorted(forgotten) if s.what in KINDS]:
+        reactions.forget_all(targets)
+    # Also what is cold: whoever read the counter before must not bring that back.
+    reactions.settle_all(
+        [
+            Settlement(kind, target, counter.totals[kind.total], counter.ver, [])
+            for kind, target in hot
+            if (counter := corrected.content.get(target)) is not None
+            and UNREADABLE not in looks.get(Subject(kind.name, *target), {})
+        ]
+    )
+    reactions.project_likes(
+        [
+            PostLikes(target.id, counter.totals[LIKE.total], counter.ver)
+            for target, counter in corrected.content.items()
+            if target.type == "post"
+        ]
+    )
+    posts = [target.id for target in corrected.content if target.type == "post"]
+    counters.project_again(list(corrected.users), posts)

@@ -1,0 +1,798 @@
+"""Reconciliation on a real Redis and a real MariaDB: what differs is found, and repaired."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from bench.round_trips import counting
+from local.evidence import read_cache, read_record
+from local.truth import Truth, compare
+from plaza import counters, reactions, reconciliation
+from plaza.infra import mysql, queues, redis
+from plaza.infra.queues import QueueDown
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Kind, Target
+from plaza.reconciliation import (
+    COMPARISONS,
+    REPAIRS,
+    PartAsked,
+    RepairsAsked,
+    Report,
+    comparing,
+    mysql_counts,
+    mysql_runs,
+    running,
+)
+from plaza.reconciliation.reconciliation import Tally
+from tests.integration.conftest import Away
+from tests.integration.consumers import statements
+from tests.integration.looking import add_users, counter, keys, meta, pending, recent
+from tests.integration.test_functions import ask, event, handler
+from tests.plaza import World
+
+POST, QUIET, REVIEW = Target("post", 7), Target("post", 8), Target("review", 9)
+AUTHOR = 1
+LIKERS = range(2, 12)
+SetUp = Callable[..., None]
+Damage = Callable[[], object]
+
+
+@pytest.fixture
+def audit(redis_url: str, mysql_url: str) -> Callable[[], Truth]:
+    """The table of truth, which shares no code with what is tested here."""
+    return lambda: compare(read_record(mysql_url), read_cache(redis_url), {})
+
+
+@pytest.fixture
+def crowd(set_up: SetUp, plaza: World) -> World:
+    """Users 1 to 11. 2 to 11 like a post of user 1, and some more; all of it is hot and quiet.
+
+    Redis keeps five of the likers by name, so that the post has a Bloom filter.
+    """
+    set_up(recent_cap=5)
+    add_users(*range(1, 12))
+    write(POST, AUTHOR)
+    write(QUIET, AUTHOR)
+    plaza.add(REVIEW, author_id=2)
+    write(Target("comment", 20), 3, POST.id)
+    write(Target("comment", 21), 4, POST.id)
+    for user_id in LIKERS:
+        reactions.react(LIKE, POST, user_id, True)
+    for user_id in (2, 3):
+        reactions.react(COLLECT, POST, user_id, True)
+        reactions.react(LIKE, QUIET, user_id, True)
+        reactions.react(LIKE, REVIEW, user_id + 1, True)
+        reactions.react(FOLLOW, Target("user", AUTHOR), user_id, True)
+    plaza.queues.drain()
+    counters.read_users(range(1, 12))
+    counters.read_comments([POST.id, QUIET.id])
+    return plaza
+
+
+def write(target: Target, author_id: int, parent_id: int | None = None) -> None:
+    """Make content, and count it as who writes it does."""
+    mysql.write(
+        "INSERT INTO content (content_type, content_id, author_id, parent_id)"
+        " VALUES (%s, %s, %s, %s)",
+        (*target, author_id, parent_id),
+    )
+    if target.type == "post":
+        mysql.atomically(lambda c: counters.add_to_users(c, {(author_id,): {"posts_total": 1}}))
+    if parent_id is not None:
+        on_post = {("post", parent_id): {"comment_total": 1}}
+        mysql.atomically(lambda c: counters.add_to_content(c, on_post))
+
+
+def run(world: World) -> Report:
+    """A run from its beginning to its end, repairs included."""
+    run_id = reconciliation.start()
+    world.queues.drain()
+    return reconciliation.read_report(run_id)
+
+
+def reasons(report: Report) -> set[tuple[str, str, str]]:
+    """(reason, what, target) of all that a run found."""
+    return {
+        (e.finding.reason, e.finding.subject.what, str(e.finding.subject.target))
+        for e in report.examples
+    }
+
+
+def meta_of(target: Target = POST, kind: Kind = LIKE) -> str:
+    return keys(target, kind).meta
+
+
+# ---------------------------------------------------------------- nothing differs
+
+
+def test_what_plaza_wrote_does_not_differ(crowd: World, audit: Callable[[], Truth]) -> None:
+    report = run(crowd)
+    assert (report.differing, report.repaired, report.why, report.examples) == (0, 0, {}, [])
+    assert report.is_settled
+    assert report.tally.relations == 10 + 2 + 2 + 2 + 2
+    assert report.tally.targets == 4, "two posts, a review, a user who is followed"
+    assert report.tally.users == 3, "an author and two who follow"
+    assert report.tally.hot == 5 + 11 + 2, "reactions, users, comments"
+    assert (report.tally.pending, report.tally.moving) == (0, 0)
+    assert audit().clean
+
+
+def test_a_filter_is_looked_through(crowd: World) -> None:
+    reconciliation.start()
+    crowd.queues.drain()
+    parts = {p for (p,) in mysql.fetch_all("SELECT part FROM reconciliation_part")}
+    assert f"filter:like:{POST}" in parts
+
+
+def test_nothing_at_all_does_not_differ(plaza: World) -> None:
+    report = run(plaza)
+    assert report.is_settled
+    assert report.differing == report.tally.targets == report.tally.users == 0
+
+
+# ---------------------------------------------------------------- each kind of difference
+
+
+def sql(statement: str) -> Damage:
+    return lambda: mysql.write(statement)
+
+
+def command(*parts: Any) -> Damage:
+    return lambda: redis.execute(*[p() if callable(p) else p for p in parts])
+
+
+def a_member_less() -> None:
+    redis.execute("ZREM", keys(POST).recent, recent(POST)[-1])
+
+
+def another_member() -> None:
+    redis.execute("ZREM", keys(QUIET).recent, recent(QUIET)[-1])
+    redis.execute("ZADD", keys(QUIET).recent, 5, 4242)
+
+
+def a_hole_in_the_filter() -> None:
+    bits = meta(POST)["bloom"]
+    redis.execute("DEL", keys(POST).older)
+    redis.execute("SETBIT", keys(POST).older, bits, 1)  # sealed, and empty
+
+
+def what_mysql_does_not_know() -> None:
+    ghost = Target("post", 404)
+    redis.client().hset(
+        meta_of(ghost),
+        mapping={
+            "total": 3, "ver": 9, "dbver": 2, "dbtotal": 3, "complete": 1, "bloom": 0, "waiting": 0,
+        },
+    )  # fmt: skip
+    redis.execute("ZADD", keys(ghost).recent, 7, 5, 8, 6, 9, 7)
+
+
+def a_user(field: str, value: object) -> Damage:
+    return lambda: redis.execute("HSET", counters.user_key(AUTHOR), field, str(value))
+
+
+def comments_key() -> str:
+    [key] = redis.client().keys("*:post:7:comments")
+    return str(key)
+
+
+def an_old_projection_of_a_newer_version() -> None:
+    redis.execute("HSET", counters.user_key(AUTHOR), "ver", 10**6)
+    value = counters.UserCounter(1, 2, 3, 4, 5, 10**6)
+    redis.execute("HSET", counters.user_key(AUTHOR), "value", value.to_json())
+
+
+def told_too_little() -> None:
+    """The settle of what MySQL saved got lost."""
+    mysql.write(
+        "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
+        " VALUES ('post', 8, 'like', 11, 1, 1700000000000000)"
+    )
+    mysql.write(
+        "UPDATE content_counter SET like_total = like_total + 1, ver = ver + 1 WHERE target_id = 8"
+        " AND target_type = 'post'"
+    )
+    mysql.write(
+        "UPDATE user_counter SET likes_received_total = likes_received_total + 1, ver = ver + 1"
+        " WHERE user_id = 1"
+    )
+
+
+POST_7 = "WHERE target_type = 'post' AND target_id = 7"
+DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
+    "a counter is too high": (
+        sql(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}"),
+        {("counter", "like", "post:7"), ("total", "like", "post:7")},
+    ),
+    "a counter is gone": (
+        sql(f"DELETE FROM content_counter {POST_7}"),
+        {
+            ("counter", "like", "post:7"),
+            ("counter", "collect", "post:7"),
+            ("counter", "comments", "post:7"),
+            ("unknown", "like", "post:7"),
+            ("unknown", "collect", "post:7"),
+            ("projection", "comments", "post:7"),
+            ("ahead", "comments", "post:7"),
+        },
+    ),
+    "a counter counts nothing": (
+        sql(
+            "INSERT INTO content_counter (target_type, target_id, like_total)"
+            " VALUES ('comment', 20, 3)"
+        ),
+        {("counter", "like", "comment:20")},
+    ),
+    "a counter of comments is wrong": (
+        sql(f"UPDATE content_counter SET comment_total = 9 {POST_7}"),
+        {("counter", "comments", "post:7"), ("projection", "comments", "post:7")},
+    ),
+    "a comment went without being counted": (
+        sql(
+            "UPDATE content SET deleted_at = NOW(6)"
+            " WHERE content_type = 'comment' AND content_id = 21"
+        ),
+        {("counter", "comments", "post:7")},
+    ),
+    "a row was removed by hand": (
+        sql("DELETE FROM reaction WHERE target_type = 'post' AND target_id = 8 AND actor_id = 3"),
+        {
+            ("counter", "like", "post:8"),
+            ("members", "like", "post:8"),
+            ("counter", "likes_received", "user:1"),
+        },
+    ),
+    "a row was turned off by hand": (
+        sql("UPDATE reaction SET state = 0 WHERE target_type = 'user' AND actor_id = 3"),
+        {
+            ("counter", "follow", "user:1"),
+            ("members", "follow", "user:1"),
+            ("counter", "followers", "user:1"),
+            ("counter", "following", "user:3"),
+        },
+    ),
+    "a user's totals are wrong": (
+        sql(
+            "UPDATE user_counter SET posts_total = 9, collects_received_total = 0 WHERE user_id = 1"
+        ),
+        {
+            ("counter", "posts", "user:1"),
+            ("counter", "collects_received", "user:1"),
+            ("projection", "user", "user:1"),
+        },
+    ),
+    "a user's totals are gone": (
+        sql("DELETE FROM user_counter WHERE user_id = 3"),
+        {
+            ("counter", "following", "user:3"),
+            ("projection", "user", "user:3"),
+            ("ahead", "user", "user:3"),
+        },
+    ),
+    "a total in Redis is wrong": (
+        command("HSET", meta_of, "total", 99),
+        {("total", "like", "post:7")},
+    ),
+    "a member is missing": (
+        a_member_less,
+        {("members", "like", "post:7"), ("filter", "like", "post:7")},
+    ),
+    "a member is another": (another_member, {("members", "like", "post:8")}),
+    "the filter denies somebody": (a_hole_in_the_filter, {("filter", "like", "post:7")}),
+    "Redis is ahead of MySQL": (
+        command("HSET", meta_of, "dbver", 10**9),
+        {("ahead", "like", "post:7")},
+    ),
+    "Redis knows what MySQL does not": (
+        what_mysql_does_not_know,
+        {("unknown", "like", "post:404")},
+    ),
+    "Redis waits for an empty outbox": (
+        command("HSET", meta_of, "waiting", 2),
+        {("stuck", "like", "post:7")},
+    ),
+    "a total can't be read": (
+        command("HSET", meta_of, "total", "many"),
+        {("unreadable", "like", "post:7")},
+    ),
+    "a projection is wrong": (
+        a_user("value", counters.UserCounter(1, 2, 3, 4, 5, 17).to_json()),
+        {("unreadable", "user", "user:1")},
+    ),
+    "a projection is ahead of MySQL": (
+        an_old_projection_of_a_newer_version,
+        {("ahead", "user", "user:1"), ("projection", "user", "user:1")},
+    ),
+    "a projection can't be read": (a_user("value", "{"), {("unreadable", "user", "user:1")}),
+    "a version of a projection can't be read": (
+        a_user("ver", "new"),
+        {("unreadable", "user", "user:1")},
+    ),
+    "comments in Redis are wrong": (
+        command("HSET", comments_key, "value", 5),
+        {("projection", "comments", "post:7")},
+    ),
+    "comments in Redis are ahead": (
+        command("HSET", comments_key, "ver", 10**7),
+        {("ahead", "comments", "post:7")},
+    ),
+    "Redis was not told of what was saved": (
+        told_too_little,
+        {
+            ("total", "like", "post:8"),
+            ("members", "like", "post:8"),
+            ("projection", "user", "user:1"),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_it_is_found_by_its_reason_and_repaired_and_then_all_agree(
+    name: str, crowd: World, audit: Callable[[], Truth]
+) -> None:
+    damage, expected = DAMAGES[name]
+    damage()
+    mysql.write("DELETE FROM reaction_log")  # it is not what is compared here
+    report = run(crowd)
+    assert reasons(report) == expected
+    assert report.repaired == report.differing == len(expected)
+    assert sum(report.why.values()) == len(expected)
+    assert report.is_settled
+
+    again = run(crowd)
+    assert again.run_id != report.run_id
+    assert (again.differing, again.examples) == (0, [])
+    counters.read_users(range(1, 12))  # who comes next brings back what was forgotten
+    reactions.count([(LIKE, POST), (LIKE, QUIET), (COLLECT, POST)], 2)
+    truth = audit()
+    assert [str(d) for d in truth.differences if "log" not in str(d)] == []
+    assert run(crowd).differing == 0
+
+
+# ---------------------------------------------------------------- what is on its way
+
+
+def test_what_is_pending_is_passed_over_and_stays_as_it_is(
+    crowd: World, audit: Callable[[], Truth]
+) -> None:
+    reactions.react(LIKE, POST, 1, True)
+    facts = crowd.queues.take(reactions.REACTIONS)
+    redis.execute("HSET", meta_of(), "total", 99)
+    before = redis.client().hgetall(meta_of()), pending(POST), recent(POST)
+    report = run(crowd)
+    assert (report.differing, report.tally.pending) == (0, 1)
+    assert (redis.client().hgetall(meta_of()), pending(POST), recent(POST)) == before
+
+    crowd.queues.messages[reactions.REACTIONS] = facts
+    crowd.queues.drain()
+    assert audit().clean, "settling corrected the total"
+
+
+def test_what_mysql_has_and_redis_is_told_before_the_second_look_is_no_difference(
+    crowd: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while Redis is away: a wish is saved, and its settle comes later."""
+    told_too_little()
+    mysql.write("UPDATE user_counter SET ver = ver - 1 WHERE user_id = 1")
+    counters.project_again([1])
+    mysql.write("UPDATE user_counter SET ver = ver + 1 WHERE user_id = 1")
+    look_again = comparing._look_again
+
+    def told_meanwhile(run_id: int, after_id: int) -> Any:
+        reactions.settle_again([[reactions.ReactionChanged.from_json(LATE).key]])
+        return look_again(run_id, after_id)
+
+    monkeypatch.setattr(comparing, "_look_again", told_meanwhile)
+    report = run(crowd)
+    assert (report.differing, report.tally.moving) == (0, 0)
+
+
+LATE = json.dumps(
+    {
+        "target_type": "post", "target_id": 8, "kind": "like", "actor_id": 11,
+        "state": 1, "ver": 1700000000000000, "total": None,
+    }
+)  # fmt: skip
+
+
+def test_what_changed_between_two_looks_and_is_behind_is_moving(
+    crowd: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told_too_little()
+    counters.project_again([1])
+    look_again = comparing._look_again
+
+    def moved_meanwhile(run_id: int, after_id: int) -> Any:
+        redis.execute("HINCRBY", meta_of(QUIET), "total", -1)
+        return look_again(run_id, after_id)
+
+    monkeypatch.setattr(comparing, "_look_again", moved_meanwhile)
+    report = run(crowd)
+    assert (report.differing, report.tally.moving) == (0, 1)
+
+
+def test_the_second_look_comes_later_than_what_was_announced(crowd: World) -> None:
+    sent: list[tuple[str, int]] = []
+    send = crowd.queues.send
+
+    def noted(queue: str, body: str, delay_s: int = 0) -> None:
+        sent.append((json.loads(body).get("part", ""), delay_s))
+        send(queue, body, delay_s)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("plaza.infra.queues.send", noted)
+        run(crowd)
+        redis.execute("HSET", meta_of(), "total", 99)
+        run(crowd)
+    assert [delay_s for part, delay_s in sent if part == "again"] == [0, running.AGAIN_AFTER_S]
+
+
+def test_looking_prolongs_no_life(crowd: World) -> None:
+    every = sorted(redis.client().scan_iter("*"))
+    for key in every:
+        redis.execute("PEXPIRE", key, 500_000)
+    run(crowd)
+    assert sorted(redis.client().scan_iter("*")) == every
+    assert all(0 < redis.execute("PTTL", key) <= 500_000 for key in every)
+
+
+# ---------------------------------------------------------------- steps
+
+
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, value in (
+        (mysql_counts, "MOST_RELATIONS", 3),
+        (mysql_counts, "_MOST_COUNTERS", 1),
+        (mysql_counts, "_MOST_TEXTS", 1),
+        (comparing, "_TARGETS_PER_STEP", 1),
+        (comparing, "_ACTORS_PER_STEP", 4),
+        (comparing, "_ACTORS_PER_CALL", 2),
+        (comparing, "_SUSPECTS_PER_STEP", 1),
+        (comparing, "_FINDINGS_PER_STEP", 1),
+        (comparing, "MOST_FINDINGS_PER_MESSAGE", 1),
+        (running, "MOST_S", 0),
+    ):
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr("plaza.reconciliation.redis_walk._KEYS_PER_SCAN", 2)
+
+
+def damage_all() -> None:
+    """Something of each sort, in every part of a run."""
+    for statement in (
+        f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}",
+        "UPDATE content_counter SET like_total = 7 WHERE target_type = 'review'",
+        "UPDATE user_counter SET following_total = 9 WHERE user_id = 3",
+    ):
+        mysql.write(statement)
+    redis.execute("HSET", meta_of(QUIET), "total", 55)
+    redis.execute("HINCRBY", meta_of(POST, COLLECT), "dbver", 10**6)
+    what_mysql_does_not_know()
+
+
+def test_small_steps_find_what_one_big_step_finds(
+    crowd: World, monkeypatch: pytest.MonkeyPatch, audit: Callable[[], Truth]
+) -> None:
+    clean = run(crowd)
+    small_steps(monkeypatch)
+    again = run(crowd)
+    assert again.tally.relations == clean.tally.relations
+    assert again.tally.targets == clean.tally.targets
+    assert again.tally.users == clean.tally.users
+    assert again.tally.hot >= clean.tally.hot, "SCAN may give a key twice"
+    damage_all()
+    report = run(crowd)
+    assert report.differing == report.repaired == len(reasons(report)) > 8
+    assert run(crowd).differing == 0
+    assert audit().clean
+
+
+def test_a_target_with_more_than_a_step_should_compare_stands_alone(
+    crowd: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mysql_counts, "MOST_RELATIONS", 3)
+    assert mysql_counts.find_targets("post", 0) == POST.id
+    assert mysql_counts.find_targets("post", POST.id) == mysql_counts.MOST_ID
+    monkeypatch.setattr(mysql_counts, "MOST_RELATIONS", 12)
+    assert mysql_counts.find_targets("post", 0) == POST.id, "what is beside it would be too much"
+    assert mysql_counts.find_users(0) == AUTHOR, "by what they received"
+
+
+def test_a_step_takes_as_many_questions_for_many_as_for_few(plaza: World) -> None:
+    add_users(*range(1, 12))
+    taken = []
+    for size in (5, 50):
+        for post in range(1, size + 1):
+            if not mysql.fetch_all("SELECT 1 FROM content WHERE content_id = %s", (post,)):
+                write(Target("post", post), AUTHOR)
+        for post, user_id in itertools.product(range(1, size + 1), (2, 3)):
+            reactions.react(LIKE, Target("post", post), user_id, True)
+            reactions.react(COLLECT, Target("post", post), user_id, True)
+        plaza.queues.drain()
+        with counting() as trips:
+            before = statements()
+            run(plaza)
+            taken.append((statements() - before, trips.sent))
+        for post in range(1, size + 1):  # all of them differ: found, looked at again and repaired
+            redis.execute("HSET", meta_of(Target("post", post)), "total", 99)
+        with counting() as trips:
+            before = statements()
+            assert run(plaza).repaired == size
+            taken.append((statements() - before, trips.sent))
+    clean, damaged, more_clean, more_damaged = taken
+    assert more_clean[0] == clean[0], "statements"
+    assert more_clean[1] <= clean[1] + 2, "round trips; SCAN may take one more"
+    assert more_damaged[0] <= damaged[0] + 1, "statements"
+    assert more_damaged[1] <= damaged[1] + 2
+
+
+# ---------------------------------------------------------------- at once, and interrupted
+
+
+def test_a_run_that_goes_on_is_gone_on_with_and_none_is_begun(crowd: World) -> None:
+    first = reconciliation.start()
+    assert reconciliation.start() == first
+    crowd.queues.drain()
+    report = reconciliation.read_report(first)
+    assert report.is_settled
+    assert report.tally.relations == 18, "each was counted once although each was asked for twice"
+    assert reconciliation.start() > first
+
+
+def test_of_two_who_take_the_same_step_one_has_done_it(crowd: World) -> None:
+    damage_all()
+    run_id = reconciliation.start()
+    crowd.queues.take(COMPARISONS)
+    for part in mysql_runs.read_parts(run_id):
+        mine, others = comparing.take(part), comparing.take(part)
+        assert mysql_runs.keep_step(part, others)
+        assert not mysql_runs.keep_step(part, mine)
+    sums = mysql.fetch_all("SELECT SUM(relations), SUM(targets) FROM reconciliation_part")
+    reconciliation.start()
+    crowd.queues.drain()
+    report = reconciliation.read_report(run_id)
+    assert (report.tally.relations, report.tally.targets) == tuple(map(int, sums[0]))
+    assert report.is_settled
+
+
+def test_a_repair_that_is_delivered_twice_counts_once_and_changes_nothing_more(
+    crowd: World,
+) -> None:
+    damage_all()
+    run_id = reconciliation.start()
+    sent: list[str] = []
+    while bodies := crowd.queues.take(COMPARISONS):
+        reconciliation.take_parts([PartAsked.from_json(body) for body in bodies])
+        sent += crowd.queues.take(REPAIRS)
+    asked = [RepairsAsked.from_json(body) for body in sent]
+    reconciliation.repair(asked)
+    versions = (
+        "SELECT target_id, ver FROM content_counter UNION ALL SELECT user_id, ver FROM user_counter"
+    )
+    before = mysql.fetch_all(versions)
+    repaired = reconciliation.read_report(run_id).repaired
+    reconciliation.repair(asked)
+    assert mysql.fetch_all(versions) == before
+    report = reconciliation.read_report(run_id)
+    assert report.repaired == repaired == report.differing
+
+
+def test_a_repair_of_what_was_put_right_meanwhile_does_nothing(crowd: World) -> None:
+    mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
+    reconciliation.start()
+    while bodies := crowd.queues.take(COMPARISONS):
+        reconciliation.take_parts([PartAsked.from_json(body) for body in bodies])
+    mysql.write(f"UPDATE content_counter SET like_total = like_total - 2 {POST_7}")
+    rows = "SELECT * FROM content_counter"
+    before = mysql.fetch_all(rows), redis.client().hgetall(meta_of())
+    crowd.queues.drain()
+    assert (mysql.fetch_all(rows), redis.client().hgetall(meta_of())) == before
+
+
+class Killed(BaseException):
+    """The process ended here."""
+
+
+@contextlib.contextmanager
+def killed_after(call: int) -> Iterator[list[int]]:
+    """The ``call``-th call to Redis, MySQL or the queue is done, and its process never hears it."""
+    calls = [0]
+
+    def mortal(real: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **options: Any) -> Any:
+            calls[0] += 1
+            mine = calls[0]
+            answer = real(*args, **options)
+            if mine == call:
+                raise Killed
+            return answer
+
+        return called
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redis, "_guarded", mortal(redis._guarded))
+        patch.setattr(mysql, "_guarded", mortal(mysql._guarded))
+        for name in ("send", "send_all"):
+            patch.setattr(queues, name, mortal(getattr(queues, name)))
+        yield calls
+
+
+def deliver(world: World) -> None:
+    """Let the consumers work; what a killed one had comes again."""
+    work: dict[str, Callable[[str], None]] = {
+        COMPARISONS: lambda body: reconciliation.take_parts([PartAsked.from_json(body)]),
+        REPAIRS: lambda body: reconciliation.repair([RepairsAsked.from_json(body)]),
+    }
+    while bodies := [(q, body) for q in work for body in world.queues.messages[q]]:
+        queue, body = bodies[0]
+        work[queue](body)
+        world.queues.messages[queue].remove(body)
+
+
+@pytest.mark.slow
+def test_whoever_is_killed_at_any_call_the_run_ends_as_if_nobody_had_been(
+    crowd: World, audit: Callable[[], Truth]
+) -> None:
+    for _ in range(2):  # the first time, there was no counter for what MySQL did not know
+        damage_all()
+        expected = run(crowd)
+        assert expected.is_settled
+    newest = expected.run_id
+    for call in itertools.count(1):
+        damage_all()
+        with killed_after(call) as calls, contextlib.suppress(Killed):
+            reconciliation.start()
+            deliver(crowd)
+        if calls[0] < call:
+            break
+        mysql.forget_connection()
+        begun = [r.run_id for r in reconciliation.read_reports() if r.run_id > newest]
+        lost = call % 2 == 1
+        if lost:  # and what waited in the queues, too: the next schedule finds the run
+            crowd.queues.messages.clear()
+        newest = reconciliation.start()
+        deliver(crowd)
+        report = reconciliation.read_report(begun[0] if begun else newest)
+        assert (report.differing, report.why) == (expected.differing, expected.why), call
+        assert report.tally.relations == expected.tally.relations, call
+        if not reconciliation.read_report(newest).is_settled:
+            assert lost, call  # repairs that were asked for are asked for by the next run
+            assert (last := run(crowd)).is_settled, call
+            newest = last.run_id
+        assert audit().clean, call
+    assert call > 40
+    assert run(crowd).differing == 0
+
+
+def test_a_queue_that_is_away_delays_a_run_and_spoils_nothing(crowd: World) -> None:
+    damage_all()
+    crowd.queues.away = True
+    with pytest.raises(QueueDown):
+        reconciliation.start()
+    crowd.queues.away = False
+    report = run(crowd)
+    assert report.is_settled
+    assert report.repaired > 5
+    assert run(crowd).differing == 0
+
+
+def test_without_redis_a_repair_comes_again(
+    crowd: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plaza.infra.queues._back_off", lambda *_: None)
+    mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
+    run_id = reconciliation.start()
+    while bodies := crowd.queues.take(COMPARISONS):
+        reconciliation.take_parts([PartAsked.from_json(body) for body in bodies])
+    with redis_away():
+        [body] = crowd.queues.messages[REPAIRS]
+        response = handler("queue/repair_drift")(
+            {"Records": [message(body)]},
+            None,
+        )
+        assert len(response["batchItemFailures"]) == 1
+        assert reconciliation.read_report(run_id).repaired == 0
+    crowd.queues.drain()
+    assert reconciliation.read_report(run_id).is_settled
+    assert counter(POST) == 10
+
+
+def message(body: str) -> dict[str, Any]:
+    return {
+        "messageId": "1",
+        "receiptHandle": "1",
+        "body": body,
+        "attributes": {"ApproximateReceiveCount": "1"},
+    }
+
+
+# ---------------------------------------------------------------- functions, routes, reports
+
+
+def test_the_functions_take_what_aws_sends(crowd: World) -> None:
+    damage_all()
+    started = handler("schedule/reconcile")(event("reconcile.schedule"), None)
+    run_id = started["run"]
+    for queue, folder in ((COMPARISONS, "compare_parts"), (REPAIRS, "repair_drift")):
+        while bodies := crowd.queues.take(queue):
+            for body in bodies:
+                answer = handler(f"queue/{folder}")({"Records": [message(body)]}, None)
+                assert answer == {"batchItemFailures": []}
+    assert reconciliation.read_report(run_id).is_settled
+    for name in ("compare_parts.targets", "repair_drift.findings"):
+        folder = name.partition(".")[0]
+        assert handler(f"queue/{folder}")(event(name), None) == {"batchItemFailures": []}
+
+
+OPS = "api/reconciliation"
+
+
+def test_an_admin_starts_a_run_and_reads_what_came_of_it(crowd: World) -> None:
+    assert ask("reconciliation.list_runs", OPS) == (200, {"items": [], "next": None})
+    mysql.write("UPDATE content_counter SET like_total = 7 WHERE target_type = 'review'")
+    status, begun = ask("reconciliation.start_run", OPS)
+    assert (status, begun["ended_at"], begun["differing"]) == (202, None, 0)
+    crowd.queues.drain()
+    status, page = ask("reconciliation.list_runs", OPS)
+    [found] = page["items"]
+    assert (status, found["id"], found["why"]) == (200, begun["id"], {"counter": 1, "total": 1})
+    assert (found["differing"], found["repaired"], found["relations"]) == (2, 2, 18)
+    assert found["ended_at"].endswith("Z")
+    [first] = [e for e in found["examples"] if e["reason"] == "counter"]
+    assert (first["what"], first["type"], first["id"]) == ("like", "review", "9")
+    assert first["said"] == "counter 7, rows 2"
+    assert first["repaired_at"] is not None
+
+
+def test_runs_are_listed_page_by_page(crowd: World) -> None:
+    ids = [str(run(crowd).run_id) for _ in range(3)][::-1]
+    request = event("reconciliation.list_runs")
+    request["queryStringParameters"], request["rawQueryString"] = {"limit": "2"}, "limit=2"
+    first = json.loads(handler(OPS)(request, None)["body"])
+    assert [one["id"] for one in first["items"]] == ids[:2]
+    request["queryStringParameters"] = {"limit": "2", "cursor": first["next"]}
+    rest = json.loads(handler(OPS)(request, None)["body"])
+    assert ([one["id"] for one in rest["items"]], rest["next"]) == (ids[2:], None)
+    request["queryStringParameters"] = {"cursor": "WyJhIl0"}
+    assert handler(OPS)(request, None)["statusCode"] == 400
+
+
+def test_who_is_no_admin_is_refused(plaza: World) -> None:
+    assert ask("reconciliation.list_runs_as_user", OPS)[0] == 403
+    request = event("reconciliation.start_run")
+    request["requestContext"]["authorizer"]["lambda"]["role"] = "user"
+    assert handler(OPS)(request, None)["statusCode"] == 403
+    del request["requestContext"]["authorizer"]["lambda"]["user_id"]
+    assert handler(OPS)(request, None)["statusCode"] == 401
+
+
+def test_runs_of_long_ago_are_told_without_their_findings(
+    crowd: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damage_all()
+    first = run(crowd)
+    monkeypatch.setattr(mysql_runs, "KEPT_RUNS", 1)
+    run(crowd)
+    run(crowd)
+    then = reconciliation.read_report(first.run_id)
+    assert (then.why, then.differing, then.repaired) == (first.why, first.differing, first.repaired)
+    assert then.examples == []
+    assert then.tally == first.tally != Tally()
+
+
+def test_a_run_tells_what_it_found_in_one_line(
+    crowd: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage_all()
+    run(crowd)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [line] = [line for line in lines if line["event"] == "reconciled"]
+    assert line["drift_found"] == sum(line["why"].values()) > 5
+    assert line["relations_compared"] == 18
+    repairs = [line for line in lines if line["event"] == "drift_repaired"]
+    assert sum(r["drift_repaired"] for r in repairs) == line["drift_found"]

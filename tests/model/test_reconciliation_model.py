@@ -1,0 +1,212 @@
+"""Reconciliation within a crowd: what is on its way is no difference, what was damaged is repaired.
+
+Each run is one seed. PLAZA_MODEL_RUNS says how many (default 120), PLAZA_MODEL_SEED where to begin;
+a failure names its seed, and that seed fails again. The referee is the audit of ``local``, which
+shares no code with what is tested.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pytest
+
+from local.evidence import read_cache, read_record
+from local.truth import compare
+from plaza import counters, reconciliation
+from plaza.follows import following
+from plaza.infra import mysql, redis
+from plaza.infra.errors import Unavailable
+from plaza.reactions import redis_reactions
+from plaza.reconciliation import COMPARISONS, REPAIRS, PartAsked, RepairsAsked
+from tests.integration.looking import add_users
+from tests.model import test_reactions_model as crowds
+from tests.model.test_reactions_model import ACTORS, FIRST, MOST_ALIVE, RUNS, Run, Trouble
+from tests.plaza import World, forget
+
+STEPS = 150
+TROUBLES = {
+    "crowd": Trouble(kill=0, lost_publish=0.1, duplicate=0.3, forget=0.03),
+    "kills": Trouble(),
+    "all": Trouble(flush=0.004, redis_away=0.01),
+}
+
+
+@dataclass
+class Reconciled(Run):
+    """A run of the crowd with reconciliation in it, and with damage if ``damages``."""
+
+    damages: float = 0.0
+
+    def reconcile(self) -> None:
+        """Start, or take a message: a part further, or a repair. Some are delivered twice."""
+        waiting = {name: self.queues.messages[name] for name in (COMPARISONS, REPAIRS)}
+        queue = self.rng.choice([name for name in waiting if waiting[name]] or [""])
+        body = self.rng.choice(waiting[queue]) if queue else ""
+        again = self.rng.random() < self.trouble.duplicate
+
+        def work() -> None:
+            with suppress(Unavailable):
+                if queue == COMPARISONS:
+                    reconciliation.take_parts([PartAsked.from_json(body)])
+                elif queue == REPAIRS:
+                    reconciliation.repair([RepairsAsked.from_json(body)])
+                else:
+                    reconciliation.start()
+                if queue and not again:
+                    with suppress(ValueError):
+                        waiting[queue].remove(body)
+                self.note(f"{queue or 'started'} {body}")
+
+        self.scheduler.spawn(work)
+
+    def damage(self) -> None:
+        """Something goes wrong that no code of ours does."""
+        kind, target = self.rng.choice(self.targets)
+        keys = redis_reactions.keys_of(kind.name, target)
+        by = self.rng.choice([-2, -1, 1, 3])
+        of_target = (
+            f"UPDATE content_counter SET {{0}} = {{0}} + {by}"
+            f" WHERE target_type = '{target.type}' AND target_id = {target.id}"
+        )
+        actor = self.rng.choice(ACTORS)
+        what = self.rng.choice(
+            ["counter", "comments", "user", "gone", "total", "member", "extra", "filter",
+             "projection", "row"]
+        )  # fmt: skip
+        self.note(f"DAMAGE {what} {kind.name} {target} {actor} {by}")
+        match what:
+            case "counter":
+                mysql.write(of_target.format(kind.total))
+            case "comments":
+                mysql.write(of_target.format("comment_total"))
+            case "user":
+                column = self.rng.choice(counters.USER_COLUMNS)
+                mysql.write(
+                    f"INSERT INTO user_counter (user_id, {column}) VALUES ({actor}, {by})"
+                    f" ON DUPLICATE KEY UPDATE {column} = user_counter.{column} + {by}"
+                )
+            case "gone":
+                mysql.write("DELETE FROM user_counter WHERE user_id = %s", (actor,))
+            case "row":
+                where = "WHERE target_type = %s AND target_id = %s AND kind = %s AND actor_id = %s"
+                for table in ("reaction", "reaction_log"):
+                    mysql.write(f"DELETE FROM {table} {where}", (*target, kind.name, actor))
+                self.accepted.pop((kind, target, actor), None)
+            case "projection" if redis.execute("HEXISTS", counters.user_key(actor), "value"):
+                shown = counters.UserCounter(*(self.rng.randint(0, 9) for _ in range(5)))
+                ver = int(redis.execute("HGET", counters.user_key(actor), "ver"))
+                ver += self.rng.choice([0, 50])
+                shown = shown._replace(ver=ver)
+                redis.execute(
+                    "HSET", counters.user_key(actor), "ver", ver, "value", shown.to_json()
+                )
+        if not redis.execute("HEXISTS", keys.meta, "total"):
+            return
+        match what:
+            case "total":
+                redis.execute("HINCRBY", keys.meta, "total", by)
+            case "member" if newest := redis.execute("ZRANGE", keys.recent, 0, -1):
+                redis.execute("ZREM", keys.recent, self.rng.choice(newest))
+            case "extra":
+                redis.execute("ZADD", keys.recent, "NX", 1_000 + actor, actor)
+            case "filter" if bits := int(redis.execute("HGET", keys.meta, "bloom") or 0):
+                redis.execute("DEL", keys.older)
+                redis.execute("SETBIT", keys.older, bits, 1)
+
+    def turn(self) -> None:
+        """One step of anybody, reconciliation among them."""
+        if self.rng.random() < self.damages:
+            self.damage()
+        if len(self.scheduler.alive) < MOST_ALIVE and self.rng.random() < 0.08:
+            self.reconcile()
+        else:
+            super().turn()
+
+
+def begin(seed: int, trouble: Trouble, world: World, damages: float) -> Reconciled:
+    """A crowd in which nothing has happened yet."""
+    plain = crowds.begin(seed, trouble, world)
+    return Reconciled(
+        plain.seed, plain.trouble, plain.world, plain.scheduler, plain.targets, damages=damages
+    )
+
+
+def finish(run: Reconciled) -> int:
+    """Everything that waits is done, then one more run; the id of the last one."""
+    run.calm_down()
+    run_id = reconciliation.start()
+    run.queues.drain()
+    return run_id
+
+
+@pytest.fixture
+def small_world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Users, three of whom Redis keeps by name of each target; small steps."""
+    monkeypatch.setenv("PLAZA_RECENT_CAP", "3")
+    monkeypatch.setattr(following, "FOLLOW_LIMIT", 1_000)
+    monkeypatch.setattr("plaza.reconciliation.comparing._ACTORS_PER_STEP", 2)
+    monkeypatch.setattr("plaza.reconciliation.comparing._SUSPECTS_PER_STEP", 2)
+    monkeypatch.setattr("plaza.reconciliation.mysql_counts.MOST_RELATIONS", 2)
+    forget()
+    add_users(*ACTORS)
+    return plaza
+
+
+def clear(world: World) -> None:
+    for table in (
+        "reaction", "reaction_log", "content", "content_counter", "user_counter",
+        "reconciliation", "reconciliation_part", "reconciliation_suspect", "reconciliation_finding",
+    ):  # fmt: skip
+        mysql.write(f"DELETE FROM {table}")
+    redis.execute("FLUSHALL")
+    world.queues.messages.clear()
+
+
+def count_posts() -> None:
+    """The posts of the crowd come without being counted."""
+    mysql.write(
+        "INSERT INTO user_counter (user_id, posts_total, ver)"
+        " SELECT author_id, COUNT(*), 1 FROM content WHERE content_type = 'post'"
+        " GROUP BY author_id"
+    )
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("damages", [0.0, 0.03], ids=["sound", "damaged"])
+def test_what_is_damaged_is_right_in_the_end_and_what_moves_is_no_damage(
+    trouble: str,
+    damages: float,
+    small_world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    redis_url: str,
+    mysql_url: str,
+) -> None:
+    for n in range(max(1, RUNS // 2 // len(TROUBLES) // 2)):
+        seed = FIRST + n + 1
+        clear(small_world)
+        run = begin(seed, TROUBLES[trouble], small_world, damages)
+        count_posts()
+        try:
+            with monkeypatch.context() as patch:
+                run.hold_back_fills(patch)
+                run.scheduler.hook(patch)
+                for _ in range(STEPS):
+                    run.turn()
+                found = finish(run)
+            reports = reconciliation.read_reports(limit=50)
+            if not damages and trouble == "crowd":
+                assert [r.examples for r in reports if r.differing] == [], "nothing was wrong"
+            assert reconciliation.read_report(found).is_settled
+            last = finish(run)
+            assert reconciliation.read_report(last).examples == [], "a second run is clean"
+            truth = compare(read_record(mysql_url), read_cache(redis_url), {})
+            wrong = [d for d in truth.differences if "claims" not in d.of]
+            assert wrong == [], "the audit"
+            assert truth.quiet
+        except AssertionError as error:
+            raise AssertionError(
+                f"PLAZA_MODEL_SEED={seed - 1} -k {trouble}-{damages}: {error}\n"
+                + "\n".join(run.log[-80:])
+            ) from error
