@@ -65,7 +65,7 @@ def fact(
     return ReactionChanged(Key(*(target or Target("post", 1)), kind.name, actor), on, ver_us, 5)
 
 
-def random_history(draw: random.Random, count: int, days: int = 30) -> list[ReactionChanged]:
+def random_history(draw: random.Random, count: int, days: int = 18) -> list[ReactionChanged]:
     """Facts of few actors about few targets of all kinds, of the last ``days``, out of order."""
     facts = []
     for _ in range(count):
@@ -86,6 +86,10 @@ def write_content(authors: Sequence[int] = (90, 91)) -> None:
                 "INSERT INTO content (content_type, content_id, author_id) VALUES (%s, %s, %s)",
                 (of, target_id, authors[(number + target_id) % len(authors)]),
             )
+    mysql.write(
+        "INSERT INTO user_counter (user_id, posts_total, ver) SELECT author_id, COUNT(*), 1"
+        " FROM content WHERE content_type = 'post' GROUP BY author_id"
+    )
 
 
 def roll_up() -> None:

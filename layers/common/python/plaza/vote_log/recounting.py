@@ -159,28 +159,29 @@ def recount_log(scope: Scope, until_us: int = EVER_US) -> Recount:
     return found
 
 
-def find_contradictions(cursor: Cursor) -> Iterator[Contradiction]:
-    """Rows that are not the newest fact of the log, archives and all, in one snapshot.
+def find_contradictions(cursor: Cursor, *, archives: bool = True) -> Iterator[Contradiction]:
+    """Rows that are not the newest fact of the log, in one snapshot; ``archives``: of those, too.
 
     Raises ObjectsDown, ArchiveCorrupt and what PyMySQL does.
     """
     newest = Newest()
     mysql_log.count_by_day(cursor)
-    _add_archives(newest, set())
+    if archives:
+        _add_archives(newest, set())
     for rows in mysql_log.read_all(cursor, EVER_US):
         newest.add(rows)
     yield from newest.contradict(mysql_log.read_rows(cursor))
 
 
-def count_facts(cursor: Cursor) -> int:
-    """How many facts were ever saved: what is in MySQL and in archives, each once.
+def count_facts(cursor: Cursor, *, archives: bool = True) -> int:
+    """How many facts are in MySQL and, with ``archives``, in those, each once: were ever saved.
 
     Days that are in two places are read. Raises ObjectsDown, ArchiveCorrupt and what PyMySQL does.
     """
     in_mysql = mysql_log.count_by_day(cursor)
     facts = sum(in_mysql.values())
     by_day = defaultdict(list)
-    for name in s3_archive.list_manifests():
+    for name in s3_archive.list_manifests() if archives else ():
         by_day[s3_archive.day_in(name)].append(s3_archive.read_manifest(name))
     for day, manifests in by_day.items():
         if len(manifests) == 1 and day not in in_mysql:
