@@ -11,7 +11,18 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from bench import cold_start, consumer, feed, flash_sales, gate, handler, layer, round_trips, shops
+from bench import (
+    cold_start,
+    consumer,
+    feed,
+    flash_sales,
+    gate,
+    handler,
+    layer,
+    round_trips,
+    shops,
+    vote_log,
+)
 from bench.figures import Figure, format_number
 from bench.stage import Stage, standing
 from local.paths import LocalError
@@ -24,6 +35,7 @@ BENCHES: dict[str, Callable[[Stage], list[Figure]]] = {
     "consumer": consumer.measure,
     "feed": feed.measure,
     "shops": shops.measure,
+    "vote-log": vote_log.measure,
     "cold-start": cold_start.measure,
     "layer": layer.measure,
 }
