@@ -6,13 +6,12 @@ import json
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 DAYS_OPEN = 8  # rankings of a week, and facts that come late
 DAYS_AHEAD = 14
 DAYS_BACK = 60  # rows in the partition without an end get partitions by day back to here
-_DAY_US = 86_400_000_000
 
 
 class Logged(NamedTuple):
@@ -187,11 +186,6 @@ def sum_up(rows: Iterable[Logged]) -> Sum:
         text = f"{of},{target_id},{kind},{actor},{ver_us},{state},{said}"
         crc32 += zlib.crc32(text.encode())
     return Sum(facts, crc32)
-
-
-def day_of(ver_us: int) -> date:
-    """The UTC day of a version."""
-    return datetime.fromtimestamp(ver_us // _DAY_US * 86_400, UTC).date()
 
 
 def is_closed(partition: Partition, today: date) -> bool:
