@@ -22,6 +22,7 @@ from bench import (
     reconcile,
     round_trips,
     shops,
+    vote_log,
 )
 from bench.figures import Figure, format_number
 from bench.stage import Stage, standing
@@ -36,6 +37,7 @@ BENCHES: dict[str, Callable[[Stage], list[Figure]]] = {
     "feed": feed.measure,
     "shops": shops.measure,
     "reconcile": reconcile.measure,
+    "vote-log": vote_log.measure,
     "cold-start": cold_start.measure,
     "layer": layer.measure,
 }

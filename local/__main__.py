@@ -110,6 +110,14 @@ def build_parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--json", action="store_true", help="for a machine")
 
+    sub = add("rebuild", _delegate("local.rebuild"), "counters counted again, and the difference")
+    sub.add_argument("--from-log", action="store_true", help="from the log and its archives alone")
+    sub.add_argument("--as-of", metavar="TIME", help="up to a moment: 2026-11-21T08:30:00Z")
+    one = sub.add_mutually_exclusive_group()
+    one.add_argument("--target", metavar="post:7", help="only its counters")
+    one.add_argument("--user", metavar="ID", help="only theirs")
+    sub.add_argument("--json", action="store_true", help="for a machine")
+
     sub = add("keys", _delegate("local.keys"), "the biggest and the hottest keys of Redis")
     sub.add_argument("--most", type=int, default=10, help="of each table (default: 10)")
     sub.add_argument("--minutes", type=int, default=5, help="how far back hot keys go (default: 5)")

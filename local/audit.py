@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from collections.abc import Mapping
 
 import pymysql
@@ -16,6 +17,8 @@ from local.quiet import wait_until_quiet
 from local.stack import Stack
 from local.status import count_messages
 from local.truth import Sums, Truth, compare
+from plaza.infra.objects import ObjectsDown
+from plaza.vote_log import ArchiveCorrupt
 
 SHOWN = 20
 
@@ -34,14 +37,17 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 
 def read_truth(stack: Stack) -> Truth:
     """The table of truth of a stack. Raises LocalError when a part of it does not answer."""
+    os.environ.update(stack.environment())  # before plaza reads its settings, once
     try:
         # Redis first: what is settled between the two reads is then told as pending, not as drift.
         cache = read_cache(stack.redis_url)
-        record = read_record(stack.mysql_url)
+        record = read_record(stack.mysql_url, archives=True)
     except redis.RedisError as error:
         raise LocalError(f"Redis can't be read: {error}") from None
     except pymysql.err.MySQLError as error:
         raise LocalError(f"MySQL can't be read: {error}") from None
+    except (ObjectsDown, ArchiveCorrupt) as error:
+        raise LocalError(f"the archive of the log can't be read: {error}") from None
     return compare(record, cache, count_messages(stack))
 
 

@@ -155,7 +155,7 @@ def read_deployed(endpoint_url: str) -> Deployed:
 
 
 def read_environment(functions: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """The settings all functions share, and the URL of every queue one of them knows."""
+    """The settings all functions share, every queue and the archive that one of them knows."""
     settings = {
         name: value
         for function in functions
@@ -166,6 +166,7 @@ def read_environment(functions: Sequence[Mapping[str, str]]) -> dict[str, str]:
         name: value
         for name, value in settings.items()
         if name.startswith("PLAZA_QUEUE_")
+        or name == "PLAZA_ARCHIVE_BUCKET"
         or all(function.get(name) == value for function in functions)
     }
 

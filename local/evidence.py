@@ -18,6 +18,7 @@ from pymysql.cursors import SSCursor
 from local.days import Calendar, CheckinKeys, read_calendars, read_days
 from local.servers import connect_mysql
 from local.vouchers import Sale, Sold, read_sales, read_vouchers
+from plaza import vote_log
 from plaza.counters import ContentCounter, UserCounter
 from plaza.counters.counters import USER_COLUMNS
 from plaza.counters.mysql_counters import CONTENT_COLUMNS
@@ -31,17 +32,6 @@ _REACTIONS = re.compile(r"\{\d+\}:(\w+):(\w+):(\d{1,19}):(?:meta|pending)", re.A
 _COUNTERS = re.compile(r"\{\d+\}:(user|post):(\d{1,19}):(counters|claims|comments)", re.ASCII)
 _DIRTY = re.compile(r"\{\d+\}:dirty", re.ASCII)
 _SALE = re.compile(r"\{\d+\}:voucher:(\d{1,19}):state", re.ASCII)
-_LOG_DIFFERS = """
-    SELECT n.target_type, n.target_id, n.kind, n.actor_id, l.state, n.ver, r.state, r.ver
-    FROM (SELECT target_type, target_id, kind, actor_id, MAX(ver) AS ver FROM reaction_log
-          GROUP BY target_type, target_id, kind, actor_id) AS n
-    JOIN reaction_log AS l USING (target_type, target_id, kind, actor_id, ver)
-    LEFT JOIN reaction AS r USING (target_type, target_id, kind, actor_id)
-    WHERE r.ver IS NULL OR r.ver <> n.ver OR r.state <> l.state"""
-_ROW_UNLOGGED = """
-    SELECT r.target_type, r.target_id, r.kind, r.actor_id, NULL, NULL, r.state, r.ver
-    FROM reaction AS r LEFT JOIN reaction_log AS l USING (target_type, target_id, kind, actor_id)
-    WHERE l.ver IS NULL"""
 _ROLLED_UP = """
     (SELECT COALESCE(MAX(seq), 0) FROM reaction_log)
     <= (SELECT COALESCE(MAX(seq), 0) FROM watermark WHERE name = 'votes')"""
@@ -180,12 +170,25 @@ class Found:
             self.checkins.take(key)
 
 
-def read_record(mysql_url: str) -> Record:
-    """What MySQL says. Nine statements in one snapshot. Raises pymysql.err.MySQLError."""
+def read_record(mysql_url: str, *, archives: bool = False) -> Record:
+    """What MySQL says, in one snapshot, and the ``archives`` of the vote log that it is part of.
+
+    The number of statements does not depend on what is there. Raises pymysql.err.MySQLError, and
+    of archives ObjectsDown and ArchiveCorrupt.
+    """
     record = Record()
     with closing(connect_mysql(mysql_url)) as connection, connection.cursor(SSCursor) as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        # First of all: from here on no day of the log leaves MySQL.
+        record.log = vote_log.count_facts(cursor, archives=archives)
+        for found in vote_log.find_contradictions(cursor, archives=archives):
+            record.log_differences.append(
+                Difference(
+                    f"{found.kind} {found.target} by {found.actor_id}",
+                    f"log {_show(found.log)}, row {_show(found.row)}",
+                )
+            )
         cursor.execute(
             "SELECT kind, target_type, target_id, actor_id, ver FROM reaction WHERE state = 1"
         )
@@ -211,16 +214,6 @@ def read_record(mysql_url: str) -> Record:
                 record.posts[author_id] += 1
             elif live and content_type == "comment" and parent_id is not None:
                 record.comments[parent_id] += 1
-        cursor.execute("SELECT COUNT(*) FROM reaction_log")
-        ((record.log,),) = cursor.fetchall()
-        cursor.execute(f"{_LOG_DIFFERS} UNION ALL {_ROW_UNLOGGED}")
-        for target_type, target_id, kind, actor_id, *versions in cursor:
-            record.log_differences.append(
-                Difference(
-                    f"{kind} {target_type}:{target_id} by {actor_id}",
-                    "log {}@{}, row {}@{}".format(*versions),
-                )
-            )
         cursor.execute(
             f"{_VOTES_DIFFER} AND {_ROLLED_UP} UNION ALL {_HOURS_DIFFER} AND {_ROLLED_UP}"
         )
@@ -233,6 +226,10 @@ def read_record(mysql_url: str) -> Record:
         record.days = read_days(cursor)
         cursor.execute("ROLLBACK")
     return record
+
+
+def _show(said: tuple[int, int] | None) -> str:
+    return "nothing" if said is None else f"{said[1]}@{said[0]}"
 
 
 def read_cache(redis_url: str) -> Cache:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -196,7 +197,8 @@ def replay_all(
     with out.status("waiting for quiet"):
         if not wait_until_quiet(stack, options.quiet_s):
             raise LocalError("the stack does not come to rest; `audit` says what is on its way")
-    logged = count_log(stack.mysql_url)
+    since = datetime.now(UTC).date()
+    logged = count_log(stack.mysql_url, since)
     with contextlib.ExitStack() as meanwhile:
         if options.kill_consumers:
             meanwhile.enter_context(deliver_again_sooner(stack, "reactions", "settlements"))
@@ -206,7 +208,7 @@ def replay_all(
                 stack, options.quiet_s, lambda text: status.update(f"waiting for quiet: {text}")
             )
     with out.status("comparing") as status:
-        logged = count_log(stack.mysql_url) - logged
+        logged = count_log(stack.mysql_url, since) - logged
         compared = [
             asyncio.run(compare(stack, one, options, lambda said: status.update(said)))
             for one in played
@@ -320,10 +322,13 @@ def show_played(report: Report, out: Console) -> None:
     out.print(f"{len(differences):,} differences from the file {mark(not differences)}")
 
 
-def count_log(mysql_url: str) -> Counter[str]:
-    """How many facts of each kind were ever saved."""
+def count_log(mysql_url: str, since: date) -> Counter[str]:
+    """How many facts of each kind were saved, of days that no archive has taken by then."""
     with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT kind, COUNT(*) FROM reaction_log GROUP BY kind")
+        cursor.execute(
+            "SELECT kind, COUNT(*) FROM reaction_log WHERE create_date >= %s GROUP BY kind",
+            (since,),
+        )
         return Counter(dict(cursor.fetchall()))
 
 

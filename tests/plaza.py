@@ -27,7 +27,7 @@ from plaza.auth import calling, sms
 from plaza.checkins import CheckedIn
 from plaza.feed import FanOut
 from plaza.flash_sales import OrderReserved
-from plaza.infra import cache, ids, migrations, mysql, queues, redis, secrets, settings
+from plaza.infra import cache, ids, migrations, mysql, objects, queues, redis, secrets, settings
 from plaza.infra.cache import DROPS, Drops
 from plaza.infra.queues import QueueDown
 from plaza.reactions import ReactionChanged
@@ -203,5 +203,6 @@ def forget() -> None:
     ids.forget_block()
     redis.forget_client()
     mysql.forget_connection()
-    for breaker in (redis.breaker, mysql.breaker, queues.breaker):
+    objects.forget_client()
+    for breaker in (redis.breaker, mysql.breaker, queues.breaker, objects.breaker):
         breaker.close()

@@ -662,7 +662,8 @@ def test_whoever_is_killed_at_any_call_the_run_ends_as_if_nobody_had_been(
         assert report.tally.relations == expected.tally.relations, call
         if not reconciliation.read_report(newest).is_settled:
             assert lost, call  # repairs that were asked for are asked for by the next run
-            assert (last := run(crowd)).is_settled, call
+            last = run(crowd)
+            assert last.is_settled, call
             newest = last.run_id
         assert audit().clean, call
     assert call > 40

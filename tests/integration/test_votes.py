@@ -213,7 +213,7 @@ def commit(cursor: Cursor) -> None:
 
 def never_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on a roll-up does not wait for writers, it fails."""
-    monkeypatch.setattr(mysql_votes, "PATIENCE_S", 0)
+    monkeypatch.setattr(mysql_reactions, "PATIENCE_S", 0)
 
 
 def save_in(cursor: Cursor, facts: Sequence[ReactionChanged]) -> None:
@@ -272,8 +272,8 @@ def test_what_is_appended_while_the_roll_up_is_at_work_is_for_the_next(
 ) -> None:
     add_reviews(5, 51, 52)
     reactions.save([like(review(51), 1)])
-    head = mysql_votes.read_head()
-    mysql_votes.wait_for_writers()
+    head = reactions.read_log_head()
+    reactions.wait_for_log_writers()
     with stranger(mysql_url) as late:
         save_in(late, [like(review(52), 1)])
         assert mysql_votes.roll_up_page(head, 100, 0).end == head
@@ -305,7 +305,7 @@ def test_two_runs_at_one_time_take_turns_and_do_everything_once(
     add_reviews(5, 51)
     plaza.add(post(1))
     reactions.save([like(t, actor) for t in (review(51), post(1)) for actor in range(1, 11)])
-    head = mysql_votes.read_head()
+    head = reactions.read_log_head()
     with stranger(mysql_url) as one, ThreadPoolExecutor() as pool:
         one_rolled = mysql_votes._roll_up_page(one, head, 10, 0)
         other = pool.submit(recommendations.roll_up_votes)
@@ -323,7 +323,7 @@ def test_a_run_that_was_overtaken_turns_back_nothing(plaza: World) -> None:
     add_reviews(5, 51)
     plaza.add(post(1))
     reactions.save([like(post(1), 1)])
-    late_head = mysql_votes.read_head()
+    late_head = reactions.read_log_head()
     reactions.save([like(post(1), 2), like(review(51), 2)])
     done = recommendations.roll_up_votes()
     assert mysql_votes.roll_up_page(late_head, 100, 0) == (done, done)

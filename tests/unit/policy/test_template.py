@@ -161,6 +161,12 @@ TEXTS = {
 # Nor have metrics.
 METRICS = {"Effect": "Allow", "Action": "cloudwatch:GetMetricData", "Resource": "*"}
 UNNAMEABLE = [("AuthApi", TEXTS), ("OperationsApi", METRICS)]
+# Nor have objects that are still to be written: they are named by where they are.
+ARCHIVES = {
+    "Effect": "Allow",
+    "Action": ["s3:GetObject", "s3:PutObject"],
+    "Resource": {"Fn::Sub": "${LogArchive.Arn}/reaction_log/*"},
+}
 
 
 @every_function
@@ -168,11 +174,35 @@ def test_no_policy_has_a_wildcard(function: str) -> None:
     for name, statement in statements():
         if name != function or (name, statement) in UNNAMEABLE:
             continue
+        if function == "MaintainLog" and statement == ARCHIVES:
+            continue
         actions, where = statement["Action"], statement["Resource"]
         for action in [actions] if isinstance(actions, str) else actions:
             assert "*" not in action
         for resource in where if isinstance(where, list) else [where]:
             assert "*" not in json.dumps(resource)
+
+
+def test_what_is_archived_is_kept_by_nobody_but_us() -> None:
+    """It outlives the stack, nobody from outside may read it, and no function may delete it."""
+    [(name, bucket)] = resources("AWS::S3::Bucket").items()
+    kept = template.TEMPLATE["Resources"][name]
+    assert kept["DeletionPolicy"] == kept["UpdateReplacePolicy"] == "Retain"
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    assert len(bucket["PublicAccessBlockConfiguration"]) == 4
+    assert bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    for rule in bucket["LifecycleConfiguration"]["Rules"]:
+        assert not [key for key in rule if "Expiration" in key]
+        # A rebuild reads all of it: no class that has to be restored first.
+        assert {t["StorageClass"] for t in rule["Transitions"]} == {"STANDARD_IA", "GLACIER_IR"}
+    [policy] = resources("AWS::S3::BucketPolicy").values()
+    assert template.name_in(policy["Bucket"]) == name
+    [denied] = policy["PolicyDocument"]["Statement"]
+    assert (denied["Effect"], denied["Action"], denied["Principal"]) == ("Deny", "s3:*", "*")
+    assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    users = {f for f, statement in statements() if "s3:" in json.dumps(statement)}
+    told = {f for f in FUNCTIONS if "PLAZA_ARCHIVE_BUCKET" in template.variables_of(f)}
+    assert users == told == {"MaintainLog"}
 
 
 def test_no_function_has_a_ready_made_role_that_may_do_more() -> None:

@@ -32,7 +32,8 @@ class MysqlAddress:
 class Settings:
     """Typed and complete. ``queues`` maps a queue's name (``reactions``) to its URL.
 
-    Only the function that signs people in has ``auth_secret_id`` and ``sms_sender``.
+    Only the function that signs people in has ``auth_secret_id`` and ``sms_sender``, only the one
+    that maintains the vote log has ``archive_bucket``.
     """
 
     environment: str
@@ -61,6 +62,7 @@ class Settings:
     give_up_orders_after_s: int
     auth_secret_id: str | None
     sms_sender: str | None
+    archive_bucket: str | None
 
 
 def read_settings(env: Mapping[str, str]) -> Settings:
@@ -96,6 +98,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         give_up_orders_after_s=_whole(env, "PLAZA_GIVE_UP_ORDERS_AFTER_S", 1_800),
         auth_secret_id=env.get("PLAZA_AUTH_SECRET_ID") or None,
         sms_sender=_sms_sender(env),
+        archive_bucket=env.get("PLAZA_ARCHIVE_BUCKET") or None,
     )
 
 

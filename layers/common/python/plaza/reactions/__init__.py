@@ -1,7 +1,12 @@
 """Likes, collects and follows: decided in Redis, recorded in MySQL, counted once."""
 
 from plaza.reactions.hot_totals import forget_hot_totals
-from plaza.reactions.mysql_reactions import Reacted, Reactor
+from plaza.reactions.mysql_reactions import (
+    Reacted,
+    Reactor,
+    read_log_head,
+    wait_for_log_writers,
+)
 from plaza.reactions.reacting import REACTIONS, REBUILDS, Outcome, bury, react, require_there
 from plaza.reactions.reactions import (
     COLLECT,
@@ -80,6 +85,7 @@ __all__ = [
     "reacted",
     "reactors",
     "read_keys",
+    "read_log_head",
     "read_mine",
     "read_ranked_posts",
     "read_ranking",
@@ -93,4 +99,5 @@ __all__ = [
     "swap_ranking",
     "sweep_outbox",
     "target_of_key",
+    "wait_for_log_writers",
 ]

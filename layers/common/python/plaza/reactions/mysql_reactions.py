@@ -18,6 +18,7 @@ from pymysql.cursors import Cursor
 from plaza.infra import mysql
 from plaza.reactions.reactions import Key, Kind, ReactionChanged, Row, Target
 
+PATIENCE_S = 2  # while somebody waits for the log gate alone, consumers wait behind them
 _DAY_US = 86_400_000_000
 _KEYS_TABLE = """JSON_TABLE(%s, '$[*]' COLUMNS (
     target_type VARCHAR(16) CHARACTER SET ascii PATH '$[0]', target_id BIGINT PATH '$[1]',
@@ -59,6 +60,26 @@ def pass_log_gate(cursor: Cursor) -> None:
     """
     if not cursor.execute("SELECT id FROM log_gate WHERE id = 1 LOCK IN SHARE MODE"):
         raise LookupError("log_gate has no row: nothing would wait for this transaction")
+
+
+def wait_for_log_writers() -> None:
+    """Returns when everything that was in the log, or on its way, is committed or given up.
+
+    Those who begin to append later get a higher seq. Raises MysqlDown when somebody takes longer
+    than a consumer should: 2 s, three times.
+    """
+
+    def wait(cursor: Cursor) -> None:
+        cursor.execute("SET SESSION innodb_lock_wait_timeout = %s", (PATIENCE_S,))
+        if not cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE"):
+            raise LookupError("log_gate has no row: writers could not be waited for")
+
+    mysql.atomically(wait)
+
+
+def read_log_head() -> int:
+    """The highest seq in the log, 0 when it is empty. Raises MysqlDown."""
+    return int(mysql.fetch_all("SELECT COALESCE(MAX(seq), 0) FROM reaction_log")[0][0])
 
 
 def append_log(cursor: Cursor, facts: Iterable[ReactionChanged]) -> None:

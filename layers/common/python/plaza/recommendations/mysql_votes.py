@@ -6,6 +6,7 @@ may have a lower seq than one that is; the log gate is what tells when none has 
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pymysql.cursors import Cursor
@@ -13,9 +14,8 @@ from pymysql.cursors import Cursor
 from plaza.infra import mysql
 
 HOUR_US = 3_600_000_000
-PATIENCE_S = 2  # while the roll-up waits for the gate, consumers wait behind it
 _NAME = "votes"
-# The likes in a part of the log; every one of it is committed, see ``wait_for_writers``.
+# The likes in a part of the log; every one of it is committed, see ``wait_for_log_writers``.
 _LIKES = (
     "reaction_log FORCE INDEX (by_seq)"
     " WHERE seq > %(begin)s AND seq <= %(end)s AND target_type = '{target_type}' AND kind = 'like'"
@@ -23,8 +23,9 @@ _LIKES = (
 _REVIEWS = _LIKES.format(target_type="review")
 _POSTS = _LIKES.format(target_type="post")
 # What every fact of an actor about a post changed, as far as the log went up to ``end``: a like of
-# who likes it changed nothing. Of who was never heard of before, Redis knew: it took a change
-# (total says so) or a wish, which is one if it is a like.
+# who likes it changed nothing. Of who was not heard of since ``first_day``, Redis knew: it took a
+# change (total says so) or a wish, which is one if it is a like. Days before are not looked at,
+# whether or not they were dropped: what is left there of a history may be some of it.
 _TURNS = """
     SELECT target_id AS post_id, ver DIV {hour_us} AS hour, {sign} * (state - COALESCE(
         LAG(state) OVER (PARTITION BY target_id, actor_id ORDER BY ver),
@@ -32,6 +33,7 @@ _TURNS = """
     FROM (SELECT DISTINCT target_id, actor_id FROM {posts}) AS touched
     STRAIGHT_JOIN reaction_log AS l FORCE INDEX (PRIMARY) USING (target_id, actor_id)
     WHERE l.target_type = 'post' AND l.kind = 'like' AND l.seq <= %({until})s
+    AND l.create_date >= %(first_day)s
 """
 
 
@@ -40,26 +42,6 @@ class Rolled(NamedTuple):
 
     begin: int
     end: int
-
-
-def read_head() -> int:
-    """The highest seq in the log, 0 when it is empty. Raises MysqlDown."""
-    return int(mysql.fetch_all("SELECT COALESCE(MAX(seq), 0) FROM reaction_log")[0][0])
-
-
-def wait_for_writers() -> None:
-    """Returns when everything that was in the log, or on its way, is committed or given up.
-
-    Those who begin to append later get a higher seq. Raises MysqlDown when somebody takes longer
-    than a consumer should: 2 s, three times.
-    """
-
-    def wait(cursor: Cursor) -> None:
-        cursor.execute("SET SESSION innodb_lock_wait_timeout = %s", (PATIENCE_S,))
-        if not cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE"):
-            raise LookupError("log_gate has no row: writers could not be waited for")
-
-    mysql.atomically(wait)
 
 
 def roll_up_page(head: int, size: int, first_hour: int) -> Rolled:
@@ -76,7 +58,8 @@ def _roll_up_page(cursor: Cursor, head: int, size: int, first_hour: int) -> Roll
     if head <= begin:
         return Rolled(begin, begin)
     end = _find_end(cursor, begin, head, size)
-    page = {"begin": begin, "end": end, "first_hour": first_hour}
+    first_day = datetime.fromtimestamp(first_hour * 3600, UTC).date()
+    page = {"begin": begin, "end": end, "first_hour": first_hour, "first_day": first_day}
     # INSERT rather than UPDATE: what an INSERT ... SELECT reads it does not lock, so it can't get
     # into a deadlock with those who save reactions.
     cursor.execute(

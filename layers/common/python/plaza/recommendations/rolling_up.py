@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from plaza import reactions
 from plaza.infra.observability import record
 from plaza.recommendations import mysql_votes
 
@@ -22,8 +23,8 @@ def roll_up_votes() -> int:
     """
     began_s = time.monotonic()
     first_hour = time.time_ns() // 1000 // mysql_votes.HOUR_US - HOURS_KEPT
-    head = mysql_votes.read_head()
-    mysql_votes.wait_for_writers()
+    head = reactions.read_log_head()
+    reactions.wait_for_log_writers()
     rolled = mysql_votes.roll_up_page(head, PAGE, first_hour)
     done = rolled.end - rolled.begin
     while rolled.end < head and time.monotonic() - began_s < MOST_S:

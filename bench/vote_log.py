@@ -1,0 +1,156 @@
+"""The vote log: facts archived a second, and counted again a second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from bench.figures import Figure, Peer
+from bench.stage import Stage
+from local.paths import LocalError
+from plaza import vote_log
+from plaza.infra import mysql, objects
+from plaza.infra.objects import ObjectMissing
+from plaza.vote_log import Scope, mysql_log
+from plaza.vote_log.recounting import Newest
+
+FACTS = 500_000
+DAYS_AGO = 10
+POSTS = 1_000
+_DAY_US = 86_400_000_000
+_AT_ONCE = 50_000
+
+
+class Folder:
+    """A directory where S3 would be: what is measured is this side of the network."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.bytes = 0
+
+    def put(self, key: str, body: bytes, content_type: str) -> None:
+        """Write an object."""
+        path = self.directory / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body)
+        self.bytes += len(body) * key.endswith(".gz")
+
+    def get(self, key: str) -> bytes:
+        """Read an object."""
+        try:
+            return (self.directory / key).read_bytes()
+        except FileNotFoundError:
+            raise ObjectMissing(key) from None
+
+    def list_keys(self, prefix: str) -> list[str]:
+        """All keys that begin so."""
+        found = (str(p.relative_to(self.directory)) for p in self.directory.rglob("*.*"))
+        return sorted(key for key in found if key.startswith(prefix))
+
+
+def measure(stage: Stage) -> list[Figure]:
+    """One day of facts: written, read back and dropped, then counted again from there."""
+    stage.clear()
+    for table in ("reaction_log", "reaction", "content_counter", "user_counter", "watermark"):
+        mysql.write(f"DELETE FROM {table}")
+    folder = Folder(stage.directory / "s3")
+    real = {name: getattr(objects, name) for name in ("put", "get", "list_keys")}
+    for name in real:
+        setattr(objects, name, getattr(folder, name))
+    try:
+        return _measure(stage.some(FACTS), folder)
+    finally:
+        for name, function in real.items():
+            setattr(objects, name, function)
+
+
+def _measure(count: int, folder: Folder) -> list[Figure]:
+    today = datetime.now(UTC).date()
+    day = today - timedelta(days=DAYS_AGO)
+    vote_log.maintain_log(today=day)  # as it was then: the day has a partition before its facts
+    _fill(count, day.isoformat())
+    in_mysql_s = _time(lambda: _recount(count, 0))
+    fold_s, in_all_s = _read_log()
+    archived = vote_log.Maintained()
+
+    def archive() -> None:
+        nonlocal archived
+        archived = vote_log.maintain_log()
+
+    archive_s = _time(archive)
+    if (archived.facts, archived.corrupt) != (count, 0) or archived.behind:
+        raise LocalError(f"the archive was not written: {archived}")
+    in_s3_s = _time(lambda: _recount(1, count))
+    return [
+        Figure(
+            "vote log, archived: written, read back, dropped",
+            count / archive_s,
+            "facts/s",
+            Peer("reading it with the driver alone", count / in_all_s),
+        ),
+        Figure("  bytes of S3 a fact", folder.bytes / count, "bytes"),
+        Figure(
+            "vote log, rebuilt from archives, rows compared",
+            count / in_s3_s,
+            "facts/s",
+            Peer("from MySQL", count / in_mysql_s),
+        ),
+        Figure("  folding alone", count / fold_s, "facts/s"),
+    ]
+
+
+def _fill(count: int, day: str) -> None:
+    """Likes of one day and the rows and counters they come to, then one fact of today."""
+    since = f"UNIX_TIMESTAMP('{day}') * 1000000"
+    for start in range(1, count + 1, _AT_ONCE):
+        last = min(start + _AT_ONCE - 1, count)
+        mysql.write(
+            "INSERT INTO reaction_log"
+            " (target_type, target_id, kind, actor_id, ver, state, total, create_date)"
+            f" SELECT 'post', 1 + MOD(seq, {POSTS}), 'like', seq, {since} + seq, 1, 1, '{day}'"
+            f" FROM seq_{start}_to_{last}"
+        )
+    mysql.write(
+        "INSERT INTO reaction_log"
+        " (target_type, target_id, kind, actor_id, ver, state, total, create_date) VALUES"
+        " ('post', 1, 'like', 1000000000, UNIX_TIMESTAMP() * 1000000, 1, 1, UTC_DATE())"
+    )
+    mysql.write(
+        "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
+        " SELECT target_type, target_id, kind, actor_id, state, ver FROM reaction_log"
+    )
+    mysql.write(
+        "INSERT INTO content_counter (target_type, target_id, like_total, ver)"
+        " SELECT 'post', target_id, COUNT(*), 1 FROM reaction GROUP BY target_id"
+    )
+    mysql.write("INSERT INTO watermark (name, seq) SELECT 'votes', MAX(seq) FROM reaction_log")
+
+
+def _recount(in_mysql: int, archived: int) -> None:
+    found = vote_log.recount_log(Scope())
+    if found.differing or found.contradicting or found.facts_archived != archived:
+        raise LocalError(f"it does not come to the counters: {found}")
+    if found.facts_in_mysql < in_mysql:
+        raise LocalError(f"{found.facts_in_mysql} facts were read")
+
+
+def _read_log() -> tuple[float, float]:
+    """Seconds to fold all of the log once it is in memory, and to read it."""
+    pages: list[Any] = []
+
+    def read() -> None:
+        with mysql_log.snapshot() as cursor:
+            pages.extend(mysql_log.read_all(cursor, vote_log.EVER_US))
+
+    newest = Newest()
+    read_s = _time(read)
+    return _time(lambda: [newest.add(rows) for rows in pages]), read_s
+
+
+def _time(work: Callable[[], object]) -> float:
+    began_s = time.perf_counter()
+    work()
+    return time.perf_counter() - began_s

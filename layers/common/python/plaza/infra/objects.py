@@ -1,0 +1,120 @@
+"""S3: objects of one bucket, ``PLAZA_ARCHIVE_BUCKET``, put whole and read whole.
+
+S3 checks what it is sent against a SHA-256 that travels with it, and a listing shows what was put
+before it. Nothing here deletes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from pybreaker import CircuitBreaker, CircuitBreakerError
+
+from plaza.infra.errors import Unavailable
+from plaza.infra.settings import BadSettings, settings
+
+T = TypeVar("T")
+
+_MISSING = ("NoSuchKey", "404")
+
+
+class ObjectsDown(Unavailable):
+    """S3 can't be reached, or refuses."""
+
+
+class ObjectMissing(Exception):
+    """There is no object of this key."""
+
+
+def _is_answer(error: BaseException) -> bool:
+    """That an object isn't there says nothing against S3."""
+    return isinstance(error, ClientError) and error.response["Error"]["Code"] in _MISSING
+
+
+breaker = CircuitBreaker(
+    fail_max=5, reset_timeout=2, exclude=[_is_answer], name="s3", throw_new_error_on_trip=False
+)
+
+_client: Any = None
+
+
+def client() -> Any:
+    """The S3 client of this process; three tries, an object is some megabytes."""
+    global _client
+    if _client is None:
+        config = Config(
+            connect_timeout=1,
+            read_timeout=20,
+            retries={"mode": "standard", "total_max_attempts": 3},
+            s3={"addressing_style": "path"},
+        )
+        _client = botocore.session.get_session().create_client("s3", config=config)
+    return _client
+
+
+def forget_client() -> None:
+    """The next call makes a new one, by the settings of then."""
+    global _client
+    _client = None
+
+
+def put(key: str, body: bytes, content_type: str) -> None:
+    """Put an object, whole or not at all. Raises ObjectsDown."""
+    digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
+    _guarded(
+        lambda: client().put_object(
+            Bucket=_bucket(), Key=key, Body=body, ContentType=content_type, ChecksumSHA256=digest
+        )
+    )
+
+
+def get(key: str) -> bytes:
+    """The bytes of an object. Raises ObjectMissing, ObjectsDown."""
+
+    def read() -> bytes:
+        body: bytes = client().get_object(Bucket=_bucket(), Key=key)["Body"].read()
+        return body
+
+    try:
+        return _guarded(read)
+    except ClientError:
+        raise ObjectMissing(key) from None
+
+
+def list_keys(prefix: str) -> Iterator[str]:
+    """All keys that begin so, in their order; a call for each thousand. Raises ObjectsDown."""
+    token: dict[str, str] = {}
+    while True:
+        page = _guarded(
+            lambda token=token: client().list_objects_v2(  # type: ignore[misc]
+                Bucket=_bucket(), Prefix=prefix, **token
+            )
+        )
+        yield from (found["Key"] for found in page.get("Contents", ()))
+        if not page.get("IsTruncated"):
+            return
+        token = {"ContinuationToken": page["NextContinuationToken"]}
+
+
+def _bucket() -> str:
+    bucket = settings().archive_bucket
+    if bucket is None:
+        raise BadSettings("PLAZA_ARCHIVE_BUCKET is not set")
+    return bucket
+
+
+def _guarded(call: Callable[[], T]) -> T:
+    try:
+        return breaker.call(call)
+    except CircuitBreakerError:
+        raise ObjectsDown("S3 is away, not asked") from None
+    except (BotoCoreError, ClientError) as error:
+        if _is_answer(error):
+            raise
+        raise ObjectsDown(f"S3 is away: {type(error).__name__}") from error

@@ -1,0 +1,190 @@
+"""Maintaining the log: partitions for the days to come, archives for those that are over.
+
+Nothing leaves MySQL before it is in S3 and was read back from there. A run may end anywhere and be
+repeated, or be at it twice: what is written is named for its content, and a partition is dropped
+under a lock by whoever finds it as it was archived.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime
+
+from plaza import reactions
+from plaza.infra.observability import record
+from plaza.vote_log import mysql_log, s3_archive
+from plaza.vote_log.mysql_log import TooMuchToMove
+from plaza.vote_log.s3_archive import ArchiveCorrupt
+from plaza.vote_log.vote_log import Manifest, Partition, Progress, Sum, is_closed, plan_days
+
+MOST_S = 600.0
+MOST_MOVED = 100_000
+PART = 50_000  # facts of an object: some megabytes in memory, some hundred kilobytes in S3
+
+
+@dataclass(slots=True)
+class Maintained:
+    """What a run has done. ``behind``: days that are over and still in MySQL."""
+
+    created: int = 0
+    archived: int = 0
+    facts: int = 0
+    dropped: int = 0
+    corrupt: int = 0
+    unsplit: int = 0
+    behind: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """By name."""
+        return asdict(self)
+
+
+class _OutOfTime(Exception):
+    """What is left is for the next run."""
+
+
+def maintain_log(most_moved: int = MOST_MOVED, today: date | None = None) -> Maintained:
+    """Create partitions ahead, archive and drop what is over, for ten minutes at most.
+
+    ``most_moved``: as many rows may be copied while consumers wait. Raises MysqlDown, also when the
+    log is in use for longer than consumers may wait; ObjectsDown.
+    """
+    deadline_s = time.monotonic() + MOST_S
+    today = today or datetime.now(UTC).date()
+    done = Maintained()
+    try:
+        _create_ahead(done, today, most_moved)
+        _archive_closed(done, today, deadline_s)
+    except _OutOfTime:
+        pass
+    finally:
+        record(
+            "log_maintained",
+            {
+                "log_facts_archived": done.facts,
+                "log_days_behind": done.behind,
+                "log_unsplit": done.unsplit,
+                "archives_corrupt": done.corrupt,
+            },
+            created=done.created,
+            archived=done.archived,
+            dropped=done.dropped,
+        )
+    return done
+
+
+def _create_ahead(done: Maintained, today: date, most_moved: int) -> None:
+    found = mysql_log.read_partitions()
+    highest = found[-2].below if len(found) > 1 else None
+    if not plan_days(highest, None, today):
+        return
+    try:
+        done.created = mysql_log.split_rest(today, most_moved)
+    except TooMuchToMove:
+        done.unsplit = 1
+
+
+def _archive_closed(done: Maintained, today: date, deadline_s: float) -> None:
+    closed = [p for p in mysql_log.read_partitions() if is_closed(p, today)]
+    done.behind = len(closed)
+    for partition in closed:  # the lowest first: only that one is ever dropped
+        if not _archive(done, partition, deadline_s):
+            return
+        done.dropped += 1
+        done.behind -= 1
+
+
+def _archive(done: Maintained, partition: Partition, deadline_s: float) -> bool:
+    """Archive what is in the lowest partition and drop it; whether it is gone.
+
+    It stays when a reader of the log has not come so far, and while the highest seq of all is in
+    it: MySQL counts on from the highest there is, and must never give a seq again.
+    """
+    head = reactions.read_log_head()
+    reactions.wait_for_log_writers()
+    # From here on what is in the log up to ``head`` stays as it is.
+    highest = mysql_log.read_highest(partition)
+    if highest and highest == head:
+        done.behind = 0  # nothing came after it: it goes when something does
+        return False
+    read = mysql_log.read_low_watermark()
+    if highest and (read is None or highest > read):
+        return False
+    for day, total in mysql_log.read_sums(partition, head).items():
+        try:
+            if not _is_archived(done, day, total, deadline_s):
+                _write(done, partition, day, total, head, deadline_s)
+                if not _is_archived(done, day, total, deadline_s):
+                    if partition not in mysql_log.read_partitions():
+                        return True  # another run was quicker
+                    raise ArchiveCorrupt(f"{day}: what was read is not what MySQL counted")
+        except ArchiveCorrupt as error:
+            _report(done, day, error)
+            # All of it again. It is read back in the next run, and goes then.
+            _write(done, partition, day, total, head, deadline_s, again=True)
+            return False
+    return mysql_log.drop_unless_grown(partition, head)
+
+
+def _is_archived(done: Maintained, day: date, total: Sum, deadline_s: float) -> bool:
+    """Whether there is an archive of ``day`` that comes to ``total``; all of it was read back.
+
+    Raises ArchiveCorrupt, ObjectsDown.
+    """
+    broken: ArchiveCorrupt | None = None
+    found = False
+    for name in s3_archive.list_manifests(day):
+        try:
+            manifest = s3_archive.read_manifest(name)
+        except ArchiveCorrupt as error:  # of this archive, or of an earlier one of that day
+            broken = error
+            continue
+        if manifest.sum == total and not found:
+            for part in manifest.parts:
+                _check_time(deadline_s)
+                s3_archive.verify_part(day, part)
+            found = True
+    if broken is not None and not found:
+        raise broken
+    if broken is not None:
+        _report(done, day, broken)
+    return found
+
+
+def _report(done: Maintained, day: date, error: ArchiveCorrupt) -> None:
+    done.corrupt += 1
+    record("archive_corrupt", day=day.isoformat(), what=str(error))
+
+
+def _write(
+    done: Maintained,
+    partition: Partition,
+    day: date,
+    total: Sum,
+    head: int,
+    deadline_s: float,
+    *,
+    again: bool = False,
+) -> None:
+    """Write the archive of ``day``, from where a run before stopped unless all of it ``again``."""
+    parts = [] if again else list(s3_archive.read_progress(day, total).parts)
+    after = parts[-1].last if parts else None
+    while rows := mysql_log.read_page(partition, day, head, after, PART):
+        _check_time(deadline_s)
+        part = s3_archive.put_part(day, len(parts), rows)
+        parts.append(part)
+        after = part.last
+        done.facts += part.sum.facts
+        s3_archive.put_progress(day, Progress(total, tuple(parts)))
+    manifest = Manifest(day, tuple(parts))
+    if manifest.sum == total:
+        s3_archive.put_manifest(manifest)
+        done.archived += 1
+    else:
+        s3_archive.put_progress(day, Progress(total, ()))
+
+
+def _check_time(deadline_s: float) -> None:
+    if time.monotonic() > deadline_s:
+        raise _OutOfTime

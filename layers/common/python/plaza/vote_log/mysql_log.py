@@ -1,0 +1,263 @@
+"""The vote log in MySQL: its partitions, and reading it whole.
+
+What changes partitions does so with the table locked for everybody else (``alone``): whoever looked
+before must look again under the lock, because another run may have been there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import date
+from typing import Any, TypeVar
+
+import pymysql
+from pymysql.cursors import Cursor, SSCursor
+
+from plaza.infra import mysql
+from plaza.infra.mysql import MysqlDown
+from plaza.infra.settings import settings
+from plaza.vote_log.vote_log import Logged, Partition, Place, Sum, partition_of, plan_days
+
+T = TypeVar("T")
+
+REST = "p_rest"  # the partition without an end
+PATIENCE_S = 1  # while somebody waits for the table, consumers wait behind them
+FETCH = 10_000
+_NO_SUCH_PARTITION = 1735  # ER_UNKNOWN_PARTITION
+_COLUMNS = "target_type, target_id, kind, actor_id, ver, state, total"
+_KEY = "target_type, target_id, kind, actor_id, ver"
+_CRC32 = (
+    "CRC32(CONCAT_WS(',', target_type, target_id, kind, actor_id, ver, state, COALESCE(total, '')))"
+)
+
+_SELECT_PARTITIONS = (
+    "SELECT PARTITION_NAME, PARTITION_DESCRIPTION FROM information_schema.PARTITIONS"
+    " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'reaction_log'"
+    " ORDER BY PARTITION_ORDINAL_POSITION"
+)
+# (a, b, c, d, e) > (...), written out: only so the index is used from there on.
+_BEHIND = (
+    "target_type >= %(type)s AND (target_type > %(type)s OR (target_id > %(target)s OR"
+    " (target_id = %(target)s AND (kind > %(kind)s OR (kind = %(kind)s AND"
+    " (actor_id > %(actor)s OR (actor_id = %(actor)s AND ver > %(ver)s)))))))"
+)
+
+
+def read_partitions() -> list[Partition]:
+    """The partitions of the log, lowest first. Raises MysqlDown."""
+    return [_partition(*row) for row in mysql.fetch_all(_SELECT_PARTITIONS)]
+
+
+def _partition(name: str, description: str) -> Partition:
+    below = None if name == REST else date.fromisoformat(description.strip("'"))
+    return Partition(name, below)
+
+
+def alone(work: Callable[[Cursor], T]) -> T:
+    """The result of ``work``, done while nobody else reads or writes the log.
+
+    It may run up to three times. Raises MysqlDown, also when others do not let go of the log for
+    three seconds.
+    """
+
+    def locked(cursor: Cursor) -> T:
+        # Of tables, not of rows: what ALTER TABLE waits for, too.
+        cursor.execute("SET SESSION lock_wait_timeout = %s", (PATIENCE_S,))
+        try:
+            cursor.execute("LOCK TABLES reaction_log WRITE")
+            try:
+                return work(cursor)
+            finally:
+                cursor.execute("UNLOCK TABLES")
+        finally:
+            cursor.execute("SET SESSION lock_wait_timeout = DEFAULT")
+
+    return mysql.atomically(locked)
+
+
+class TooMuchToMove(Exception):
+    """The partition without an end holds more rows than may be moved at once."""
+
+
+def split_rest(today: date, most_moved: int) -> int:
+    """Make the partitions of ``plan_days``; how many. Run under ``alone``'s lock.
+
+    MySQL copies every row of the partition without an end. Raises TooMuchToMove when these are more
+    than ``most_moved``; MysqlDown.
+    """
+
+    def split(cursor: Cursor) -> int:
+        cursor.execute(_SELECT_PARTITIONS)
+        found = [_partition(*row) for row in cursor.fetchall()]
+        highest = found[-2].below if len(found) > 1 else None
+        cursor.execute(
+            f"SELECT COUNT(*) FROM (SELECT 1 FROM reaction_log PARTITION ({REST})"
+            f" LIMIT {most_moved + 1:d}) AS some"
+        )
+        [(held,)] = cursor.fetchall()
+        oldest = None
+        if 0 < held <= most_moved:
+            cursor.execute(f"SELECT MIN(create_date) FROM reaction_log PARTITION ({REST})")
+            [(oldest,)] = cursor.fetchall()
+        days = plan_days(highest, oldest, today)
+        if days and held > most_moved:
+            raise TooMuchToMove
+        if days:
+            new = ", ".join(
+                f"PARTITION {name} VALUES LESS THAN ('{below}')"
+                for name, below in map(partition_of, days)
+            )
+            cursor.execute(
+                f"ALTER TABLE reaction_log REORGANIZE PARTITION {REST} INTO"
+                f" ({new}, PARTITION {REST} VALUES LESS THAN (MAXVALUE))"
+            )
+        return len(days)
+
+    return alone(split)
+
+
+def drop_unless_grown(partition: Partition, head: int) -> bool:
+    """Drop the lowest partition unless something above ``head`` is in it; whether it is gone.
+
+    Raises MysqlDown.
+    """
+
+    def drop(cursor: Cursor) -> bool:
+        cursor.execute(_SELECT_PARTITIONS)
+        lowest = _partition(*cursor.fetchall()[0])
+        if lowest != partition:
+            return True  # another run has dropped it
+        cursor.execute(
+            f"SELECT seq FROM reaction_log PARTITION ({partition.name}) FORCE INDEX (by_seq)"
+            " WHERE seq > %s LIMIT 1",
+            (head,),
+        )
+        if cursor.fetchall():
+            return False
+        cursor.execute(f"ALTER TABLE reaction_log DROP PARTITION {partition.name}")
+        return True
+
+    return alone(drop)
+
+
+def read_highest(partition: Partition) -> int:
+    """The highest seq in a partition, 0 when it is empty or gone. Raises MysqlDown."""
+    rows = _read_partition(f"SELECT MAX(seq) FROM reaction_log PARTITION ({partition.name})")
+    return int(rows[0][0] or 0) if rows else 0
+
+
+def read_low_watermark() -> int | None:
+    """Up to which seq everybody who reads the log in its order has read it.
+
+    None: nobody reads it yet. Raises MysqlDown.
+    """
+    [(seq,)] = mysql.fetch_all("SELECT MIN(seq) FROM watermark")
+    return None if seq is None else int(seq)
+
+
+def read_sums(partition: Partition, head: int) -> dict[date, Sum]:
+    """What the rows up to seq ``head`` come to, by day; none when the partition is gone.
+
+    Goes through all of the partition. Raises MysqlDown.
+    """
+    rows = _read_partition(
+        f"SELECT create_date, COUNT(*), SUM({_CRC32}) FROM reaction_log"
+        f" PARTITION ({partition.name}) WHERE seq <= %s GROUP BY create_date ORDER BY create_date",
+        (head,),
+    )
+    return {day: Sum(facts, int(crc32)) for day, facts, crc32 in rows}
+
+
+def read_page(
+    partition: Partition, day: date, head: int, after: Place | None, limit: int
+) -> list[Logged]:
+    """The next rows of a day up to seq ``head``, in the order of the primary key.
+
+    None when there are no more, or the partition is gone. Raises MysqlDown.
+    """
+    behind = "" if after is None else f" AND {_BEHIND}"
+    rows = _read_partition(
+        f"SELECT {_COLUMNS} FROM reaction_log PARTITION ({partition.name}) FORCE INDEX (PRIMARY)"
+        f" WHERE create_date = %(day)s AND seq <= %(head)s{behind}"
+        f" ORDER BY {_KEY} LIMIT {limit:d}",
+        {"day": day, "head": head}
+        | dict(zip(("type", "target", "kind", "actor", "ver"), after or (), strict=False)),
+    )
+    return [Logged(*row) for row in rows]
+
+
+def _read_partition(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[mysql.Row]:
+    """What one SELECT from a partition answers; nothing when another run has dropped it."""
+    try:
+        return mysql.fetch_all(sql, args)
+    except pymysql.err.MySQLError as error:
+        if error.args[0] == _NO_SUCH_PARTITION:
+            return []
+        raise
+
+
+@contextmanager
+def snapshot() -> Iterator[Cursor]:
+    """A cursor that sees MySQL as it is now, for as long as it takes, and streams what it reads.
+
+    Once it has read the log, no partition is dropped until it ends. Raises MysqlDown.
+    """
+    try:
+        with closing(
+            mysql.connect_apart(
+                database=settings().mysql.database,
+                charset="utf8mb4",
+                cursorclass=SSCursor,
+                connect_timeout=settings().mysql_connect_timeout_s,
+                init_command="SET SESSION time_zone = '+00:00'",
+            )
+        ) as connection:
+            connection.query("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            with connection.cursor() as cursor:
+                yield cursor
+    except (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError) as error:
+        raise MysqlDown(f"MySQL is away: {type(error).__name__}") from error
+
+
+def count_by_day(cursor: Cursor) -> dict[date, int]:
+    """How many rows of each day are in MySQL. From here on no partition is dropped."""
+    cursor.execute("SELECT create_date, COUNT(*) FROM reaction_log GROUP BY create_date")
+    return dict(cursor.fetchall())
+
+
+def read_all(
+    cursor: Cursor, until_us: int, target: tuple[str, int] | None = None
+) -> Iterator[list[Logged]]:
+    """Every row up to version ``until_us``, those of ``target`` if one is named, in portions."""
+    of_target = "" if target is None else " AND target_type = %s AND target_id = %s"
+    cursor.execute(
+        f"SELECT {_COLUMNS} FROM reaction_log WHERE ver <= %s{of_target}",
+        (until_us, *(target or ())),
+    )
+    yield from _portions(cursor)
+
+
+def read_day(cursor: Cursor, day: date) -> Iterator[list[Logged]]:
+    """Every row of a day, in portions."""
+    cursor.execute(f"SELECT {_COLUMNS} FROM reaction_log WHERE create_date = %s", (day,))
+    yield from _portions(cursor)
+
+
+def _portions(cursor: Cursor) -> Iterator[list[Logged]]:
+    """What ``cursor`` has been asked for, some thousand rows at a time."""
+    while rows := cursor.fetchmany(FETCH):
+        yield [Logged(*row) for row in rows]
+
+
+def read_rows(
+    cursor: Cursor, target: tuple[str, int] | None = None
+) -> Iterable[tuple[str, int, str, int, int, int]]:
+    """(type, id, kind, actor, version, state) of every reaction, or of those to ``target``."""
+    where = "" if target is None else " WHERE target_type = %s AND target_id = %s"
+    cursor.execute(
+        f"SELECT target_type, target_id, kind, actor_id, ver, state FROM reaction{where}",
+        target or (),
+    )
+    return iter(cursor)

@@ -1,0 +1,151 @@
+"""The archive of the vote log in S3:
+
+reaction_log/date=<YYYY-MM-DD>/part-<number>-<digest>.jsonl.gz  facts, JSON lines
+reaction_log/date=<YYYY-MM-DD>/manifest-<digest>.json           of what parts an archive consists
+reaction_log/date=<YYYY-MM-DD>/progress.json                    how far one is written; a hint
+
+The digest is of the content: nothing is ever replaced by something else, so it does not matter who
+writes twice, late, or at the same time as another. A day may have several archives; its facts are
+those of all of them together, each once however often it is there.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import zlib
+from collections.abc import Sequence
+from datetime import date
+
+from plaza.infra import objects
+from plaza.infra.objects import ObjectMissing
+from plaza.vote_log.vote_log import (
+    Logged,
+    Manifest,
+    Part,
+    Progress,
+    Sum,
+    last_place,
+    read_lines,
+    sum_up,
+    write_lines,
+)
+
+PREFIX = "reaction_log/"
+_DIGEST = 16  # hex digits of a SHA-256
+_LEVEL = 6
+_MANIFEST = re.compile(rf"{PREFIX}date=(\d{{4}}-\d\d-\d\d)/manifest-[0-9a-f]{{{_DIGEST}}}\.json")
+_JSON = "application/json"
+_UNREADABLE = (KeyError, TypeError, ValueError)
+
+
+class ArchiveCorrupt(Exception):
+    """An object is missing, or not what was written; says which and how."""
+
+
+def put_part(day: date, number: int, rows: Sequence[Logged]) -> Part:
+    """Write ``rows``, in the order of the primary key, as one object. Raises ObjectsDown."""
+    body = gzip.compress(write_lines(rows).encode(), _LEVEL, mtime=0)
+    sha256 = hashlib.sha256(body).hexdigest()
+    versions = [row.ver_us for row in rows]
+    part = Part(
+        name=f"part-{number:05d}-{sha256[:_DIGEST]}.jsonl.gz",
+        sum=sum_up(rows),
+        bytes=len(body),
+        sha256=sha256,
+        min_ver_us=min(versions),
+        max_ver_us=max(versions),
+        last=last_place(rows),
+    )
+    objects.put(_folder(day) + part.name, body, "application/gzip")
+    return part
+
+
+def read_part(day: date, part: Part) -> list[Logged]:
+    """The facts of a part. Raises ArchiveCorrupt, ObjectsDown."""
+    try:
+        rows = read_lines(_read_text(day, part))
+    except _UNREADABLE as error:
+        raise ArchiveCorrupt(f"{_folder(day)}{part.name}: {type(error).__name__}") from None
+    if len(rows) != part.sum.facts:
+        raise ArchiveCorrupt(f"{_folder(day)}{part.name}: {len(rows)} facts")
+    return rows
+
+
+def verify_part(day: date, part: Part) -> None:
+    """Read a part back and compare it with what its manifest says.
+
+    That its bytes are those that were written makes its facts, and their sum, those that were.
+    Raises ArchiveCorrupt, ObjectsDown.
+    """
+    lines = _read_text(day, part).count("\n")
+    if lines != part.sum.facts:
+        raise ArchiveCorrupt(f"{_folder(day)}{part.name}: {lines} lines")
+
+
+def put_manifest(manifest: Manifest) -> None:
+    """Write that an archive is whole. Raises ObjectsDown."""
+    text = manifest.to_json()
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
+    objects.put(f"{_folder(manifest.day)}manifest-{digest}.json", text.encode(), _JSON)
+
+
+def list_manifests(day: date | None = None) -> list[str]:
+    """The names of all manifests of ``day``, or of all days, by day. Raises ObjectsDown."""
+    prefix = PREFIX if day is None else f"{_folder(day)}manifest-"
+    return [key for key in objects.list_keys(prefix) if _MANIFEST.fullmatch(key)]
+
+
+def read_manifest(name: str) -> Manifest:
+    """The manifest of that name. Raises ArchiveCorrupt, ObjectsDown."""
+    try:
+        body = objects.get(name)
+        digest = hashlib.sha256(body).hexdigest()[:_DIGEST]
+        if not name.endswith(f"-{digest}.json"):
+            raise ArchiveCorrupt(f"{name}: other bytes than were written")
+        return Manifest.from_json(body.decode())
+    except (ObjectMissing, *_UNREADABLE) as error:
+        raise ArchiveCorrupt(f"{name}: {type(error).__name__}") from None
+
+
+def day_in(name: str) -> date:
+    """The day of the manifest of that name."""
+    found = _MANIFEST.fullmatch(name)
+    if found is None:
+        raise ValueError(f"{name} is no manifest")
+    return date.fromisoformat(found[1])
+
+
+def put_progress(day: date, progress: Progress) -> None:
+    """Remember how far an archive is. Raises ObjectsDown."""
+    objects.put(f"{_folder(day)}progress.json", progress.to_json().encode(), _JSON)
+
+
+def read_progress(day: date, goal: Sum) -> Progress:
+    """How far the archive of ``day`` is that will come to ``goal``. Raises ObjectsDown."""
+    try:
+        found = Progress.from_json(objects.get(f"{_folder(day)}progress.json").decode())
+    except (ObjectMissing, *_UNREADABLE):
+        return Progress(goal, ())
+    return found if found.goal == goal else Progress(goal, ())
+
+
+def _folder(day: date) -> str:
+    return f"{PREFIX}date={day.isoformat()}/"
+
+
+def _read_text(day: date, part: Part) -> str:
+    key = _folder(day) + part.name
+    try:
+        body = objects.get(key)
+    except ObjectMissing:
+        raise ArchiveCorrupt(f"{key}: missing") from None
+    if len(body) != part.bytes:
+        raise ArchiveCorrupt(f"{key}: {len(body)} bytes, not {part.bytes}")
+    if hashlib.sha256(body).hexdigest() != part.sha256:
+        raise ArchiveCorrupt(f"{key}: other bytes than were written")
+    try:
+        return gzip.decompress(body).decode()
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        raise ArchiveCorrupt(f"{key}: {type(error).__name__}") from None

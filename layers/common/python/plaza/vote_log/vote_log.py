@@ -1,0 +1,219 @@
+"""The vote log in days: when one may go, how it is written down, how it is summed up. No I/O."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+
+DAYS_OPEN = 8  # rankings of a week, and facts that come late
+DAYS_AHEAD = 14
+DAYS_BACK = 60  # rows in the partition without an end get partitions by day back to here
+
+
+class Logged(NamedTuple):
+    """A row of the log, which is a fact.
+
+    ``total`` is what Redis counted, None for a wish that was taken while Redis was away.
+    """
+
+    target_type: str
+    target_id: int
+    kind: str
+    actor_id: int
+    ver_us: int
+    state: int
+    total: int | None
+
+
+Place = tuple[str, int, str, int, int]
+"""Where a row is in the order of the primary key: the first five of ``Logged``."""
+
+
+class Sum(NamedTuple):
+    """What a set of rows comes to: how many, and the sum of the CRC-32 of each.
+
+    Of facts alone, in any order, and MySQL computes it, too: it tells whether what was written is
+    what MySQL has.
+    """
+
+    facts: int
+    crc32: int
+
+
+class Partition(NamedTuple):
+    """A partition of the log: rows of days before ``below``, None for the one without an end."""
+
+    name: str
+    below: date | None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An object of an archive: gzipped JSON lines, each a fact as it stands on the queue.
+
+    ``sum`` is of its facts; ``bytes`` and ``sha256`` (hex) are of the object. ``last`` is where its
+    last fact is in the order of the primary key.
+    """
+
+    name: str
+    sum: Sum
+    bytes: int
+    sha256: str
+    min_ver_us: int
+    max_ver_us: int
+    last: Place
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in a manifest."""
+        return {
+            "name": self.name,
+            "facts": self.sum.facts,
+            "crc32_sum": self.sum.crc32,
+            "bytes": self.bytes,
+            "sha256": self.sha256,
+            "min_ver": self.min_ver_us,
+            "max_ver": self.max_ver_us,
+            "last": list(self.last),
+        }
+
+    @classmethod
+    def from_dict(cls, said: dict[str, Any]) -> Part:
+        """What ``to_dict`` wrote. Raises KeyError, TypeError, ValueError."""
+        target_type, target_id, kind, actor_id, ver_us = said["last"]
+        return cls(
+            str(said["name"]),
+            Sum(int(said["facts"]), int(said["crc32_sum"])),
+            int(said["bytes"]),
+            str(said["sha256"]),
+            int(said["min_ver"]),
+            int(said["max_ver"]),
+            (str(target_type), int(target_id), str(kind), int(actor_id), int(ver_us)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What an archive of a day consists of. One without parts is of nothing."""
+
+    day: date
+    parts: tuple[Part, ...]
+
+    @property
+    def sum(self) -> Sum:
+        """Of all its facts."""
+        return Sum(sum(p.sum.facts for p in self.parts), sum(p.sum.crc32 for p in self.parts))
+
+    def to_json(self) -> str:
+        """As it stands in S3; the same archive is always the same text."""
+        return json.dumps(
+            {
+                "day": self.day.isoformat(),
+                "facts": self.sum.facts,
+                "crc32_sum": self.sum.crc32,
+                "bytes": sum(part.bytes for part in self.parts),
+                "min_ver": min((part.min_ver_us for part in self.parts), default=0),
+                "max_ver": max((part.max_ver_us for part in self.parts), default=0),
+                "objects": [part.to_dict() for part in self.parts],
+            },
+            indent=1,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Manifest:
+        """What ``to_json`` wrote. Raises KeyError, TypeError, ValueError."""
+        said = json.loads(text)
+        parts = tuple(Part.from_dict(part) for part in said["objects"])
+        return cls(date.fromisoformat(said["day"]), parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the archive of a day is written whose facts come to ``goal``."""
+
+    goal: Sum
+    parts: tuple[Part, ...]
+
+    def to_json(self) -> str:
+        """As it stands in S3."""
+        said = [part.to_dict() for part in self.parts]
+        return json.dumps({"facts": self.goal.facts, "crc32_sum": self.goal.crc32, "parts": said})
+
+    @classmethod
+    def from_json(cls, text: str) -> Progress:
+        """What ``to_json`` wrote. Raises KeyError, TypeError, ValueError."""
+        said = json.loads(text)
+        goal = Sum(int(said["facts"]), int(said["crc32_sum"]))
+        return cls(goal, tuple(Part.from_dict(part) for part in said["parts"]))
+
+
+def write_lines(rows: Iterable[Logged]) -> str:
+    """``rows`` as JSON, a line each, as ``ReactionChanged.to_json`` writes them."""
+    return "".join(
+        '{"target_type":"%s","target_id":%d,"kind":"%s","actor_id":%d,'  # noqa: UP031
+        '"state":%d,"ver":%d,"total":%s}\n'
+        % (of, target_id, kind, actor, state, ver_us, "null" if total is None else total)
+        for of, target_id, kind, actor, ver_us, state, total in rows
+    )
+
+
+def read_lines(text: str) -> list[Logged]:
+    """The rows that ``write_lines`` wrote. Raises KeyError, TypeError, ValueError."""
+    # One array is parsed faster than many objects.
+    return [
+        Logged(
+            fact["target_type"],
+            fact["target_id"],
+            fact["kind"],
+            fact["actor_id"],
+            fact["ver"],
+            fact["state"],
+            fact["total"],
+        )
+        for fact in json.loads(f"[{','.join(text.splitlines())}]")
+    ]
+
+
+def sum_up(rows: Iterable[Logged]) -> Sum:
+    """What ``rows`` come to; ``mysql_log.read_sums`` computes the same in MySQL."""
+    facts = crc32 = 0
+    for of, target_id, kind, actor, ver_us, state, total in rows:
+        facts += 1
+        said = "" if total is None else total
+        text = f"{of},{target_id},{kind},{actor},{ver_us},{state},{said}"
+        crc32 += zlib.crc32(text.encode())
+    return Sum(facts, crc32)
+
+
+def is_closed(partition: Partition, today: date) -> bool:
+    """Whether every day in ``partition`` is older than eight days."""
+    return partition.below is not None and partition.below <= today - timedelta(days=DAYS_OPEN)
+
+
+def plan_days(highest: date | None, oldest: date | None, today: date) -> list[date]:
+    """The days that are to get partitions of their own, out of the one without an end.
+
+    ``highest`` is where the highest of the others ends, None without one; ``oldest`` the oldest day
+    in the one without an end. The first new partition also takes everything before it.
+    """
+    earliest = today - timedelta(days=DAYS_BACK)
+    if highest is None:
+        first = max(earliest, min(today, oldest or today))
+    else:
+        first = max(earliest, highest)
+    count = (today - first).days + DAYS_AHEAD + 1
+    return [first + timedelta(days=n) for n in range(max(count, 0))]
+
+
+def partition_of(day: date) -> Partition:
+    """The partition that ends with ``day``."""
+    return Partition(f"p{day:%Y%m%d}", day + timedelta(days=1))
+
+
+def last_place(rows: Sequence[Logged]) -> Place:
+    """Where the last of ``rows`` is in the order of the primary key."""
+    of, target_id, kind, actor, ver_us, _, _ = rows[-1]
+    return of, target_id, kind, actor, ver_us

@@ -1,0 +1,120 @@
+"""Days of the vote log go to S3 through the deployed template, and everything still adds up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from local.paths import ROOT
+from local.stack import Stack
+from tests.e2e.client import Client, wait_until
+
+FIRST = 5_500_001
+DAY_US = 86_400_000_000
+PATIENCE_S = 120  # many functions start at once here
+Rows = Callable[..., tuple[Any, ...]]
+
+
+def run(stack: Stack, *words: str) -> tuple[int, dict[str, Any]]:
+    """A command of ``python -m local`` with --json."""
+    command = [sys.executable, "-m", "local", "--dir", str(stack.directory), *words, "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.fixture
+def send(stack: Stack) -> Callable[[int, int, int, int], None]:
+    """A fact on the queue, as if it came late: ``send(post_id, actor, state, days_ago)``."""
+    sqs = stack.connect("sqs")
+    now_us = time.time_ns() // 1000
+
+    def one(post_id: int, actor: int, state: int, days_ago: int) -> None:
+        said = {
+            "target_type": "post", "target_id": post_id, "kind": "like", "actor_id": actor,
+            "state": state, "ver": now_us - days_ago * DAY_US, "total": 1,
+        }  # fmt: skip
+        sqs.send_message(QueueUrl=stack.queues["reactions"], MessageBody=json.dumps(said))
+
+    return one
+
+
+def in_log(rows: Rows, post_id: int) -> int:
+    [(count,)] = rows("SELECT COUNT(*) FROM reaction_log WHERE target_id = %s", post_id)
+    return int(count)
+
+
+def test_days_that_are_over_are_in_s3_and_count_as_ever(
+    stack: Stack, add: Callable[..., int], rows: Rows, send: Any, user: Callable[[int], Client]
+) -> None:
+    post_id = add()
+    for actor in range(5):
+        send(post_id, FIRST + actor, 1, 20)
+    wait_until("they are saved", lambda: in_log(rows, post_id) == 5, PATIENCE_S)
+    send(post_id, FIRST, 0, 12)
+    send(post_id, FIRST + 9, 1, 1)
+    wait_until("they are saved", lambda: in_log(rows, post_id) == 7, PATIENCE_S)
+    assert user(FIRST + 10)("PUT", f"/posts/{post_id}/likes/me").status == 200
+    wait_until("it is saved", lambda: in_log(rows, post_id) == 8, PATIENCE_S)
+    stack.invoke("RollUpVotes", {})
+
+    done = stack.invoke("MaintainLog", {})
+    assert (done["corrupt"], done["unsplit"]) == (0, 0)
+    assert done["created"] >= 15
+    assert done["facts"] >= 6
+    assert in_log(rows, post_id) == 2
+    again = stack.invoke("MaintainLog", {})
+    assert (again["created"], again["facts"]) == (0, 0)
+
+    bucket = stack.environment()["PLAZA_ARCHIVE_BUCKET"]
+    found = stack.connect("s3").list_objects_v2(Bucket=bucket, Prefix="reaction_log/date=")
+    assert len([o for o in found["Contents"] if "/manifest-" in o["Key"]]) >= 2
+
+    send(post_id, FIRST + 1, 1, 20)  # again, of a day that is gone
+    send(post_id, FIRST + 20, 1, 20)  # never heard of before
+    wait_until("they are logged", lambda: in_log(rows, post_id) == 4, PATIENCE_S)
+
+    assert run(stack, "rebuild", "--target", f"post:{post_id}")[0] == 0
+    status, told = run(stack, "rebuild", "--from-log", "--target", f"post:{post_id}")
+    assert (status, told["agrees"], told["contradicting"]) == (0, True, 0)
+    assert told["facts_archived"] >= 6
+    then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 15 * 86_400))
+    status, told = run(
+        stack, "rebuild", "--from-log", "--as-of", then, "--target", f"post:{post_id}"
+    )
+    assert status == 0
+    assert told["differences"] == [
+        {"of": f"post:{post_id}", "column": "like_total", "counter": 7, "recounted": 6}
+    ]
+    status, told = run(stack, "audit", "--wait")
+    assert [line for line in told["differences"] if str(post_id) in line] == []
+
+
+def test_what_differs_is_shown(stack: Stack, add: Callable[..., int], rows: Rows) -> None:
+    post_id = add()
+    rows(
+        "INSERT INTO content_counter (target_type, target_id, like_total, ver)"
+        " VALUES ('post', %s, 3, 1)",
+        post_id,
+    )
+    command = [sys.executable, "-m", "local", "--dir", str(stack.directory), "rebuild"]
+    asked = [*command, "--target", f"post:{post_id}"]
+    try:
+        for source in ([], ["--from-log"]):
+            done = subprocess.run([*asked, *source], cwd=ROOT, capture_output=True, text=True)
+            assert done.returncode == 1, done.stderr
+            assert f"like of post:{post_id}" in done.stdout
+        assert "does not know comments and posts" in done.stdout
+    finally:
+        rows("DELETE FROM content_counter WHERE target_id = %s", post_id)
+    refused = subprocess.run(
+        [*command, "--as-of", "2026-11-21T08:30:00Z"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "--from-log" in refused.stderr

@@ -1,0 +1,118 @@
+"""When a day of the log is over, which partitions there are, and what stands in an archive."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+
+import pytest
+
+from plaza.reactions import ReactionChanged
+from plaza.reactions.reactions import MOST_ID, Key
+from plaza.vote_log.vote_log import (
+    Logged,
+    Manifest,
+    Part,
+    Partition,
+    Progress,
+    Sum,
+    is_closed,
+    last_place,
+    partition_of,
+    plan_days,
+    read_lines,
+    sum_up,
+    write_lines,
+)
+
+TODAY = date(2026, 11, 21)
+ROWS = [
+    Logged("post", 7, "like", 3, 1_700_000_000_000_001, 1, 12),
+    Logged("comment", MOST_ID, "like", MOST_ID, 2**53 - 1, 0, None),
+    Logged("user", 1, "follow", 2, 1, 1, -4),
+]
+
+
+def days_ago(count: int) -> date:
+    return TODAY - timedelta(days=count)
+
+
+@pytest.mark.parametrize(("ago", "closed"), [(9, True), (100, True), (8, False), (0, False)])
+def test_a_day_is_closed_when_it_is_older_than_eight_days(ago: int, closed: bool) -> None:
+    assert is_closed(partition_of(days_ago(ago)), TODAY) is closed
+
+
+def test_the_partition_without_an_end_is_never_closed() -> None:
+    assert not is_closed(Partition("p_rest", None), TODAY)
+
+
+def test_a_partition_is_named_for_the_day_that_it_ends_with() -> None:
+    assert partition_of(TODAY) == ("p20261121", date(2026, 11, 22))
+
+
+def test_today_and_fourteen_days_more_have_partitions() -> None:
+    days = plan_days(None, None, TODAY)
+    assert (days[0], days[-1], len(days)) == (TODAY, TODAY + timedelta(days=14), 15)
+    assert plan_days(days[-1] + timedelta(days=1), None, TODAY) == []
+    assert plan_days(days[-1], None, TODAY) == [days[-1]]
+    assert plan_days(days[-1] + timedelta(days=100), None, TODAY) == []
+
+
+def test_days_that_were_missed_get_theirs() -> None:
+    assert plan_days(days_ago(3), None, TODAY)[0] == days_ago(3)
+
+
+@pytest.mark.parametrize("oldest", [days_ago(61), date(1970, 1, 1)])
+def test_what_is_very_old_shares_the_first(oldest: date) -> None:
+    assert plan_days(None, oldest, TODAY)[0] == days_ago(60)
+    assert plan_days(oldest, None, TODAY)[0] == days_ago(60)
+
+
+def test_facts_ahead_of_their_time_need_no_partition() -> None:
+    assert plan_days(None, date(2255, 1, 1), TODAY)[0] == TODAY
+
+
+def test_lines_are_facts_as_they_stand_on_the_queue() -> None:
+    text = write_lines(ROWS)
+    facts = [ReactionChanged(Key(*row[:4]), row.state == 1, row.ver_us, row.total) for row in ROWS]
+    assert text.splitlines() == [fact.to_json() for fact in facts]
+    assert text.endswith("\n")
+    assert read_lines(text) == ROWS
+    assert (write_lines([]), read_lines("")) == ("", [])
+
+
+@pytest.mark.parametrize("text", ["x\n", '{"ver":1}\n', "[]\n", '{"target_type":"post"'])
+def test_what_is_no_fact_is_an_error(text: str) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        read_lines(text)
+
+
+def test_a_sum_does_not_depend_on_the_order_and_sees_every_column() -> None:
+    assert sum_up(ROWS) == sum_up(reversed(ROWS))
+    assert sum_up(ROWS).facts == 3
+    [first, *_] = ROWS
+    others = [
+        first._replace(target_type="review"),
+        first._replace(target_id=8),
+        first._replace(kind="collect"),
+        first._replace(actor_id=4),
+        first._replace(ver_us=first.ver_us + 1),
+        first._replace(state=0),
+        first._replace(total=13),
+        first._replace(total=None),
+    ]
+    assert len({sum_up([row]) for row in [first, *others]}) == 9
+
+
+def test_a_manifest_says_what_its_parts_say() -> None:
+    parts = tuple(
+        Part(f"part-{n}", Sum(3, 10 * n), 100 + n, "ab" * 32, 5 + n, 9 + n, last_place(ROWS))
+        for n in range(2)
+    )
+    manifest = Manifest(TODAY, parts)
+    assert manifest.sum == (6, 10)
+    assert Manifest.from_json(manifest.to_json()) == manifest
+    said = json.loads(manifest.to_json())
+    assert (said["facts"], said["bytes"], said["min_ver"], said["max_ver"]) == (6, 201, 5, 10)
+    progress = Progress(Sum(7, 7), parts)
+    assert Progress.from_json(progress.to_json()) == progress
