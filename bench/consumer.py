@@ -123,7 +123,8 @@ def _accept(wishes: Sequence[Wish]) -> Iterator[ReactionChanged]:
         if decision.code != "CHANGED":
             raise LocalError(f"the gate said {decision.code}")
         key = Key(*target, kind.name, actor)
-        facts.append(ReactionChanged(key, True, decision.ver_us, decision.total))
+        request_id = f"JKJaXm{actor:010}="  # as long as API Gateway's
+        facts.append(ReactionChanged(key, True, decision.ver_us, decision.total, request_id))
     return iter(facts)
 
 

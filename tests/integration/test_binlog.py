@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -395,3 +397,22 @@ def test_only_who_follows_loads_what_reads_the_binlog() -> None:
     env = {"PYTHONPATH": str(LAYER)}
     said = subprocess.run([sys.executable, "-c", loaded], env=env, capture_output=True, text=True)
     assert said.stdout.strip() == "False", said.stderr
+
+
+def test_how_far_it_is_behind_is_told_when_its_time_was_over(
+    followed: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lags() -> list[float]:
+        said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        return [line["binlog_lag_s"] for line in said if line["event"] == "binlog_followed"]
+
+    for n in range(3):
+        insert([(n + 1, FOOD, *BERLIN)])
+    now_s = time.time
+    with monkeypatch.context() as patch:
+        patch.setattr(binlog.time, "time", lambda: now_s() + 100)
+        changes.follow_changes(most_s=0)  # one transaction, and its time is over
+    [lag_s] = lags()
+    assert 98 < lag_s < 130
+    changes.follow_changes()
+    assert lags() == [0.0], "it is at the end"

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from local import logs
 
 
@@ -39,3 +41,25 @@ def test_frames_of_an_invocation_are_left_out() -> None:
 
 def test_a_function_that_never_ran_has_no_lines() -> None:
     assert list(logs.read_lines(FakeLogs([]), {"Silent": "silent"}, 0)) == []
+
+
+def test_a_line_is_about_a_request_alone_or_among_others() -> None:
+    assert logs.concerns({"request_id": "my-id-01"}, "my-id-01")
+    assert logs.concerns({"request_ids": ["a", "my-id-01"]}, "my-id-01")
+    assert not logs.concerns({"request_id": "my-id-012", "request_ids": ["my-id-0"]}, "my-id-01")
+    assert not logs.concerns({"request_ids": "my-id-01 and more"}, "my-id-01")
+    assert not logs.concerns({}, "my-id-01")
+
+
+def test_of_the_requests_of_a_batch_only_the_one_is_shown() -> None:
+    line = {"event": "batch_consumed", "request_ids": ["a", "b", "c"], "_aws": {}, "function": "f"}
+    assert logs.shorten(line, "b") == {
+        "event": "batch_consumed",
+        "request_ids": ["b", "and 2 more"],
+    }
+    assert logs.shorten({"request_ids": ["b"]}, "b") == {"request_ids": ["b"]}
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[1]", "7", "[" * 100_000])
+def test_what_is_no_line_of_ours_is_passed_over(text: str) -> None:
+    assert logs.read_line(text) is None

@@ -1,0 +1,158 @@
+"""What an operator does on the running stack: find a request, see what died, send it back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from local.paths import ROOT
+from local.stack import Stack
+from plaza.reactions import ReactionChanged
+from plaza.reactions.reactions import Key
+from tests.e2e.client import Client, problem, wait_until
+
+ADMIN, ADA = 5_200_001, 5_200_002
+QUEUE = "/ops/queues/reactions"
+
+
+@pytest.fixture
+def admin(base_url: str, sign_in: Callable[..., str]) -> Client:
+    return Client(base_url, sign_in(ADMIN, role="admin"))
+
+
+@pytest.fixture
+def dead(stack: Stack) -> Iterator[Callable[..., None]]:
+    """Put a message into the DLQ of reactions; it is empty after the test."""
+    sqs, url = stack.connect("sqs"), stack.queues["reactions_dlq"]
+
+    def put(body: str, **attributes: str) -> None:
+        said = {k: {"DataType": "String", "StringValue": v} for k, v in attributes.items()}
+        sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=said)
+
+    yield put
+    sqs.purge_queue(QueueUrl=url)
+
+
+def local(stack: Stack, *command: str) -> subprocess.CompletedProcess[str]:
+    whole = [sys.executable, "-m", "local", "--dir", str(stack.directory), *command]
+    return subprocess.run(whole, cwd=ROOT, capture_output=True, text=True)
+
+
+def shown(admin: Client) -> list[dict[str, Any]]:
+    reply = admin("GET", f"{QUEUE}/dead-letters?limit=100")
+    assert (reply.status, reply.json["next"]) == (200, None)
+    return list(reply.json["items"])
+
+
+def test_a_poison_is_seen_sent_back_and_buried_again_and_what_was_given_up_is_saved(
+    stack: Stack,
+    admin: Client,
+    dead: Callable[..., None],
+    add: Callable[..., int],
+    rows: Callable[..., Any],
+) -> None:
+    post = add()
+    said = {"request_id": {"DataType": "String", "StringValue": "my-poison-001"}}
+    stack.connect("sqs").send_message(
+        QueueUrl=stack.queues["reactions"],
+        MessageBody='{"kind": "like", "phone": "+8613800138000"}',
+        MessageAttributes=said,
+    )
+    [letter] = wait_until("the poison is in the DLQ", lambda: shown(admin))
+    assert letter["body"] == {"kind": "like", "phone": "…"}
+    assert letter["request_id"] == "my-poison-001"
+    assert "target_type" in letter["cause"]
+
+    # One that was given up while MySQL was away, say.
+    fact = ReactionChanged(Key("post", post, "like", ADA), True, time.time_ns() // 1000, 1)
+    dead(fact.to_json(), request_id="my-like-was-late")
+    assert len(shown(admin)) == 2
+    listed = {q["name"]: q for q in admin("GET", "/ops/queues").json["items"]}
+    assert listed["reactions"]["dead"] == 2
+    [chosen] = [one["id"] for one in shown(admin) if one["request_id"] == "my-like-was-late"]
+
+    reply = admin("POST", f"{QUEUE}/redrives", {"ids": [chosen, "not-there"]})
+    assert reply.json == {"moved": 1, "left": 1, "missing": ["not-there"], "held_back": False}
+    sql = "SELECT request_id FROM reaction_log WHERE target_id = %s"
+    saved = wait_until("it is saved", lambda: rows(sql, post))
+    assert saved == (("my-like-was-late",),)
+
+    # The poison goes back, is buried at once, and goes round no second time.
+    done = local(stack, "dlq", "redrive", "reactions")
+    assert (done.returncode, done.stdout.partition(",")[0]) == (0, "1 sent back"), done.stderr
+    again = wait_until(
+        "it is buried again", lambda: [one for one in shown(admin) if one["id"] != letter["id"]]
+    )
+    assert [one["request_id"] for one in again] == ["my-poison-001"]
+    printed = json.loads(local(stack, "dlq", "show", "reactions", "--limit", "5").stdout)
+    assert (printed["body"], printed["cause"]) == (letter["body"], letter["cause"])
+    assert local(stack, "dlq", "list").returncode == 1
+    assert local(stack, "queues", "--json").returncode == 1
+    acts = (stack.directory / "logs" / "operator.log").read_text().splitlines()
+    assert {json.loads(line)["by"] for line in acts} == {"local"}
+
+
+def test_only_admins_look_into_queues(
+    anyone: Client, user: Callable[[int], Client], admin: Client, dead: Callable[..., None]
+) -> None:
+    dead("{}")
+    for client, status in ((anyone, 401), (user(ADA), 403)):
+        assert client("GET", "/ops/queues").status == status
+        assert client("GET", f"{QUEUE}/dead-letters").status == status
+        assert client("POST", f"{QUEUE}/redrives", {}).status == status
+    assert len(shown(admin)) == 1
+    assert problem(admin("GET", "/ops/queues/orders/dead-letters")) == "has-a-consumer"
+    assert problem(admin("POST", "/ops/queues/nothing/redrives", {})) == "not-found"
+    assert problem(admin("POST", f"{QUEUE}/redrives", {"most": 0})) == "bad-input"
+
+
+def test_a_request_is_found_by_its_id_from_the_client_to_the_row(
+    stack: Stack, user: Callable[[int], Client], add: Callable[..., int], rows: Callable[..., Any]
+) -> None:
+    post, request_id = add(), f"support-{time.time_ns()}"
+    reply = user(ADA)("PUT", f"/posts/{post}/likes/me", headers={"X-Request-Id": request_id})
+    assert (reply.status, reply.headers["x-request-id"]) == (200, request_id)
+    assert "x-request-id" in reply.headers["access-control-expose-headers"]
+    sql = "SELECT actor_id FROM reaction_log WHERE request_id = %s"
+    assert wait_until("it is saved", lambda: rows(sql, request_id)) == ((ADA,),)
+
+    def find() -> list[str]:
+        done = local(stack, "logs", "--request", request_id)
+        found = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
+        way = [name for name, _ in found]
+        assert all(request_id in said for name, said in found if name != "reaction_log")
+        return way if "SaveReactions" in way else []
+
+    way = wait_until("the consumer's line is there", find)
+    assert way == ["Authorizer", "ReactionsApi", "SaveReactions", "reaction_log"]
+    nothing = local(stack, "logs", "--request", "never-was-there")
+    assert (nothing.returncode, nothing.stdout) == (1, "")
+
+
+HOSTILE = ['{"event":"forged"}', "';DROP TABLE user;--", "x" * 5_000, "8613800138000", "a b c d"]
+
+
+def test_a_hostile_request_id_is_ignored(
+    stack: Stack, user: Callable[[int], Client], add: Callable[..., int]
+) -> None:
+    post = add()
+    for said in HOSTILE:
+        reply = user(ADA)("PUT", f"/posts/{post}/likes/me", headers={"X-Request-Id": said})
+        assert reply.status == 200
+        assert reply.headers["x-request-id"] not in ("", said)
+    written = local(stack, "logs").stdout
+    assert "request_served" in written
+    assert not [said for said in HOSTILE if said[:200] in written]
+
+
+def test_a_problem_says_which_request_it_was(anyone: Client) -> None:
+    for path in ("/posts/9/likes/me", "/nowhere"):
+        reply = anyone("PUT", path, headers={"X-Request-Id": "my-complaint-1"})
+        assert reply.status in (401, 404)
+        assert reply.headers["x-request-id"] == "my-complaint-1"
