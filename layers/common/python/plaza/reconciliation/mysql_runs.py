@@ -64,6 +64,18 @@ def read_parts(run_id: int) -> list[Part]:
     return [Part(run, name, reached, bool(done)) for run, name, reached, done in rows]
 
 
+def has_unfinished(run_id: int, but: Sequence[str]) -> bool:
+    """Whether any part is not done, other than ``but`` some. Raises MysqlDown."""
+    marks = ", ".join(["%s"] * len(but))
+    return bool(
+        mysql.fetch_all(
+            "SELECT 1 FROM reconciliation_part"
+            f" WHERE run_id = %s AND is_done = 0 AND part NOT IN ({marks}) LIMIT 1",
+            (run_id, *but),
+        )
+    )
+
+
 def read_part(run_id: int, name: str) -> Part | None:
     """A part of a run that goes on, None when it or the run has ended. Raises MysqlDown."""
     rows = mysql.fetch_all(

@@ -70,11 +70,11 @@ def _take(run_id: int, name: str) -> None:
 
 def _follow(run_id: int, name: str) -> None:
     """A part is through, perhaps for long: see to what comes after it."""
-    parts = mysql_runs.read_parts(run_id)
     if name.startswith("redis:"):
+        parts = mysql_runs.read_parts(run_id)
         _ask([p for p in parts if not p.is_done and not p.reached and _is_added(p)])
-    if all(part.is_done for part in parts if part.name not in (AGAIN, SENDING)):
-        _go_on(run_id, parts)
+    if not mysql_runs.has_unfinished(run_id, (AGAIN, SENDING)):
+        _go_on(run_id, mysql_runs.read_parts(run_id))
 
 
 def _go_on(run_id: int, parts: Sequence[Part]) -> None:

@@ -1,0 +1,59 @@
+"""The report of ``local drift``: what it shows, and when it says that something still differs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from rich.console import Console
+
+from local import drift
+from plaza.reconciliation import Report
+from plaza.reconciliation.reconciliation import Example, Finding, Subject, Tally
+
+AT = datetime(2026, 11, 21, 3, 30, tzinfo=UTC)
+CLEAN = Report(3, AT, AT.replace(second=7), Tally(targets=4, relations=12_345), 0, 0, {}, [])
+FOUND = Example(Finding("counter", Subject("like", "post", 7), "counter 5, rows 4"), AT, None)
+WRONG = replace(CLEAN, differing=2, repaired=1, why={"counter": 1, "total": 1}, examples=[FOUND])
+
+
+def shown(report: Report) -> str:
+    console = Console(width=120, highlight=False)
+    with console.capture() as capture:
+        console.print(drift.render(report))
+    return capture.get()
+
+
+def test_where_all_agree_it_says_so() -> None:
+    text = shown(CLEAN)
+    assert "12,345" in text
+    assert "3, 7.0 s" in text
+    assert "all agree" in text
+    assert "✗" not in text
+
+
+def test_what_differs_is_named_with_its_reason() -> None:
+    text = shown(WRONG)
+    assert "2: counter 1, total 1" in text
+    assert "counter: like post:7: counter 5, rows 4 (not repaired)" in text
+    assert "and 1 more" in text
+    assert "it differs still" in text
+
+
+def test_what_differed_and_is_repaired_is_told_too() -> None:
+    text = shown(replace(WRONG, repaired=2, examples=[FOUND._replace(repaired_at=AT)]))
+    assert "(repaired)" in text
+    assert "it differed, and is repaired" in text
+
+
+@pytest.mark.parametrize(("report", "status"), [(CLEAN, 0), (WRONG, 1)])
+def test_the_exit_status_says_whether_all_agree_now(
+    report: Report, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(drift, "follow", lambda run_id: report)
+    stack = SimpleNamespace(environment=dict, invoke=lambda name, event: {"run": 3})
+    assert drift.main(cast(Any, stack), cast(Any, SimpleNamespace(json=True))) == status
+    assert f'"settled": {"true" if status == 0 else "false"}' in capsys.readouterr().out

@@ -1,0 +1,143 @@
+"""What differs, what is on its way, and what can't be read: without any server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plaza.counters import UserCounter
+from plaza.infra.queues import BadRecord
+from plaza.reactions import Fingerprint, Held, Unreadable
+from plaza.reconciliation import PartAsked, RepairsAsked
+from plaza.reconciliation.reconciliation import (
+    Recorded,
+    compare_counts,
+    look_at_comments,
+    look_at_target,
+    look_at_user,
+)
+
+ACTORS = Fingerprint(2, 15, 30)
+HELD = Held(2, 7, 0, 0, True, 0, 0, ACTORS)
+RECORDED = Recorded(True, 2, 7, ACTORS)
+COUNTER = UserCounter(1, 2, 3, 4, 5, 9)
+
+
+def test_counters_are_compared_in_both_directions() -> None:
+    counters = {(1, "like"): 5, (2, "like"): 1, (4, "like"): 3}
+    rows = {(1, "like"): 4, (3, "collect"): 1, (4, "like"): 3}
+    assert [
+        (f.subject.what, f.subject.id, f.said) for f in compare_counts("post", counters, rows)
+    ] == [
+        ("like", 1, "counter 5, rows 4"),
+        ("like", 2, "counter 1, rows 0"),
+        ("collect", 3, "counter 0, rows 1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("held", "recorded", "reasons", "certain"),
+    [
+        ({}, {}, set(), True),
+        ({"dbver": 5}, {}, set(), False),
+        ({"total": 3}, {}, {"total"}, True),
+        ({"total": 3, "dbver": 5}, {}, {"total"}, False),
+        ({"newest": Fingerprint(2, 15, 31)}, {}, {"members"}, True),
+        ({"dbver": 8}, {}, {"ahead"}, True),
+        ({"dbver": 8, "total": 3}, {}, {"ahead", "total"}, True),
+        ({"waiting": 1}, {}, {"stuck"}, True),
+        ({"waiting": -1}, {}, {"stuck"}, True),
+        ({}, {"known": False, "total": 0, "ver": 0}, {"unknown"}, True),
+    ],
+)
+def test_a_target_in_redis_agrees_or_says_why_not(
+    held: dict[str, Any], recorded: dict[str, Any], reasons: set[str], certain: bool
+) -> None:
+    look = look_at_target(HELD._replace(**held), RECORDED._replace(**recorded))
+    assert (set(look.reasons), look.is_pending) == (reasons, False)
+    assert look.is_certain is certain
+
+
+def test_what_is_pending_is_not_judged() -> None:
+    look = look_at_target(HELD._replace(pending=1, waiting=1, total=9, dbver=99), RECORDED)
+    assert (look.is_pending, dict(look.reasons)) == (True, {})
+
+
+def test_what_nobody_reacted_to_needs_no_counter() -> None:
+    nobody = Fingerprint(0, 0, 0)
+    held = HELD._replace(total=0, dbver=0, newest=nobody)
+    assert not look_at_target(held, Recorded(False, 0, 0, nobody)).reasons
+
+
+def test_what_can_not_be_read_differs() -> None:
+    assert set(look_at_target(Unreadable("total x"), RECORDED).reasons) == {"unreadable"}
+
+
+@pytest.mark.parametrize(
+    ("ver", "shown", "reasons", "certain"),
+    [
+        ("9", COUNTER, set(), True),
+        ("8", COUNTER._replace(ver=8), set(), False),
+        ("8", COUNTER._replace(ver=8, posts_total=2), {"projection"}, False),
+        ("9", COUNTER._replace(posts_total=2), {"projection"}, True),
+        ("10", COUNTER._replace(ver=10), {"ahead"}, True),
+        ("10", COUNTER, {"unreadable"}, True),
+        ("new", COUNTER, {"unreadable"}, True),
+        ("", COUNTER, {"unreadable"}, True),
+        (str(2**60), COUNTER._replace(ver=2**60), {"unreadable"}, True),
+    ],
+)
+def test_the_totals_of_a_user_agree_or_say_why_not(
+    ver: str, shown: UserCounter, reasons: set[str], certain: bool
+) -> None:
+    look = look_at_user((ver, shown.to_json()), COUNTER)
+    assert (set(look.reasons), look.is_certain) == (reasons, certain)
+
+
+@pytest.mark.parametrize("value", ["", "{", "[]", "{}", "null", '{"likes": 1}', '"ver"', "7"])
+def test_what_is_no_counter_of_a_user_differs(value: str) -> None:
+    assert set(look_at_user(("9", value), COUNTER).reasons) == {"unreadable"}
+
+
+@pytest.mark.parametrize(
+    ("held", "reasons"),
+    [
+        (("9", "4"), set()),
+        (("8", "4"), set()),
+        (("9", "5"), {"projection"}),
+        (("9", "-1"), {"projection"}),
+        (("10", "4"), {"ahead"}),
+        (("9", "many"), {"unreadable"}),
+        (("9", "\u0664"), {"unreadable"}),
+    ],
+)
+def test_comments_in_redis_agree_or_say_why_not(held: tuple[str, str], reasons: set[str]) -> None:
+    assert set(look_at_comments(held, 4, 9).reasons) == reasons
+
+
+def test_a_message_says_what_was_put_into_it() -> None:
+    part, repairs = PartAsked(3, "targets:post"), RepairsAsked((1, 2))
+    assert PartAsked.from_json(part.to_json()) == part
+    assert RepairsAsked.from_json(repairs.to_json()) == repairs
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "[]", "{}", '{"run":1}', '{"run":"1","part":"users"}', '{"run":0,"part":"users"}',
+     '{"run":true,"part":"users"}', '{"run":1,"part":""}', '{"run":1,"part":7}',
+     '{"run":1,"part":"\u00e9"}'],
+)  # fmt: skip
+def test_what_names_no_part_of_a_run_is_refused(body: str) -> None:
+    with pytest.raises(BadRecord):
+        PartAsked.from_json(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "[]", "{}", '{"findings":[]}', '{"findings":7}', '{"findings":["1"]}',
+     '{"findings":[0]}', '{"findings":[true]}', f'{{"findings":{list(range(1, 102))}}}'],
+)  # fmt: skip
+def test_what_names_no_findings_is_refused(body: str) -> None:
+    with pytest.raises(BadRecord):
+        RepairsAsked.from_json(body)
