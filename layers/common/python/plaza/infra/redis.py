@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 import redis
 from pybreaker import CircuitBreaker, CircuitBreakerError
 from redis.backoff import NoBackoff
+from redis.cluster import ClusterNode
 from redis.exceptions import (
     BusyLoadingError,
     ClusterDownError,
@@ -92,9 +94,22 @@ def connect(url: str, *, cluster: bool) -> Any:
         "socket_connect_timeout": timeout_s,
     }
     if cluster:
-        return redis.RedisCluster.from_url(url, **options)
+        first, *others = spread_url(url)
+        nodes: list[Any] = [
+            ClusterNode(part.hostname, part.port or 6379)  # type: ignore[no-untyped-call]
+            for part in map(urlsplit, others)
+        ]
+        return redis.RedisCluster(url=first, startup_nodes=nodes, **options)
     retry = Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
     return redis.Redis.from_url(url, retry=retry, single_connection_client=True, **options)
+
+
+def spread_url(url: str) -> list[str]:
+    """``redis://a:1,b:2/0``, which names several nodes of a cluster, as a URL each."""
+    head, _, rest = url.partition("://")
+    login, at, rest = rest.rpartition("@")
+    hosts, slash, path = rest.partition("/")
+    return [f"{head}://{login}{at}{host}{slash}{path}" for host in hosts.split(",")]
 
 
 def forget_client() -> None:
