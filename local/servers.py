@@ -260,9 +260,9 @@ def connect_redis(url: str, *, cluster: bool) -> Iterator[Any]:
 
 def spread_url(url: str) -> list[str]:
     """``redis://a:1,b:2/0``, as the layer understands it: a URL for each node."""
-    from plaza.infra import redis as layer
+    from plaza.infra import cluster
 
-    return layer.spread_url(url)
+    return cluster.spread_url(url)
 
 
 def answers_redis(url: str) -> bool:

@@ -23,6 +23,8 @@ from plaza.infra.queues import QueueDown
 from plaza.reactions import ReactionChanged
 from plaza.recommendations import Rebuild
 from plaza.targets import Refresh
+from tests.keyspace import find_keys
+from tests.servers import IS_CLUSTER
 
 
 @dataclass
@@ -122,7 +124,7 @@ class World:
 
     def let_sweeps_be_due(self) -> None:
         """As if the time had passed that the sweeper waits before it looks at a target again."""
-        for key in redis.client().scan_iter("*:dirty"):
+        for key in find_keys("*:dirty"):
             for member in redis.execute("ZRANGE", key, 0, -1):
                 redis.execute("ZADD", key, 0, member)
 
@@ -141,6 +143,7 @@ def migrated(redis_url: str, mysql_url: str) -> Iterator[None]:
     os.environ.update(
         PLAZA_ENVIRONMENT="local",
         PLAZA_REDIS_URL=redis_url,
+        PLAZA_REDIS_CLUSTER=str(int(IS_CLUSTER)),
         PLAZA_MYSQL_URL=mysql_url,
         PLAZA_REDIS_TIMEOUT_S="2",
         PLAZA_AUTH_SECRET_ID="plaza/auth",
