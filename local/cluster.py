@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from redis.backoff import NoBackoff
 from redis.crc import key_slot
+from redis.retry import Retry
 
 from local.paths import LocalError
 from local.processes import Process, wait_until
@@ -130,6 +132,24 @@ class Cluster:
         self.wait_for_master(key, replica, timeout_s)
         return replica
 
+    @contextlib.contextmanager
+    def losing_the_newest(self, key: str) -> Iterator[None]:
+        """What the master of ``key`` takes meanwhile is lost: it dies before it replicates it.
+
+        Afterwards the replica, which heard nothing of it, is the master.
+        """
+        master = self.master_of(key)
+        replica = self.replica_of(master)
+        replica.pause()
+        try:
+            with connect_node(master) as client:  # else the kernel would keep it for the replica
+                client.execute_command("CLIENT", "KILL", "TYPE", "replica")
+            yield
+            master.kill()
+        finally:
+            replica.resume()
+        self.wait_for_master(key, replica)
+
     def wait_for_master(self, key: str, server: Server, timeout_s: float = 30) -> None:
         """Until every node that answers says that ``server`` has ``key``. Raises LocalError."""
         slot = key_slot(key.encode())
@@ -183,8 +203,7 @@ class Cluster:
             and {link[0] for link in links if link and link[1] == "up"} == set(masters)
             and all(_state(node) == "ok" for node in self.nodes)
             and all(
-                sorted(_masters_seen_by(node)) == sorted((port, 1) for port in masters)
-                for node in self.nodes
+                _masters_seen_by(node) == {(port, 1) for port in masters} for node in self.nodes
             )
         )
 
@@ -247,7 +266,11 @@ def load_cluster(directory: Path) -> Cluster:
 def connect_node(node: Server) -> Iterator[Any]:
     """A client of one node alone; closed afterwards."""
     client = redis.Redis(
-        port=node.port, decode_responses=True, socket_timeout=2, socket_connect_timeout=2
+        port=node.port,
+        decode_responses=True,
+        socket_timeout=1,
+        socket_connect_timeout=1,
+        retry=Retry(NoBackoff(), 0),  # of its own accord it would take half a minute
     )
     try:
         yield client
@@ -281,10 +304,10 @@ def _link(node: Server) -> tuple[int, str] | None:
     return (int(role[2]), "up" if role[3] == "connected" else str(role[3]))
 
 
-def _masters_seen_by(node: Server) -> list[tuple[int, int]]:
+def _masters_seen_by(node: Server) -> set[tuple[int, int]]:
     """(port, how many replicas) of each master, as ``node`` sees them."""
     slots = _ask(node, "CLUSTER", "SLOTS") or []
-    return [(int(master[1]), len(replicas)) for _, _, master, *replicas in slots]
+    return {(int(master[1]), len(replicas)) for _, _, master, *replicas in slots}
 
 
 def _master_of(node: Server, slot: int) -> int | None:
