@@ -97,7 +97,13 @@ def compile_layers(build: Path) -> None:
 
 
 def deploy_template(
-    built: Path, directory: Path, endpoint_url: str, *, redis_url: str, mysql_url: str
+    built: Path,
+    directory: Path,
+    endpoint_url: str,
+    *,
+    redis_url: str,
+    redis_cluster: bool,
+    mysql_url: str,
 ) -> None:
     """``sam deploy`` of a built template. The database's password goes into a secret."""
     parts = urlsplit(mysql_url)
@@ -109,6 +115,7 @@ def deploy_template(
     parameters = {
         "Environment": "local",
         "RedisUrl": redis_url,
+        "RedisCluster": str(int(redis_cluster)),
         "MysqlUrl": without_credentials(mysql_url),
         "MysqlSecretArn": arn,
         "SmsSender": "echo",

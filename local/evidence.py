@@ -12,11 +12,10 @@ from datetime import date
 from itertools import islice
 from typing import Any, NamedTuple
 
-import redis
 from pymysql.cursors import SSCursor
 
 from local.days import Calendar, CheckinKeys, read_calendars, read_days
-from local.servers import connect_mysql
+from local.servers import connect_mysql, connect_redis
 from local.vouchers import Sale, Sold, read_sales, read_vouchers
 from plaza import vote_log
 from plaza.counters import ContentCounter, UserCounter
@@ -232,9 +231,9 @@ def _show(said: tuple[int, int] | None) -> str:
     return "nothing" if said is None else f"{said[1]}@{said[0]}"
 
 
-def read_cache(redis_url: str) -> Cache:
+def read_cache(redis_url: str, *, cluster: bool = False) -> Cache:
     """What Redis says. One SCAN and some pipelines. Raises redis.exceptions.RedisError."""
-    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+    with connect_redis(redis_url, cluster=cluster) as client:
         found = Found()
         for key in client.scan_iter(count=1000):
             found.take(key)
@@ -253,7 +252,7 @@ def read_cache(redis_url: str) -> Cache:
         )
 
 
-def _read_hot(client: redis.Redis, reactions: set[Counted]) -> dict[Counted, Hot]:
+def _read_hot(client: Any, reactions: set[Counted]) -> dict[Counted, Hot]:
     hot = {}
     for batch in _batches(sorted(reactions)):
         pipe = client.pipeline(transaction=False)
@@ -273,7 +272,7 @@ def _read_hot(client: redis.Redis, reactions: set[Counted]) -> dict[Counted, Hot
     return hot
 
 
-def _read_projections(client: redis.Redis, keys: dict[int, str]) -> dict[int, Projected]:
+def _read_projections(client: Any, keys: dict[int, str]) -> dict[int, Projected]:
     """What is under ``keys``, by id. One without a value is a fence and says nothing."""
     held = {}
     for batch in _batches(sorted(keys)):
@@ -286,7 +285,7 @@ def _read_projections(client: redis.Redis, keys: dict[int, str]) -> dict[int, Pr
     return held
 
 
-def _read_members(client: redis.Redis, keys: Collection[str]) -> dict[str, list[str]]:
+def _read_members(client: Any, keys: Collection[str]) -> dict[str, list[str]]:
     """What is in each of some sorted sets; those that went meanwhile are left out."""
     held: dict[str, list[str]] = {}
     for batch in _batches(sorted(keys)):
