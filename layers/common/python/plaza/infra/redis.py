@@ -20,6 +20,7 @@ from redis.exceptions import (
     OutOfMemoryError,
     ReadOnlyError,
     RedisClusterException,
+    RedisError,
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -60,11 +61,14 @@ _DOWN = (
     RedisTimeoutError,
     TryAgainError,
 )
+# The first words of errors that redis-py has no class for: a script runs for too long, nothing can
+# be written to disk, a master has lost its replicas.
+_DOWN_WORDS = {"BUSY", "MISCONF", "NOREPLICAS"}
 
 
 def _is_answer(error: BaseException) -> bool:
     """An error that Redis answered with is ours; it says nothing against Redis."""
-    return not isinstance(error, _DOWN)
+    return not (isinstance(error, _DOWN) or str(error).partition(" ")[0] in _DOWN_WORDS)
 
 
 breaker = CircuitBreaker(
@@ -240,5 +244,9 @@ def _guarded(call: Callable[[], T]) -> T:
         return breaker.call(call)
     except CircuitBreakerError:
         raise RedisDown("Redis is away, not asked") from None
-    except _DOWN as error:
+    except (RedisError, RedisClusterException) as error:
+        if _is_answer(error):
+            raise
+        if isinstance(error, ReadOnlyError):
+            forget_client()  # a master that became a replica: its name leads to another by now
         raise RedisDown(f"Redis is away: {type(error).__name__}") from error
