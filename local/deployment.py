@@ -97,22 +97,32 @@ def compile_layers(build: Path) -> None:
 
 
 def deploy_template(
-    built: Path, directory: Path, endpoint_url: str, *, redis_url: str, mysql_url: str
+    built: Path,
+    directory: Path,
+    endpoint_url: str,
+    *,
+    redis_url: str,
+    mysql_url: str,
+    parameters: Mapping[str, str],
 ) -> None:
-    """``sam deploy`` of a built template. The database's password goes into a secret."""
+    """``sam deploy`` of a built template. The database's password goes into a secret.
+
+    ``parameters`` of the template go before the usual ones.
+    """
     parts = urlsplit(mysql_url)
     secret = {"username": unquote(parts.username or ""), "password": unquote(parts.password or "")}
     arn = connect("secretsmanager", endpoint_url).create_secret(
         Name=SECRET_NAME, SecretString=json.dumps(secret)
     )["ARN"]
     connect("s3", endpoint_url).create_bucket(Bucket=BUCKET)
-    parameters = {
+    values = {
         "Environment": "local",
         "RedisUrl": redis_url,
         "MysqlUrl": without_credentials(mysql_url),
         "MysqlSecretArn": arn,
         "SmsSender": "echo",
         **_NO_LIMITS,
+        **parameters,
     }
     config = ROOT / "samconfig.toml"
     run_to_end(
@@ -130,7 +140,7 @@ def deploy_template(
             BUCKET,
             "--no-progressbar",
             "--parameter-overrides",
-            *(f"{name}={value}" for name, value in parameters.items()),
+            *(f"{name}={value}" for name, value in values.items()),
         ],
         log=directory / "logs" / "sam-deploy.log",
         env=_sam_environment(directory, endpoint_url=endpoint_url),
