@@ -80,6 +80,8 @@ class Scene:
         for user, post in old:
             self._do("PUT", f"/posts/{post}/likes/me", self.fans[user])
         self._warm(posts)
+        for post in self._known:
+            self._do("GET", f"/posts/{post}", self.reader)
         wait_for("the old likes are saved", lambda: self._count_likes(posts) == len(old))
         return [
             Likes(self.address, self.fans, posts, old),
@@ -125,8 +127,7 @@ class Scene:
         written = []
         for author, token in zip(AUTHORS, open_sessions(self.stack, AUTHORS), strict=True):
             self._do("PUT", f"/users/{author}/followers/me", self.reader)
-            for _ in range(4):
-                written.append(self._do("POST", "/posts", token, text)["id"])
+            written += [self._do("POST", "/posts", token, text)["id"] for _ in range(4)]
         wanted = sorted(written, key=int, reverse=True)
 
         def is_there() -> bool:

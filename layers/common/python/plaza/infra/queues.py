@@ -7,13 +7,15 @@ after each try (the visibility of its messages) and ends in the DLQ after five.
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
 
 import botocore.session
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError
 from pybreaker import CircuitBreaker, CircuitBreakerError
 
 from plaza.infra.errors import Unavailable
@@ -61,12 +63,10 @@ _client: Any = None
 
 
 def client() -> Any:
-    """The SQS client of this process; two tries, seconds and not minutes."""
+    """The SQS client of this process: one try of two seconds. ``_guarded`` knows when to repeat."""
     global _client
     if _client is None:
-        config = Config(
-            connect_timeout=1, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 2}
-        )
+        config = Config(connect_timeout=1, read_timeout=2, retries={"total_max_attempts": 1})
         _client = botocore.session.get_session().create_client("sqs", config=config)
     return _client
 
@@ -237,8 +237,23 @@ def _chunks(items: Sequence[T]) -> Iterator[list[T]]:
 
 def _guarded(call: Callable[[], T]) -> T:
     try:
-        return breaker.call(call)
+        return breaker.call(lambda: _twice_unless_silent(call))
     except CircuitBreakerError:
         raise QueueDown("SQS is away, not asked") from None
     except (BotoCoreError, ClientError) as error:
         raise QueueDown(f"SQS is away: {type(error).__name__}") from error
+
+
+def _twice_unless_silent(call: Callable[[], T]) -> T:
+    """A connection that idled is lost, a refusal passes: once more then, soon. Who is silent has
+    cost a timeout; whoever waits for us does not wait for a second one."""
+    try:
+        return call()
+    except ConnectionClosedError:
+        pass
+    except ClientError as error:
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        if status < 500 and "Throttl" not in error.response["Error"]["Code"]:
+            raise
+    time.sleep(random.uniform(0.02, 0.1))
+    return call()
