@@ -324,8 +324,8 @@ def save_batches(
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - its log lines, to the end
     app = ROOT / "functions" / "queue" / "save_reactions" / "app.py"
     spec = importlib.util.spec_from_file_location("save_reactions_app", app)
-    assert spec is not None
-    assert spec.loader is not None
+    if spec is None or spec.loader is None:
+        raise LocalError(f"{app} can't be loaded")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     while not end.is_set():
@@ -420,10 +420,13 @@ def judge(sights: Sequence[Sight]) -> list[str]:
             problems.append(f"{name}: {then.lasting} keys that never expire became {now.lasting}")
     if (grown := percent(first.fed, last.fed)) > MOST_PROCESS_PERCENT:
         problems.append(f"the fed consumer grew by {grown:.1f}%")
-    for pid in first.consumers.keys() & last.consumers.keys():
-        if (grown := percent(first.consumers[pid], last.consumers[pid])) > MOST_PROCESS_PERCENT:
-            problems.append(f"a worker of SaveReactions grew by {grown:.1f}%")
-    return problems
+    workers = first.consumers.keys() & last.consumers.keys()
+    growths = [percent(first.consumers[pid], last.consumers[pid]) for pid in workers]
+    return problems + [
+        f"a worker of SaveReactions grew by {grown:.1f}%"
+        for grown in growths
+        if grown > MOST_PROCESS_PERCENT
+    ]
 
 
 def percent(first: int, last: int, of: int = 0) -> float:

@@ -87,7 +87,7 @@ EXPECTED: Mapping[str, Mapping[str, Expected]] = {
 }
 
 NOT_THERE: Mapping[str, str] = {
-    "mysql emptied": "it is the record: without its data there is a backup to restore, not an outage",
+    "mysql emptied": "it is the record: without its data there is a backup to restore",
     "redis+mysql emptied": "as MySQL emptied",
     "redis+mysql failing-over": "two failovers at once are both of them down",
 }

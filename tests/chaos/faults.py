@@ -211,7 +211,7 @@ class Faults:
 
 
 def commit(fault: Fault) -> tuple[float, float, float]:
-    """Do it and undo it; when it had begun, when it was to end and when it had ended (monotonic)."""
+    """Do it and undo it; when it had begun, was to end, and had ended (monotonic)."""
     began_s = 0.0
     try:
         for step in fault.steps:

@@ -35,8 +35,8 @@ def render(rows: Sequence[Row], took_s: float) -> str:
     load = statistics.fmean(row.load for row in rows) if rows else 0.0
     kept = ", ".join(f"{promised[name]:,} {word}" for name, word in _PROMISES.items())
     lines = [
-        f"Seen on {os.cpu_count()} cores with a mean load of {load:.1f}, in {took_s / 60:.0f} minutes:"
-        f" {kept}; {lost} lost or wrong.",
+        f"Seen on {os.cpu_count()} cores with a mean load of {load:.1f}, in"
+        f" {took_s / 60:.0f} minutes: {kept}; {lost} lost or wrong.",
     ]
     for part in PARTS:
         lines += ["", f"### {_NAMES[part]}", ""]
