@@ -66,6 +66,14 @@ format: .venv/.ready ## put the code into its one format
 bench: setup ## what is fast, each figure beside its limit or peer
 	@.venv/bin/python -m bench $(ARGS)
 
+.PHONY: chaos
+chaos: setup ## the failure matrix on a stack of its own, into docs/failures.md (ARGS="redis-down": only that)
+	@.venv/bin/python -m tests.chaos $(ARGS)
+
+.PHONY: soak
+soak: setup ## hours of use in minutes: is memory flat, is the audit clean? (ARGS="--minutes 20")
+	@.venv/bin/python -m local soak $(ARGS)
+
 .PHONY: contract
 contract: .venv/.ready ## write the contract, functions/api/system/openapi.json, from the routes
 	@.venv/bin/python -m local.contract

@@ -123,6 +123,10 @@ def build_parser() -> argparse.ArgumentParser:
     one.add_argument("--user", metavar="ID", help="only theirs")
     sub.add_argument("--json", action="store_true", help="for a machine")
 
+    sub = add("soak", _soak, "hours of use in minutes, on a stack of its own: is memory flat?")
+    sub.add_argument("--minutes", type=float, default=5, help="of traffic (default: 5)")
+    sub.add_argument("--json", action="store_true", help="for a machine")
+
     sub = add("keys", _delegate("local.keys"), "the biggest and the hottest keys of Redis")
     sub.add_argument("--most", type=int, default=10, help="of each table (default: 10)")
     sub.add_argument("--minutes", type=int, default=5, help="how far back hot keys go (default: 5)")
@@ -156,6 +160,10 @@ def _down(args: argparse.Namespace) -> int:
     ended = Stack(args.dir).down()
     print("stopped" if ended else "nothing was running")
     return 0
+
+
+def _soak(args: argparse.Namespace) -> int:
+    return int(importlib.import_module("local.soak").main(args))
 
 
 def _packages(args: argparse.Namespace) -> int:

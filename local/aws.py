@@ -14,8 +14,12 @@ from local.processes import Process, start_process, stop_process, wait_until
 REGION = "us-east-1"
 
 
-def start_ministack(directory: Path, *, port: int, api_port: int, attached: bool) -> Process:
+def start_ministack(
+    directory: Path, *, port: int, api_port: int, sqs_url: str, attached: bool
+) -> Process:
     """Start it: AWS at ``port``, the HTTP API at ``api_port``, both on loopback.
+
+    Functions find SQS at ``sqs_url`` and the rest of AWS at ``port``.
 
     Its environment is made from nothing: functions inherit it, and what a developer's shell
     holds (AWS_PROFILE, PLAZA_...) must not reach them.
@@ -40,6 +44,7 @@ def start_ministack(directory: Path, *, port: int, api_port: int, attached: bool
             "LAMBDA_PYTHON": str(LAMBDA_PYTHON),
             "LOG_LEVEL": "WARNING",
             "MINISTACK_REGION": REGION,
+            "AWS_ENDPOINT_URL_SQS": sqs_url,
             **credentials(),
         },
     )

@@ -104,15 +104,19 @@ def deploy_template(
     redis_url: str,
     redis_cluster: bool,
     mysql_url: str,
+    parameters: Mapping[str, str],
 ) -> None:
-    """``sam deploy`` of a built template. The database's password goes into a secret."""
+    """``sam deploy`` of a built template. The database's password goes into a secret.
+
+    ``parameters`` of the template go before the usual ones.
+    """
     parts = urlsplit(mysql_url)
     secret = {"username": unquote(parts.username or ""), "password": unquote(parts.password or "")}
     arn = connect("secretsmanager", endpoint_url).create_secret(
         Name=SECRET_NAME, SecretString=json.dumps(secret)
     )["ARN"]
     connect("s3", endpoint_url).create_bucket(Bucket=BUCKET)
-    parameters = {
+    values = {
         "Environment": "local",
         "RedisUrl": redis_url,
         "RedisCluster": str(int(redis_cluster)),
@@ -120,6 +124,7 @@ def deploy_template(
         "MysqlSecretArn": arn,
         "SmsSender": "echo",
         **_NO_LIMITS,
+        **parameters,
     }
     config = ROOT / "samconfig.toml"
     run_to_end(
@@ -137,7 +142,7 @@ def deploy_template(
             BUCKET,
             "--no-progressbar",
             "--parameter-overrides",
-            *(f"{name}={value}" for name, value in parameters.items()),
+            *(f"{name}={value}" for name, value in values.items()),
         ],
         log=directory / "logs" / "sam-deploy.log",
         env=_sam_environment(directory, endpoint_url=endpoint_url),

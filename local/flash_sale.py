@@ -226,8 +226,8 @@ def hold(stack: Stack, options: Options, out: Console = console) -> Report:
     return Report(options, tale, record, trouble, took_s, processes)
 
 
-def offer(stack: Stack, stock: int) -> int:
-    """A voucher by an admin, through the API; its id. The sale is open for an hour."""
+def offer(stack: Stack, stock: int, open_s: float = _OPEN_S) -> int:
+    """A voucher by an admin, through the API; its id. The sale is open for ``open_s``."""
     create_users(stack.mysql_url, [ADMIN], "admin")
     [token] = open_sessions(stack, [ADMIN], "admin")
     with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
@@ -240,7 +240,7 @@ def offer(stack: Stack, stock: int) -> int:
         "price_cents": 1990,
         "stock": stock,
         "opens_at": _rfc3339(now_s - 1),
-        "closes_at": _rfc3339(now_s + _OPEN_S),
+        "closes_at": _rfc3339(now_s + open_s),
     }
     door = buyers.Gateway(stack.base_url, {ADMIN: token}, 1)
     reply = door.send("POST", "/vouchers", ADMIN, body)

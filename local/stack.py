@@ -7,10 +7,11 @@ import os
 import random
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import psutil
@@ -24,6 +25,7 @@ from local.processes import Process, end_all, find_processes_in, stop_process
 from local.servers import Server
 
 Step = Callable[[str], contextlib.AbstractContextManager[Any]]
+Detour = Callable[[str, str], str]
 
 
 class StackNotRunning(LocalError):
@@ -34,6 +36,11 @@ class StackNotRunning(LocalError):
 def say_nothing(step: str) -> Iterator[None]:
     """The report of a start nobody watches."""
     yield
+
+
+def go_straight(part: str, url: str) -> str:
+    """Functions reach every part at its own address."""
+    return url
 
 
 class Stack:
@@ -101,12 +108,17 @@ class Stack:
         for_tests: bool = False,
         redis_cluster: bool = False,
         step: Step = say_nothing,
+        detour: Detour = go_straight,
+        parameters: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Start everything, empty, and deploy the template to it; the API listens on ``port``.
 
         ``attached`` stacks end with this process, however it ends. ``for_tests`` makes the
         database quicker and less durable. ``redis_cluster``: three masters with a replica each
         instead of one Redis. ``step`` is entered around each part of the work.
+        ``detour`` is told a part (``redis``, ``mysql``, ``sqs``) and its address, and says at which
+        address functions are to find it: what stands between can fail. ``parameters`` of the
+        template are deployed instead of the usual ones.
         Raises LocalError; whatever had been started is ended then, and on any interrupt.
         """
         with self._alone():
@@ -117,8 +129,8 @@ class Stack:
                 self.redis_cluster = redis_cluster
                 self._start_redis(step, attached=attached)
                 self._start_mysql(step, attached=attached, for_tests=for_tests)
-                self._start_aws(step, port=port, attached=attached)
-                self._deploy(step)
+                self._start_aws(step, port=port, attached=attached, detour=detour)
+                self._deploy(step, detour, parameters)
             except BaseException:
                 self.down()
                 raise
@@ -222,17 +234,21 @@ class Stack:
             self.mysql.start(attached=attached)
         self.mysql_url = self.mysql.url
 
-    def _start_aws(self, step: Step, *, port: int, attached: bool) -> None:
+    def _start_aws(self, step: Step, *, port: int, attached: bool, detour: Detour) -> None:
         with step("MiniStack, standing in for AWS"):
             aws_port = free_port()
             process = aws.start_ministack(
-                self.directory, port=aws_port, api_port=port, attached=attached
+                self.directory,
+                port=aws_port,
+                api_port=port,
+                sqs_url=detour("sqs", f"http://127.0.0.1:{aws_port}"),
+                attached=attached,
             )
             _write_private(self.directory / "ministack" / "process.json", asdict(process))
         self.aws_endpoint_url = f"http://127.0.0.1:{aws_port}"
         self.base_url = f"http://127.0.0.1:{port}"
 
-    def _deploy(self, step: Step) -> None:
+    def _deploy(self, step: Step, detour: Detour, parameters: Mapping[str, str]) -> None:
         with step("sam build"):
             built = deployment.build_template(self.template, self.directory)
         with step("sam deploy"):
@@ -240,9 +256,10 @@ class Stack:
                 built,
                 self.directory,
                 self.aws_endpoint_url,
-                redis_url=self.redis_url,
+                redis_url=detour("redis", self.redis_url),
                 redis_cluster=self.redis_cluster,
-                mysql_url=self.mysql_url,
+                mysql_url=detour("mysql", self.mysql_url),
+                parameters=parameters,
             )
             self.deployed = deployment.read_deployed(self.aws_endpoint_url)
             self.queues = self.deployed.queues

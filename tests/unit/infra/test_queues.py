@@ -7,7 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import (
+    ClientError,
+    ConnectionClosedError,
+    EndpointConnectionError,
+    ReadTimeoutError,
+)
 from pybreaker import CircuitBreaker
 
 from plaza.infra import queues, settings
@@ -348,3 +353,55 @@ def test_an_sqs_that_is_away_is_not_asked_again_and_again(
         with pytest.raises(QueueDown):
             queues.send("work", "a")
     assert sqs.calls == 5
+
+
+class Passing(FakeSqs):
+    """Fails for the first so many calls."""
+
+    def __init__(self, error: Exception, times: int) -> None:
+        super().__init__()
+        self.error, self.times = error, times
+
+    def _answer(self) -> None:
+        self.calls += 1
+        if self.calls <= self.times:
+            raise self.error
+
+
+def refusal(status: int, code: str) -> ClientError:
+    return ClientError(
+        {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}},  # type: ignore[typeddict-item]
+        "SendMessage",
+    )
+
+
+LOST = ConnectionClosedError(endpoint_url="https://sqs")
+SILENT = ReadTimeoutError(endpoint_url="https://sqs")
+
+
+@pytest.mark.parametrize(
+    "error", [LOST, refusal(500, "InternalFailure"), refusal(400, "ThrottlingException")]
+)
+def test_what_may_pass_is_tried_once_more(
+    monkeypatch: pytest.MonkeyPatch, sqs: FakeSqs, error: Exception
+) -> None:
+    passing = Passing(error, 1)
+    monkeypatch.setattr(queues, "_client", passing)
+    queues.send("work", "a")
+    assert [message["MessageBody"] for message in passing.sent] == ["a"]
+    lasting = Passing(error, 9)
+    monkeypatch.setattr(queues, "_client", lasting)
+    with pytest.raises(QueueDown):
+        queues.send("work", "a")
+    assert lasting.calls == 2
+
+
+@pytest.mark.parametrize("error", [SILENT, AWAY, refusal(400, "InvalidMessageContents")])
+def test_who_is_silent_or_means_it_is_not_asked_twice(
+    monkeypatch: pytest.MonkeyPatch, sqs: FakeSqs, error: Exception
+) -> None:
+    lasting = Passing(error, 9)
+    monkeypatch.setattr(queues, "_client", lasting)
+    with pytest.raises(QueueDown):
+        queues.send("work", "a")
+    assert lasting.calls == 1

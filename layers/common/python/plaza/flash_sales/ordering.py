@@ -93,6 +93,7 @@ def publish(fact: OrderReserved) -> bool:
     try:
         queues.send(ORDERS, fact.to_json())
     except QueueDown as error:
+        waiting.note_silence()
         record("order_postponed", {"orders_postponed": 1}, order_id=fact.order_id, **cause(error))
         return False
     return True

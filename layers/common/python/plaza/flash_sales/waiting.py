@@ -38,6 +38,12 @@ def count_waiting() -> int | None:
     return _seen[1]
 
 
+def note_silence() -> None:
+    """SQS did not take an order just now: for two seconds it is not asked how far it is, either."""
+    global _seen
+    _seen = time.monotonic(), None
+
+
 def forget_waiting() -> None:
     """Ask SQS the next time."""
     global _seen

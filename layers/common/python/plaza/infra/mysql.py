@@ -28,15 +28,29 @@ from plaza.infra.settings import settings
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
-_LOST = (CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, 0)
+# What PyMySQL has no names for: of MySQL a connection that idled for too long, a server that became
+# a reader, a transaction that may only read; of MariaDB a connection that was killed.
+_IDLED, _READ_ONLY_MODE, _READ_ONLY_TRANSACTION, _CONNECTION_KILLED = 4031, 1836, 1792, 1927
 _DOWN = (
-    *_LOST,
+    0,
+    CR.CR_SERVER_GONE_ERROR,
+    CR.CR_SERVER_LOST,
     CR.CR_CONN_HOST_ERROR,
     CR.CR_CONNECTION_ERROR,
     CR.CR_UNKNOWN_HOST,
     ER.CON_COUNT_ERROR,
+    ER.TOO_MANY_USER_CONNECTIONS,
+    ER.HOST_IS_BLOCKED,
     ER.SERVER_SHUTDOWN,
-    ER.OPTION_PREVENTS_STATEMENT,
+    ER.ABORTING_CONNECTION,
+    ER.QUERY_INTERRUPTED,
+    ER.DISK_FULL,
+    ER.RECORD_FILE_FULL,
+    ER.OPTION_PREVENTS_STATEMENT,  # read_only: a writer that became a reader
+    _READ_ONLY_MODE,
+    _READ_ONLY_TRANSACTION,
+    _CONNECTION_KILLED,
+    _IDLED,
 )
 _AGAIN = (ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT)
 _DENIED = (ER.ACCESS_DENIED_ERROR,)
@@ -195,12 +209,13 @@ def _read_credentials() -> tuple[str, str]:
 
 
 def _twice_if_lost(call: Callable[[], T]) -> T:
-    """A connection that idled may have been closed by the server: that is no outage."""
+    """A connection that was there before may lead nowhere by now, or to a server that failed over:
+    that is no outage yet."""
     reused = _connection is not None
     try:
         return call()
     except BaseException as error:
-        if isinstance(error, OSError) or _code(error) in _LOST:
+        if not _is_answer(error):
             forget_connection()
             if reused and "timed out" not in str(error):
                 return call()

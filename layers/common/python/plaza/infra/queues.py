@@ -10,6 +10,7 @@ and not in its body: so every queue has it, and whoever reads the body need not 
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +19,7 @@ from typing import Any, Generic, NamedTuple, TypedDict, TypeVar, cast
 
 import botocore.session
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError
 from pybreaker import CircuitBreakerError
 
 from plaza.infra.breakers import new_breaker
@@ -93,12 +94,10 @@ _client: Any = None
 
 
 def client() -> Any:
-    """The SQS client of this process; two tries, seconds and not minutes."""
+    """The SQS client of this process: one try of two seconds. ``_guarded`` knows when to repeat."""
     global _client
     if _client is None:
-        config = Config(
-            connect_timeout=1, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 2}
-        )
+        config = Config(connect_timeout=1, read_timeout=2, retries={"total_max_attempts": 1})
         _client = botocore.session.get_session().create_client("sqs", config=config)
     return _client
 
@@ -400,8 +399,23 @@ def _chunks(items: Iterable[T]) -> Iterator[list[T]]:
 
 def _guarded(call: Callable[[], T]) -> T:
     try:
-        return breaker.call(call)
+        return breaker.call(lambda: _twice_unless_silent(call))
     except CircuitBreakerError:
         raise QueueDown("SQS is away, not asked") from None
     except (BotoCoreError, ClientError) as error:
         raise QueueDown(f"SQS is away: {type(error).__name__}") from error
+
+
+def _twice_unless_silent(call: Callable[[], T]) -> T:
+    """A connection that idled is lost, a refusal passes: once more then, soon. Who is silent has
+    cost a timeout; whoever waits for us does not wait for a second one."""
+    try:
+        return call()
+    except ConnectionClosedError:
+        pass
+    except ClientError as error:
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        if status < 500 and "Throttl" not in error.response["Error"]["Code"]:
+            raise
+    time.sleep(random.uniform(0.02, 0.1))
+    return call()

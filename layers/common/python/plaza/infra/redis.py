@@ -20,7 +20,7 @@ from redis.exceptions import (
     OutOfMemoryError,
     ReadOnlyError,
     RedisClusterException,
-    ResponseError,
+    RedisError,
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -64,16 +64,14 @@ _DOWN = (
     RedisTimeoutError,
     TryAgainError,
 )
+# The first words of errors that redis-py has no class for: a script runs for too long, nothing can
+# be written to disk, a master has lost its replicas.
+_DOWN_WORDS = {"BUSY", "MISCONF", "NOREPLICAS"}
 
 
 def _is_answer(error: BaseException) -> bool:
     """An error that Redis answered with is ours; it says nothing against Redis."""
-    return not isinstance(error, _DOWN) and not _is_refusal(error)
-
-
-def _is_refusal(error: BaseException) -> bool:
-    """A node that may not write now: too few replicas, or no disk for its snapshots."""
-    return isinstance(error, ResponseError) and str(error).startswith(("NOREPLICAS", "MISCONF"))
+    return not (isinstance(error, _DOWN) or str(error).partition(" ")[0] in _DOWN_WORDS)
 
 
 breaker = new_breaker("redis", [_is_answer])
@@ -269,9 +267,11 @@ def _guarded(call: Callable[[], T]) -> T:
         return breaker.call(call)
     except CircuitBreakerError:
         raise RedisDown("Redis is away, not asked") from None
-    except (*_DOWN, ResponseError) as error:
+    except (RedisError, RedisClusterException) as error:
         if _is_answer(error):
             raise
-        if isinstance(error, RedisClusterException):
-            forget_client()  # nobody it knows answers: the next call asks those that the URL names
+        if isinstance(error, ReadOnlyError | RedisClusterException):
+            # A master that became a replica, or nobody it knows answers: the next call asks those
+            # that the URL names by then.
+            forget_client()
         raise RedisDown(f"Redis is away: {type(error).__name__}") from error

@@ -1,0 +1,141 @@
+"""``python -m tests.chaos``: the failure matrix on the running stack, printed and written down.
+
+  python -m tests.chaos                        every cell; docs/failures.md says what was seen
+  python -m tests.chaos redis-down sqs-slow    only these, and nothing is written
+
+Exit status 1 when anything is not as tests/chaos/expectations.py says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from local.audit import read_truth
+from local.paths import ROOT, LocalError
+from local.quiet import find_unrest
+from tests.chaos import report
+from tests.chaos.expectations import EXPECTED
+from tests.chaos.faults import commit
+from tests.chaos.judging import Row, judge
+from tests.chaos.scene import Scene, set_up
+from tests.chaos.traffic import Crowd, Operation, Orders
+
+DIRECTORY = ROOT / ".local-chaos"
+CALM = 4  # normal answers in a row
+QUIET_S = 240.0
+_HELP_EVERY_S = 10.0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Go through the cells that are asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("cells", nargs="*", help="redis-down, sqs-failing-over, ...")
+    wanted = [find_cell(name) for name in parser.parse_args(argv).cells] or list(EXPECTED)
+    rows: list[Row] = []
+    began_s = time.monotonic()
+    with set_up(DIRECTORY, say) as scene:
+        try:
+            for name in wanted:
+                rows.append(play(scene, name))
+                say(report.line(rows[-1]))
+                for problem in rows[-1].problems:
+                    say(f"    ✗ {problem}")
+        finally:
+            scene.faults.undo_all()
+    took_s = time.monotonic() - began_s
+    text = report.render(rows, took_s)
+    say(text)
+    if len(wanted) == len(EXPECTED):
+        report.write(ROOT / "docs" / "failures.md", text)
+    problems = sum(len(row.problems) for row in rows)
+    say(f"{len(rows)} faults in {took_s:.0f} s, {problems} not as expected")
+    return 1 if problems else 0
+
+
+def find_cell(name: str) -> str:
+    """``redis-failing-over`` as ``redis failing-over``."""
+    part, _, fault = name.partition("-")
+    if f"{part} {fault}" not in EXPECTED:
+        known = ", ".join(cell.replace(" ", "-") for cell in EXPECTED)
+        sys.exit(f"there is no cell {name}; there are {known}")
+    return f"{part} {fault}"
+
+
+def play(scene: Scene, name: str) -> Row:
+    """One fault, with everybody at it: before, during, after, and what the record says then."""
+    operations = scene.open_cell()
+    fault = scene.faults.find(name)
+    problems: list[str] = []
+    with Crowd(operations) as crowd:
+        at_s = time.monotonic()
+        wait_until_well(crowd, operations, at_s, problems)
+        began_s, ended_s, off_s = commit(fault)
+        wait_until_well(crowd, operations, off_s, problems)
+    for operation in operations:
+        if isinstance(operation, Orders):
+            problems += operation.click_again()
+    quiet_s = wait_until_quiet(scene, operations, off_s, problems)
+    problems += crowd.errors
+    cells = [
+        judge(name, one, crowd.samples[one.name], began_s, ended_s, off_s, *one.check(scene.rows))
+        for one in operations
+    ]
+    truth = read_truth(scene.stack)
+    if not truth.clean:
+        problems.append(f"the audit is not clean: {json.dumps(truth.to_json())}")
+    problems += [f"{cell.operation}: {problem}" for cell in cells for problem in cell.problems]
+    return Row(name, fault.how, cells, quiet_s, os.getloadavg()[0], problems)
+
+
+def wait_until_well(
+    crowd: Crowd, operations: Sequence[Operation], since_s: float, problems: list[str]
+) -> None:
+    """Everything asked after ``since_s`` is answered as ever, some times in a row."""
+    deadline_s = time.monotonic() + 120
+    while not all(crowd.well_since(one, since_s, CALM) for one in operations):
+        if time.monotonic() > deadline_s or crowd.errors:
+            problems.append("it did not become well again")
+            return
+        time.sleep(0.05)
+
+
+def wait_until_quiet(
+    scene: Scene, operations: Sequence[Operation], since_s: float, problems: list[str]
+) -> float:
+    """Nothing is on its way and everything promised is decided; how long after ``since_s``.
+
+    What schedules do every minute is done every ten seconds.
+    """
+    stack, help_at_s = scene.stack, time.monotonic() + _HELP_EVERY_S
+    while True:
+        undecided = sum(one.undecided(scene.rows) for one in operations)
+        unrest = find_unrest(stack)
+        if not undecided and not any(unrest):
+            return time.monotonic() - since_s
+        if time.monotonic() - since_s > QUIET_S:
+            problems.append(f"it did not become quiet: {unrest}, {undecided} orders undecided")
+            return QUIET_S
+        if time.monotonic() > help_at_s:
+            for function in ("SweepOutbox", "RecoverOrders"):
+                with contextlib.suppress(LocalError):
+                    stack.invoke(function, {})
+            help_at_s = time.monotonic() + _HELP_EVERY_S
+        time.sleep(0.25)
+
+
+def say(text: str) -> None:
+    """To whoever watches, at once."""
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except LocalError as error:
+        sys.exit(f"plaza: {error}")

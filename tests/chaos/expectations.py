@@ -1,0 +1,93 @@
+"""What a client gets in each cell of the matrix (design 2, "When parts are down"), as one table.
+
+During a fault an operation is answered by one of the labels of its cell, and by nothing else; by
+those behind ``!`` at least once, or the fault did not happen. Nothing promised is ever lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+PARTS = ("redis", "mysql", "sqs", "redis+mysql")
+FAULTS = ("down", "hanging", "slow", "refusing", "emptied", "failing-over")
+OPERATIONS = ("like", "read", "feed", "order", "sign-in")
+
+MOST_S = 5.0  # the slowest answer, above the slowest before the fault
+BACK_S = 45.0  # until all is served as ever again
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The labels that may be seen during a fault, and those that must."""
+
+    may: frozenset[str]
+    must: frozenset[str]
+
+
+def _read(cell: str) -> Expected:
+    labels = [label.strip() for label in cell.split(",")]
+    must = frozenset(label.removeprefix("!") for label in labels if label.startswith("!"))
+    return Expected(frozenset(label.removeprefix("!") for label in labels), must)
+
+
+_AS_EVER = ("200", "200", "200", "202", "201")
+_WITHOUT_REDIS = (
+    "!202 inexact",
+    "!200 inexact",
+    "!200 inexact",
+    "!503 unavailable",
+    "!503 unavailable",
+)
+_WITHOUT_MYSQL = ("200", "200", "200", "202", "!503 unavailable")
+_WITHOUT_BOTH = ("!503 unavailable",) * 5
+
+_TABLE: dict[str, tuple[str, ...]] = {
+    # a wish; MySQL's counts; MySQL's posts; Redis decides orders; and codes
+    "redis down": _WITHOUT_REDIS,
+    "redis hanging": _WITHOUT_REDIS,
+    "redis slow": _AS_EVER,
+    "redis refusing": _WITHOUT_REDIS,
+    # read again from MySQL; a sale is held until the queue is empty; codes are gone
+    "redis emptied": (
+        "200",
+        "200",
+        "200",
+        "202, !503 unavailable",
+        "201, 401 code-refused, 202 and the code is gone",
+    ),
+    # a master that became a replica still answers reads
+    "redis failing-over": (
+        "200, !202 inexact",
+        "200, 200 inexact",
+        "200, 200 inexact",
+        "!503 unavailable",
+        "!503 unavailable",
+    ),
+    "mysql down": _WITHOUT_MYSQL,
+    "mysql hanging": _WITHOUT_MYSQL,
+    "mysql slow": _AS_EVER,
+    "mysql refusing": _WITHOUT_MYSQL,
+    "mysql failing-over": _WITHOUT_MYSQL,
+    # the outbox has it; the sweeper and the recovery send it later
+    "sqs down": _AS_EVER,
+    "sqs hanging": _AS_EVER,
+    "sqs slow": _AS_EVER,
+    "sqs refusing": _AS_EVER,
+    "sqs emptied": _AS_EVER,
+    "sqs failing-over": _AS_EVER,
+    "redis+mysql down": _WITHOUT_BOTH,
+    "redis+mysql hanging": _WITHOUT_BOTH,
+    "redis+mysql slow": _AS_EVER,
+    "redis+mysql refusing": _WITHOUT_BOTH,
+}
+
+EXPECTED: Mapping[str, Mapping[str, Expected]] = {
+    cell: dict(zip(OPERATIONS, map(_read, row), strict=True)) for cell, row in _TABLE.items()
+}
+
+NOT_THERE: Mapping[str, str] = {
+    "mysql emptied": "it is the record: without its data there is a backup to restore",
+    "redis+mysql emptied": "as MySQL emptied",
+    "redis+mysql failing-over": "two failovers at once are both of them down",
+}

@@ -1,0 +1,232 @@
+"""The faults: what is done to a part, for how long, and how it is undone."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import pymysql
+import redis
+
+from local import servers
+from local.processes import wait_until
+from local.servers import Server
+from local.stack import Stack
+from tests.chaos.proxy import Proxy
+
+FAULT_S = 8.0
+_REPLICAS = itertools.count(2)
+_HELD = {"reactions": "SaveReactions", "orders": "SaveOrders"}  # queue -> who is to wait
+
+
+class Step(NamedTuple):
+    """Something that is done, and how long it is left so."""
+
+    do: Callable[[], None]
+    for_s: float = FAULT_S
+
+
+class Fault(NamedTuple):
+    """``steps``, then ``undo``; ``how`` says it in words."""
+
+    how: str
+    steps: Sequence[Step]
+    undo: Callable[[], None]
+
+
+class Faults:
+    """The faults of one stack whose functions find its parts through ``proxy``."""
+
+    def __init__(self, stack: Stack, proxy: Proxy) -> None:
+        self._stack = stack
+        self._proxy = proxy
+
+    def find(self, cell: str) -> Fault:
+        """The fault of ``redis down`` and the like."""
+        part, kind = cell.split()
+        match kind:
+            case "hanging":
+                return self._on_roads(part, "hang", "connections are taken, nothing comes back")
+            case "refusing":
+                return self._on_roads(part, "refuse", "every connection is reset")
+            case "slow":
+                return self._slow(part)
+            case "down" if part != "sqs":
+                return self._down(part)
+            case "down":
+                return self._on_roads(part, "close", "nobody listens")
+        special = {
+            "redis emptied": self._redis_emptied,
+            "redis failing-over": self._redis_failing_over,
+            "mysql failing-over": self._mysql_failing_over,
+            "sqs emptied": self._sqs_emptied,
+            "sqs failing-over": self._sqs_failing_over,
+        }
+        return special[cell]()
+
+    def undo_all(self) -> None:
+        """All roads are open and all servers run, whatever happened."""
+        for name in ("redis", "mysql", "sqs"):
+            self._proxy.set(name, "pass")
+        for server in self._servers("redis+mysql"):
+            server.start()
+
+    def _set(self, part: str, mode: str, delay_s: float = 0.0) -> None:
+        for name in part.split("+"):
+            self._proxy.set(name, mode, delay_s=delay_s)
+
+    def _servers(self, part: str) -> list[Server]:
+        assert self._stack.redis
+        assert self._stack.mysql
+        there = {"redis": self._stack.redis, "mysql": self._stack.mysql}
+        return [there[name] for name in part.split("+")]
+
+    def _on_roads(self, part: str, mode: str, how: str) -> Fault:
+        return Fault(how, [Step(lambda: self._set(part, mode))], lambda: self._set(part, "pass"))
+
+    def _slow(self, part: str) -> Fault:
+        delay_s = {"redis": 0.15, "mysql": 0.3, "sqs": 0.6, "redis+mysql": 0.1}[part]
+        how = f"every answer comes {delay_s:g} s later"
+        step = Step(lambda: self._set(part, "slow", delay_s))
+        return Fault(how, [step], lambda: self._set(part, "pass"))
+
+    def _down(self, part: str) -> Fault:
+        def kill() -> None:
+            for server in self._servers(part):
+                server.kill()
+
+        def start() -> None:
+            for server in self._servers(part):
+                server.start()
+
+        how = "killed (SIGKILL) and started again"
+        if "redis" in part:
+            how += "; Redis comes back empty"
+        return Fault(how, [Step(kill)], start)
+
+    def _redis_emptied(self) -> Fault:
+        def flush() -> None:
+            with redis.Redis.from_url(self._stack.redis_url) as client:
+                client.flushall()
+
+        return Fault(
+            "FLUSHALL, and once more 4 s later", [Step(flush, 4), Step(flush, 4)], _nothing
+        )
+
+    def _redis_failing_over(self) -> Fault:
+        """A replica becomes the master, and the master a replica. For some seconds, and on
+        connections that stay open, functions still find the old one."""
+        old = self._stack.redis
+        assert old
+        new = servers.prepare_redis(self._stack.directory / f"redis-{next(_REPLICAS)}")
+
+        def fail_over() -> None:
+            new.start()
+            with _asking(old) as at_old, _asking(new) as at_new:
+                at_new.replicaof("127.0.0.1", str(old.port))
+
+                def follows() -> bool:
+                    said = at_new.info("replication")
+                    return bool(said["master_link_status"] == "up")
+
+                assert wait_until(follows, 30), "the replica does not follow"
+                at_new.replicaof("NO", "ONE")
+                at_old.replicaof("127.0.0.1", str(new.port))
+            self._stack.redis, self._stack.redis_url = new, new.url
+
+        def move_the_name() -> None:
+            self._proxy.set("redis", "pass", target=new.port)
+
+        return Fault(
+            "the master becomes a replica (READONLY) of its replica, which is master from then on;"
+            " its name leads to the new one 6 s later, and no connection is cut",
+            [Step(fail_over, 6)],
+            move_the_name,
+        )
+
+    def _mysql_failing_over(self) -> Fault:
+        def close() -> None:
+            with self._as_root() as connection, connection.cursor() as cursor:
+                cursor.execute("REVOKE READ_ONLY ADMIN ON *.* FROM plaza@'127.0.0.1'")
+                cursor.execute("SET GLOBAL read_only = 1")
+            self._set("mysql", "refuse")  # who is connected may still write
+            self._set("mysql", "pass")
+
+        def reopen() -> None:
+            with self._as_root() as connection, connection.cursor() as cursor:
+                cursor.execute("SET GLOBAL read_only = 0")
+
+        return Fault("read_only, as a writer that became a reader", [Step(close)], reopen)
+
+    def _as_root(self) -> pymysql.Connection[pymysql.cursors.Cursor]:
+        directory = self._stack.directory / "mysql"
+        found = re.search(
+            r"root@localhost IDENTIFIED BY '(\w+)'", (directory / "init.sql").read_text()
+        )
+        assert found
+        return pymysql.connect(
+            unix_socket=str(directory / "data" / "mysqld.sock"), user="root", password=found[1]
+        )
+
+    def _sqs_emptied(self) -> Fault:
+        sqs = self._stack.connect("sqs")
+
+        def hold() -> None:
+            self._let_consume(False)
+
+        def purge() -> None:
+            for queue in _HELD:
+                sqs.purge_queue(QueueUrl=self._stack.queues[queue])
+
+        def go_on() -> None:
+            self._let_consume(True)
+
+        return Fault(
+            "its consumers wait for 5 s, then what is queued is purged",
+            [Step(hold, 5), Step(purge, 1)],
+            go_on,
+        )
+
+    def _let_consume(self, enabled: bool) -> None:
+        lambdas = self._stack.connect("lambda")
+        for function in _HELD.values():
+            name = self._stack.deployed.functions[function]
+            for mapping in lambdas.list_event_source_mappings(FunctionName=name)[
+                "EventSourceMappings"
+            ]:
+                lambdas.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
+
+    def _sqs_failing_over(self) -> Fault:
+        return Fault(
+            "ThrottlingException for 4 s, then status 500 for 4 s",
+            [
+                Step(lambda: self._set("sqs", "throttle"), 4),
+                Step(lambda: self._set("sqs", "fail"), 4),
+            ],
+            lambda: self._set("sqs", "pass"),
+        )
+
+
+def commit(fault: Fault) -> tuple[float, float, float]:
+    """Do it and undo it; when it had begun, was to end, and had ended (monotonic)."""
+    began_s = 0.0
+    try:
+        for step in fault.steps:
+            step.do()
+            began_s = began_s or time.monotonic()
+            time.sleep(step.for_s)
+        ended_s = time.monotonic()
+    finally:
+        fault.undo()
+    return began_s, ended_s, time.monotonic()
+
+
+def _asking(server: Server) -> redis.Redis:
+    return redis.Redis.from_url(server.url, decode_responses=True)
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,79 @@
+"""Judging: what clients saw and the record says, against what a cell expects. No I/O."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tests.chaos.expectations import BACK_S, EXPECTED, MOST_S
+from tests.chaos.traffic import Operation, Sample
+
+# What may be seen between a fault and its end, whatever the fault: nothing here is wrong.
+_SOFT = {"503 unavailable", "200 inexact", "202 inexact", "401 code-refused"}
+_SOFT |= {"202 and the code is gone"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One operation under one fault. ``back_s``: the first normal answer after it was over."""
+
+    operation: str
+    labels: Counter[str]
+    slowest_s: float
+    calm_s: float
+    back_s: float | None
+    promised: int
+    lost: int
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """All operations under one fault, and how long it took until nothing was on its way."""
+
+    name: str
+    how: str
+    cells: Sequence[Cell]
+    quiet_s: float
+    load: float
+    problems: list[str]
+
+
+def judge(
+    name: str,
+    operation: Operation,
+    samples: Sequence[Sample],
+    began_s: float,
+    ended_s: float,
+    off_s: float,
+    promised: int,
+    lost: Sequence[str],
+) -> Cell:
+    """What was seen of one operation. A fault lasted from ``began_s`` to ``ended_s``; answers
+    that came in between to what was asked in between are those under it."""
+    expected = EXPECTED[name][operation.name]
+    normal = set(operation.normal)
+    before = [s for s in samples if s.at_s + s.took_s < began_s]
+    during = [s for s in samples if s.at_s >= began_s and s.at_s + s.took_s <= ended_s]
+    touched = [s for s in samples if s.at_s + s.took_s >= began_s and s.at_s <= off_s]
+    after = [s for s in samples if s.at_s >= off_s]
+    labels = Counter(s.label for s in during)
+    calm_s = max((s.took_s for s in before), default=0.0)
+    slowest_s = max((s.took_s for s in touched), default=0.0)
+    back = next((s.at_s + s.took_s - off_s for s in after if s.label in normal), None)
+    problems = [
+        f"answers {label} ({labels[label]})" for label in labels if label not in expected.may
+    ]
+    problems += [f"never answers {label}" for label in expected.must if label not in labels]
+    allowed = expected.may | normal | _SOFT
+    others = Counter(s.label for s in samples if s not in during and s.label not in allowed)
+    problems += [f"answers {label} ({count}) beside the fault" for label, count in others.items()]
+    if not during:
+        problems.append("was not answered once during the fault")
+    if slowest_s > MOST_S + calm_s:
+        problems.append(f"took {slowest_s:.1f} s")
+    if back is None or back > BACK_S:
+        problems.append("did not come back")
+    problems += [f"lost: {what}" for what in lost[:5]]
+    return Cell(operation.name, labels, slowest_s, calm_s, back, promised, len(lost), problems)

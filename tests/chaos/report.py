@@ -1,0 +1,81 @@
+"""The report: the matrix as tables of Markdown, one a part, and its place in docs/failures.md."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.chaos.expectations import FAULTS, NOT_THERE, OPERATIONS, PARTS
+from tests.chaos.judging import Cell, Row
+
+BEGIN = "<!-- figures of `make chaos`: it writes from here -->"
+END = "<!-- to here -->"
+_NAMES = {"redis": "Redis", "mysql": "MySQL", "sqs": "SQS", "redis+mysql": "Redis and MySQL"}
+
+
+def line(row: Row) -> str:
+    """One fault in one line."""
+    parts = [f"{row.name:22}"]
+    parts += [f"{cell.operation} {_labels(cell)} {cell.slowest_s:.1f} s" for cell in row.cells]
+    return " | ".join([*parts, f"quiet after {row.quiet_s:.0f} s"])
+
+
+def render(rows: Sequence[Row], took_s: float) -> str:
+    """The tables of what was seen."""
+    found = {row.name: row for row in rows}
+    promised = Counter(dict.fromkeys(OPERATIONS, 0))
+    lost = 0
+    for row in rows:
+        for cell in row.cells:
+            promised[cell.operation] += cell.promised
+            lost += cell.lost
+    load = statistics.fmean(row.load for row in rows) if rows else 0.0
+    kept = ", ".join(f"{promised[name]:,} {word}" for name, word in _PROMISES.items())
+    lines = [
+        f"Seen on {os.cpu_count()} cores with a mean load of {load:.1f}, in"
+        f" {took_s / 60:.0f} minutes: {kept}; {lost} lost or wrong.",
+    ]
+    for part in PARTS:
+        lines += ["", f"### {_NAMES[part]}", ""]
+        lines += [f"| fault | {' | '.join(OPERATIONS)} | all quiet |", "|---" * 7 + "|"]
+        notes = []
+        for fault in FAULTS:
+            name = f"{part} {fault}"
+            if row := found.get(name):
+                cells = " | ".join(_cell(cell) for cell in row.cells)
+                lines.append(f"| {fault} | {cells} | {row.quiet_s:.0f} s |")
+                notes.append(f"* {fault}: {row.how}.")
+                notes += [f"* **{fault} is not as expected**: {p}" for p in row.problems]
+            elif name in NOT_THERE:
+                lines.append(f"| {fault} | {' | '.join(['-'] * 5)} | - |")
+                notes.append(f"* {fault}: not there. {NOT_THERE[name]}.")
+        lines += ["", *notes]
+    return "\n".join(lines)
+
+
+def write(path: Path, text: str) -> None:
+    """Put the figures in their place; the words around them stay."""
+    before, _, rest = path.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+
+
+_PROMISES = {
+    "like": "likes promised",
+    "order": "orders",
+    "sign-in": "sign-ins",
+    "read": "reads",
+    "feed": "feeds",
+}
+
+
+def _labels(cell: Cell) -> str:
+    return ", ".join(f"{label} ×{count}" for label, count in cell.labels.most_common())
+
+
+def _cell(cell: Cell) -> str:
+    back = "never" if cell.back_s is None else f"{cell.back_s:.1f} s"
+    return f"{_labels(cell)}; {cell.slowest_s:.1f} s; back {back}; lost {cell.lost}/{cell.promised}"

@@ -1,0 +1,400 @@
+"""What people do while a part fails: likes, reads, feeds, orders and sign-ins, a few at a time.
+
+Each operation remembers what it was promised, so that it can be held against the record after.
+"""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+TIMEOUT_S = 30.0
+PACE_S = 0.12
+
+
+class Reply(NamedTuple):
+    """An answer, or none (``status`` 0 and why)."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+
+
+class Sample(NamedTuple):
+    """One answer as a client saw it: when asked (monotonic), for how long, and what it was."""
+
+    at_s: float
+    took_s: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The deployed API."""
+
+    host: str
+    port: int
+
+    def ask(
+        self, method: str, path: str, token: str | None = None, body: Any = None, source: str = ""
+    ) -> Reply:
+        """One request on a connection of its own, from the loopback address ``source``."""
+        origin = (source, 0) if source else None
+        client = http.client.HTTPConnection(
+            self.host, self.port, timeout=TIMEOUT_S, source_address=origin
+        )
+        headers = {"content-type": "application/json"} if body is not None else {}
+        if token:
+            headers["authorization"] = f"Bearer {token}"
+        raw = json.dumps(body) if body is not None else None
+        try:
+            client.request(method, path, raw, headers)
+            answer = client.getresponse()
+            data = answer.read()
+            said = json.loads(data) if data else None
+            return Reply(answer.status, {k.lower(): v for k, v in answer.getheaders()}, said)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            return Reply(0, {}, {"title": type(error).__name__})
+        finally:
+            client.close()
+
+
+def label_of(reply: Reply) -> str:
+    """An answer in two words: ``200``, ``200 inexact``, ``503 unavailable``; what breaks the
+    contract is told by a word that no cell expects."""
+    if reply.status == 0:
+        return f"no answer: {reply.body['title']}"
+    if reply.status < 400:
+        inexact = isinstance(reply.body, dict) and reply.body.get("exact") is False
+        return f"{reply.status} inexact" if inexact else str(reply.status)
+    said = reply.body if isinstance(reply.body, dict) else {}
+    slug = str(said.get("type", "")).rpartition("/")[2]
+    whole = slug and said.get("title") and said.get("detail") and said.get("status") == reply.status
+    if reply.headers.get("content-type") != "application/problem+json" or not whole:
+        return f"{reply.status} and no problem+json"
+    if reply.status in (429, 503) and int(reply.headers.get("retry-after", "0")) < 1:
+        return f"{reply.status} {slug} without Retry-After"
+    return f"{reply.status} {slug}"
+
+
+class Operation:
+    """Something people do again and again. ``step`` does it once and says what came of it."""
+
+    name = ""
+    normal: tuple[str, ...] = ("200",)
+    pause_s = PACE_S
+
+    def step(self) -> tuple[float, str]:
+        """(How long the slowest answer took, its label.)"""
+        raise NotImplementedError
+
+    def check(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> tuple[int, list[str]]:
+        """(How many promises were made, those that the record does not keep)."""
+        raise NotImplementedError
+
+    def undecided(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> int:
+        """How many promises the record says nothing of, so far."""
+        return 0
+
+
+def timed(ask: Callable[[], Reply]) -> tuple[float, Reply]:
+    """How long an answer took, and the answer."""
+    began_s = time.monotonic()
+    reply = ask()
+    return time.monotonic() - began_s, reply
+
+
+@dataclass
+class Likes(Operation):
+    """Likes of posts that are in Redis, and every fourth time an unlike of an old like.
+
+    ``tokens``: user -> token. A pair of user and post is touched once.
+    """
+
+    address: Address
+    tokens: Mapping[int, str]
+    posts: Sequence[int]
+    liked: list[tuple[int, int]]  # (user, post), saved before: to be taken back
+    name = "like"
+    promised: dict[tuple[int, int], bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        old = set(self.liked)
+        self._new = itertools.cycle(p for p in itertools.product(self.tokens, self.posts))
+        self._fresh = (
+            pair for pair in itertools.product(self.tokens, self.posts) if pair not in old
+        )
+        self._turn = itertools.count(1)
+
+    def step(self) -> tuple[float, str]:
+        back = next(self._turn) % 4 == 0 and bool(self.liked)
+        user, post = self.liked.pop() if back else next(self._fresh)
+        path = f"/posts/{post}/likes/me"
+        took_s, reply = timed(
+            lambda: self.address.ask("DELETE" if back else "PUT", path, self.tokens[user])
+        )
+        if reply.status in (200, 202):
+            self.promised[user, post] = not back
+            if reply.body["liked"] is back:
+                return took_s, "200 for the contrary"
+        return took_s, label_of(reply)
+
+    def check(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> tuple[int, list[str]]:
+        places = ", ".join(["%s"] * len(self.posts))
+        saved = {
+            (user, post): bool(state)
+            for user, post, state in rows(
+                "SELECT actor_id, target_id, state FROM reaction WHERE target_type = 'post'"
+                f" AND kind = 'like' AND target_id IN ({places})",
+                *self.posts,
+            )
+        }
+        lost = [
+            f"{'like' if on else 'unlike'} of post {post} by {user}"
+            for (user, post), on in self.promised.items()
+            if saved.get((user, post), False) is not on
+        ]
+        return len(self.promised), lost
+
+
+@dataclass
+class Reads(Operation):
+    """A page of posts with totals and mine, and every third time one post whole.
+
+    Nobody reacts to these: what they must say is known. ``wanted``: post -> (likes, mine).
+    """
+
+    address: Address
+    token: str
+    wanted: Mapping[int, tuple[int, bool]]
+    name = "read"
+    wrong: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._turn = itertools.count(1)
+        self._posts = itertools.cycle(self.wanted)
+        self.answered = 0
+
+    def step(self) -> tuple[float, str]:
+        if next(self._turn) % 3 == 0:
+            post = next(self._posts)
+            took_s, reply = timed(lambda: self.address.ask("GET", f"/posts/{post}", self.token))
+            items = [reply.body]
+        else:
+            question = {"targets": [{"type": "post", "id": str(post)} for post in self.wanted]}
+            took_s, reply = timed(
+                lambda: self.address.ask("POST", "/reactions/query", self.token, question)
+            )
+            items = reply.body.get("items", []) if isinstance(reply.body, dict) else []
+        if reply.status == 200:
+            self.answered += 1
+            said = {int(i["id"]): (i["likes"], i["mine"]["liked"]) for i in items}
+            self.wrong += [
+                f"post {post}: {value}, not {self.wanted[post]}"
+                for post, value in said.items()
+                if value != self.wanted[post]
+            ]
+        return took_s, label_of(reply)
+
+    def check(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> tuple[int, list[str]]:
+        return self.answered, self.wrong
+
+
+@dataclass
+class Feeds(Operation):
+    """A feed in which nothing new appears. ``wanted``: the ids of its posts, newest first."""
+
+    address: Address
+    token: str
+    wanted: Sequence[str]
+    name = "feed"
+    wrong: list[str] = field(default_factory=list)
+    answered: int = 0
+
+    def step(self) -> tuple[float, str]:
+        took_s, reply = timed(lambda: self.address.ask("GET", "/feed?limit=20", self.token))
+        if reply.status == 200:
+            self.answered += 1
+            said = [item["id"] for item in reply.body["items"]]
+            if said != list(self.wanted):
+                self.wrong.append(f"a feed of {said}, not {self.wanted}")
+            if any(item["exact"] is False for item in reply.body["items"]):
+                return took_s, "200 inexact"
+        return took_s, label_of(reply)
+
+    def check(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> tuple[int, list[str]]:
+        return self.answered, self.wrong
+
+
+@dataclass
+class Orders(Operation):
+    """Orders of one voucher, each by somebody else. ``tokens``: buyer -> token."""
+
+    address: Address
+    tokens: Mapping[int, str]
+    voucher: int
+    name = "order"
+    normal = ("202",)
+    pause_s = 0.25
+    promised: dict[int, int] = field(default_factory=dict)  # order -> buyer
+    refused: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._buyers = iter(self.tokens)
+
+    def step(self) -> tuple[float, str]:
+        buyer = next(self._buyers)
+        took_s, reply = self.click(buyer)
+        if reply.status not in (200, 202):
+            self.refused.append(buyer)
+        return took_s, label_of(reply)
+
+    def click(self, buyer: int) -> tuple[float, Reply]:
+        """One click of a buyer; what it promised is remembered."""
+        path = f"/vouchers/{self.voucher}/orders"
+        took_s, reply = timed(lambda: self.address.ask("POST", path, self.tokens[buyer]))
+        if reply.status in (200, 202):
+            self.promised[int(reply.body["order_id"])] = buyer
+        return took_s, reply
+
+    def click_again(self) -> list[str]:
+        """Everybody who was refused clicks again, and gets one; who doesn't."""
+        again = []
+        for buyer in self.refused:
+            _, reply = self.click(buyer)
+            if reply.status not in (200, 202):
+                again.append(f"buyer {buyer} hears {label_of(reply)} after all was well again")
+        return again
+
+    def undecided(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> int:
+        return len(self.promised.keys() - self._decided(rows).keys())
+
+    def check(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> tuple[int, list[str]]:
+        decided = self._decided(rows)
+        lost = [
+            f"order {order} of {buyer}: {decided.get(order, 'nowhere')}"
+            for order, buyer in self.promised.items()
+            if decided.get(order) != (buyer, None)
+        ]
+        doubled = rows(
+            "SELECT buyer_id FROM voucher_order WHERE voucher_id = %s AND reason IS NULL"
+            " GROUP BY buyer_id HAVING COUNT(*) > 1",
+            self.voucher,
+        )
+        return len(self.promised), lost + [f"buyer {buyer} has two" for (buyer,) in doubled]
+
+    def _decided(
+        self, rows: Callable[..., Sequence[tuple[Any, ...]]]
+    ) -> dict[int, tuple[int, str | None]]:
+        return {
+            order: (buyer, reason)
+            for order, buyer, reason in rows(
+                "SELECT order_id, buyer_id, reason FROM voucher_order WHERE voucher_id = %s",
+                self.voucher,
+            )
+        }
+
+
+@dataclass
+class SignIns(Operation):
+    """Somebody new signs in: a code is sent, read, and changed for a session, tried again with the
+    same code while it is refused for now.
+
+    ``newcomers`` are (phone, address); ``read_code`` finds the code that a phone got.
+    """
+
+    address: Address
+    newcomers: Sequence[tuple[str, str]]
+    read_code: Callable[[str], str | None]
+    name = "sign-in"
+    normal = ("201",)
+    pause_s = 0.4
+    promised: dict[str, str] = field(default_factory=dict)  # phone -> token
+
+    def __post_init__(self) -> None:
+        self._newcomers = iter(self.newcomers)
+        self._waiting: tuple[str, str, str, int] | None = None
+        self.kept = 0  # codes that worked after they had been refused for now
+
+    def step(self) -> tuple[float, str]:
+        slowest_s = 0.0
+        if self._waiting is None:
+            phone, source = next(self._newcomers)
+            slowest_s, sent = timed(
+                lambda: self.address.ask("POST", "/auth/codes", None, {"phone": phone}, source)
+            )
+            if sent.status != 202:
+                return slowest_s, label_of(sent)
+            code = self.read_code(phone)
+            if code is None:
+                return slowest_s, "202 and the code is gone"
+            self._waiting = phone, source, code, 1
+        phone, source, code, tries = self._waiting
+        body = {"phone": phone, "code": code}
+        took_s, reply = timed(
+            lambda: self.address.ask("POST", "/auth/sessions", None, body, source)
+        )
+        if reply.status == 201:
+            self.promised[phone] = reply.body["token"]
+            self.kept += tries > 1
+        again = reply.status == 503 and tries < 8
+        self._waiting = (phone, source, code, tries + 1) if again else None
+        if again:
+            time.sleep(1)
+        return max(slowest_s, took_s), label_of(reply)
+
+    def check(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> tuple[int, list[str]]:
+        lost = []
+        for phone, token in self.promised.items():
+            people = rows("SELECT user_id FROM user_phone WHERE phone = %s", phone)
+            if len(people) != 1:
+                lost.append(f"{len(people)} users have the phone of a sign-in")
+            reply = self.address.ask("GET", "/users/me", token)
+            if reply.status != 200 or reply.body["id"] != str(people[0][0]):
+                lost.append(f"a session that was opened answers {label_of(reply)}")
+        return len(self.promised), lost
+
+
+class Crowd:
+    """Each operation in a thread of its own, until it is told to stop."""
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        self.operations = operations
+        self.samples: dict[str, list[Sample]] = {one.name: [] for one in operations}
+        self.errors: list[str] = []
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._do, args=(one,), daemon=True) for one in operations
+        ]
+
+    def __enter__(self) -> Crowd:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(3 * TIMEOUT_S)
+
+    def _do(self, operation: Operation) -> None:
+        while not self._stop.is_set():
+            at_s = time.monotonic()
+            try:
+                took_s, label = operation.step()
+            except Exception as error:  # of the test itself: it must not look like silence
+                self.errors.append(f"{operation.name}: {type(error).__name__} {error}")
+                return
+            self.samples[operation.name].append(Sample(at_s, took_s, label))
+            self._stop.wait(operation.pause_s)
+
+    def well_since(self, operation: Operation, since_s: float, in_a_row: int) -> bool:
+        """Whether the last ``in_a_row`` answers to what was asked after ``since_s`` are normal."""
+        late = [s for s in self.samples[operation.name] if s.at_s >= since_s][-in_a_row:]
+        return len(late) == in_a_row and all(s.label in operation.normal for s in late)

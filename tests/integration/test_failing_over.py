@@ -1,0 +1,128 @@
+"""Servers that answer, and can't do their work: failing over, full, busy. That is down, too."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis as redis_py
+
+from local.servers import Server, prepare_redis, running
+from plaza import reactions
+from plaza.infra import mysql, redis
+from plaza.infra.mysql import MysqlDown
+from plaza.infra.redis import RedisDown
+from plaza.reactions import LIKE
+from tests.integration.looking import POST
+from tests.plaza import World, forget
+
+SetUp = Callable[..., None]
+Commands = list[tuple[str, ...]]
+
+
+@pytest.fixture
+def other_redis(plaza: World, set_up: SetUp, tmp_path: Any) -> Iterator[Server]:
+    """A Redis that only this test uses, and may leave in any state."""
+    with running(prepare_redis(tmp_path / "redis")) as server:
+        set_up(redis_url=server.url)
+        yield server
+
+
+def tell(server: Server, *command: str) -> Any:
+    with redis_py.Redis.from_url(server.url, decode_responses=True) as client:
+        return client.execute_command(*command)
+
+
+def fill_up(server: Server) -> None:
+    tell(server, "CONFIG", "SET", "maxmemory", "1")
+
+
+def lose_replicas(server: Server) -> None:
+    tell(server, "CONFIG", "SET", "min-replicas-to-write", "1")
+
+
+def fail_to_save(server: Server) -> None:
+    (server.directory / "dump.rdb").mkdir()  # nothing can be put in its place
+    tell(server, "CONFIG", "SET", "save", "3600 1")
+    tell(server, "BGSAVE")
+    deadline_s = time.monotonic() + 10
+    while "rdb_last_bgsave_status:err" not in str(tell(server, "INFO")).replace("': '", ":"):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+
+
+def become_a_replica(server: Server) -> None:
+    tell(server, "REPLICAOF", "127.0.0.1", "1")
+
+
+def be_busy(server: Server) -> None:
+    tell(server, "CONFIG", "SET", "busy-reply-threshold", "1")
+    with (
+        contextlib.suppress(redis_py.TimeoutError),
+        redis_py.Redis.from_url(server.url, socket_timeout=0.2) as client,
+    ):
+        client.eval("while true do end", 0)
+
+
+@pytest.mark.parametrize("fail", [fill_up, lose_replicas, fail_to_save, become_a_replica, be_busy])
+def test_a_redis_that_takes_no_writes_is_down_and_a_like_is_a_wish(
+    plaza: World, other_redis: Server, fail: Callable[[Server], None]
+) -> None:
+    plaza.add(POST)
+    assert reactions.react(LIKE, POST, 7, True).exact
+    fail(other_redis)
+    assert not reactions.react(LIKE, POST, 8, True).exact
+    with pytest.raises(RedisDown):
+        redis.pipeline([("SET", "a", "1"), ("SET", "b", "1")])
+    with pytest.raises(RedisDown):
+        redis.execute("SET", "a", "1")
+
+
+def test_a_master_that_became_a_replica_is_left_for_who_has_its_name_now(
+    plaza: World, other_redis: Server
+) -> None:
+    before = redis.execute("CLIENT", "ID")
+    become_a_replica(other_redis)
+    with pytest.raises(RedisDown):
+        redis.execute("SET", "a", "1")
+    assert redis.execute("CLIENT", "ID") != before
+
+
+@pytest.mark.parametrize("code", [1290, 1836, 1792, 1927, 1317, 4031, 1021, 1114, 1040, 1053])
+@pytest.mark.parametrize("how", ["write", "fetch_all", "atomically"])
+def test_a_mysql_that_can_not_do_its_work_is_down_and_left_for_who_has_its_name_now(
+    plaza: World, code: int, how: str
+) -> None:
+    statement = f"SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = {code}, MESSAGE_TEXT = 'no'"
+    run: dict[str, Callable[[], object]] = {
+        "write": lambda: mysql.write(statement),
+        "fetch_all": lambda: mysql.fetch_all(statement),
+        "atomically": lambda: mysql.atomically(lambda cursor: cursor.execute(statement)),
+    }
+    [(before,)] = mysql.fetch_all("SELECT CONNECTION_ID()")
+    with pytest.raises(MysqlDown):
+        run[how]()
+    [(after,)] = mysql.fetch_all("SELECT CONNECTION_ID()")
+    assert after != before
+
+
+def test_what_a_demoted_writer_refused_is_done_by_the_new_one_at_once(plaza: World) -> None:
+    """The first try meets the old connection; the second finds who has the name by then."""
+    tries = []
+
+    def refuse_once(cursor: Any, sql: str, args: object = ()) -> Any:
+        tries.append(sql)
+        if len(tries) == 1:
+            sql = "SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 1290"
+        return execute(cursor, sql, args)
+
+    mysql.fetch_all("SELECT 1")
+    execute = mysql.Cursor.execute
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mysql.Cursor, "execute", refuse_once)
+        assert mysql.write("DELETE FROM star") == 0
+    assert tries.count("DELETE FROM star") == 2
+    forget()

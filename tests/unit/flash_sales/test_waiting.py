@@ -1,0 +1,36 @@
+"""How far the queue of orders is behind, and who is not asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+import pytest
+
+from plaza.flash_sales import ordering, waiting
+from plaza.flash_sales.flash_sales import OrderReserved
+from plaza.infra import queues
+from plaza.infra.queues import QueueDown
+
+
+@pytest.fixture(autouse=True)
+def forgetful() -> Iterator[None]:
+    waiting.forget_waiting()
+    yield
+    waiting.forget_waiting()
+
+
+def test_a_buyer_whose_order_sqs_did_not_take_does_not_wait_for_it_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def away(queue: str, body: str) -> NoReturn:
+        raise QueueDown("SQS is away (a test says so)")
+
+    def asked(queue: str) -> NoReturn:
+        raise AssertionError("SQS was just silent")
+
+    monkeypatch.setattr(queues, "send", away)
+    monkeypatch.setattr(queues, "unfinished", asked)
+    assert not ordering.publish(OrderReserved(1 << 40, 7, 8, 1))
+    assert waiting.count_waiting() is None
+    assert waiting.poll_after_s() == 5
