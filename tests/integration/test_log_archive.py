@@ -37,6 +37,7 @@ from tests.integration.archives import (
     s3,
 )
 from tests.integration.consumers import consumer, deadlocks, end, go
+from tests.integration.test_functions import event, handler
 from tests.plaza import World, forget
 
 __all__ = ["s3"]
@@ -270,6 +271,15 @@ def test_without_that_rule_seqs_would_be_given_twice(s3: Any) -> None:
     mysql.write("ALTER TABLE reaction_log DROP PARTITION p20261121")
     reactions.save([fact(3, at(0))])
     assert reactions.read_log_head() <= head
+
+
+def test_the_schedule_does_all_of_it_and_an_operator_may_move_more(s3: Any) -> None:
+    run, sample = handler("schedule/maintain_log"), event("maintain_log.schedule")
+    reactions.save([fact(1, at(0)), fact(2, at(0))])
+    refused = run({"most_moved": 1}, None)
+    assert (refused["unsplit"], refused["created"]) == (1, 0)
+    done = run(sample, None)
+    assert (done["unsplit"], done["created"] > 0) == (0, True)
 
 
 # ---------------------------------------------------------------- late and again
