@@ -170,9 +170,9 @@ def _write(
     """Write the archive of ``day``, from where a run before stopped unless all of it ``again``."""
     parts = [] if again else list(s3_archive.read_progress(day, total).parts)
     after = parts[-1].last if parts else None
-    while rows := mysql_log.read_page(partition, day, head, after, PART):
+    while lines := mysql_log.read_page(partition, day, head, after, PART):
         _check_time(deadline_s)
-        part = s3_archive.put_part(day, len(parts), rows)
+        part = s3_archive.put_part(day, len(parts), lines)
         parts.append(part)
         after = part.last
         done.facts += part.sum.facts

@@ -17,7 +17,7 @@ from pymysql.cursors import Cursor, SSCursor
 from plaza.infra import mysql
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.settings import settings
-from plaza.vote_log.vote_log import Logged, Partition, Place, Sum, partition_of, plan_days
+from plaza.vote_log.vote_log import Line, Logged, Partition, Place, Sum, partition_of, plan_days
 
 T = TypeVar("T")
 
@@ -27,10 +27,13 @@ FETCH = 10_000
 _NO_SUCH_PARTITION = 1735  # ER_UNKNOWN_PARTITION
 _COLUMNS = "target_type, target_id, kind, actor_id, ver, state, total"
 _KEY = "target_type, target_id, kind, actor_id, ver"
-_CRC32 = (
-    "CRC32(CONCAT_WS(',', target_type, target_id, kind, actor_id, ver, state, COALESCE(total, '')))"
+# A row as ``ReactionChanged.to_json`` writes it: the driver takes one text in half the time that it
+# takes seven columns.
+_LINE = (
+    """CONCAT('{"target_type":"', target_type, '","target_id":', target_id, ',"kind":"', kind,"""
+    """ '","actor_id":', actor_id, ',"state":', state, ',"ver":', ver, ',"total":',"""
+    """ COALESCE(total, 'null'), '}')"""
 )
-
 _SELECT_PARTITIONS = (
     "SELECT PARTITION_NAME, PARTITION_DESCRIPTION FROM information_schema.PARTITIONS"
     " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'reaction_log'"
@@ -93,7 +96,7 @@ def split_rest(today: date, most_moved: int) -> int:
         highest = found[-2].below if len(found) > 1 else None
         cursor.execute(
             f"SELECT COUNT(*) FROM (SELECT 1 FROM reaction_log PARTITION ({REST})"
-            f" LIMIT {most_moved + 1:d}) AS some"
+            f" LIMIT {most_moved + 1:d}) AS held"
         )
         [(held,)] = cursor.fetchall()
         oldest = None
@@ -162,7 +165,7 @@ def read_sums(partition: Partition, head: int) -> dict[date, Sum]:
     Goes through all of the partition. Raises MysqlDown.
     """
     rows = _read_partition(
-        f"SELECT create_date, COUNT(*), SUM({_CRC32}) FROM reaction_log"
+        f"SELECT create_date, COUNT(*), SUM(CRC32({_LINE})) FROM reaction_log"
         f" PARTITION ({partition.name}) WHERE seq <= %s GROUP BY create_date ORDER BY create_date",
         (head,),
     )
@@ -171,20 +174,20 @@ def read_sums(partition: Partition, head: int) -> dict[date, Sum]:
 
 def read_page(
     partition: Partition, day: date, head: int, after: Place | None, limit: int
-) -> list[Logged]:
+) -> list[Line]:
     """The next rows of a day up to seq ``head``, in the order of the primary key.
 
     None when there are no more, or the partition is gone. Raises MysqlDown.
     """
     behind = "" if after is None else f" AND {_BEHIND}"
     rows = _read_partition(
-        f"SELECT {_COLUMNS} FROM reaction_log PARTITION ({partition.name}) FORCE INDEX (PRIMARY)"
+        f"SELECT {_LINE}, ver FROM reaction_log PARTITION ({partition.name}) FORCE INDEX (PRIMARY)"
         f" WHERE create_date = %(day)s AND seq <= %(head)s{behind}"
         f" ORDER BY {_KEY} LIMIT {limit:d}",
         {"day": day, "head": head}
         | dict(zip(("type", "target", "kind", "actor", "ver"), after or (), strict=False)),
     )
-    return [Logged(*row) for row in rows]
+    return [Line(*row) for row in rows]
 
 
 def _read_partition(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[mysql.Row]:

@@ -21,6 +21,7 @@ from datetime import date
 from plaza.infra import objects
 from plaza.infra.objects import ObjectMissing
 from plaza.vote_log.vote_log import (
+    Line,
     Logged,
     Manifest,
     Part,
@@ -29,7 +30,6 @@ from plaza.vote_log.vote_log import (
     last_place,
     read_lines,
     sum_up,
-    write_lines,
 )
 
 PREFIX = "reaction_log/"
@@ -44,19 +44,20 @@ class ArchiveCorrupt(Exception):
     """An object is missing, or not what was written; says which and how."""
 
 
-def put_part(day: date, number: int, rows: Sequence[Logged]) -> Part:
-    """Write ``rows``, in the order of the primary key, as one object. Raises ObjectsDown."""
-    body = gzip.compress(write_lines(rows).encode(), _LEVEL, mtime=0)
+def put_part(day: date, number: int, lines: Sequence[Line]) -> Part:
+    """Write ``lines``, in the order of the primary key, as one object. Raises ObjectsDown."""
+    text = "".join(f"{line.text}\n" for line in lines)
+    body = gzip.compress(text.encode(), _LEVEL, mtime=0)
     sha256 = hashlib.sha256(body).hexdigest()
-    versions = [row.ver_us for row in rows]
+    versions = [line.ver_us for line in lines]
     part = Part(
         name=f"part-{number:05d}-{sha256[:_DIGEST]}.jsonl.gz",
-        sum=sum_up(rows),
+        sum=sum_up(lines),
         bytes=len(body),
         sha256=sha256,
         min_ver_us=min(versions),
         max_ver_us=max(versions),
-        last=last_place(rows),
+        last=last_place(lines),
     )
     objects.put(_folder(day) + part.name, body, "application/gzip")
     return part

@@ -29,15 +29,21 @@ class Logged(NamedTuple):
     total: int | None
 
 
+class Line(NamedTuple):
+    """A row of the log as it stands in an archive: JSON, as a fact on the queue, in one line."""
+
+    text: str
+    ver_us: int
+
+
 Place = tuple[str, int, str, int, int]
 """Where a row is in the order of the primary key: the first five of ``Logged``."""
 
 
 class Sum(NamedTuple):
-    """What a set of rows comes to: how many, and the sum of the CRC-32 of each.
+    """What a set of rows comes to: how many, and the sum of the CRC-32 of their lines.
 
-    Of facts alone, in any order, and MySQL computes it, too: it tells whether what was written is
-    what MySQL has.
+    In any order, and MySQL computes it, too: it tells whether what was written is what MySQL has.
     """
 
     facts: int
@@ -150,18 +156,8 @@ class Progress:
         return cls(goal, tuple(Part.from_dict(part) for part in said["parts"]))
 
 
-def write_lines(rows: Iterable[Logged]) -> str:
-    """``rows`` as JSON, a line each, as ``ReactionChanged.to_json`` writes them."""
-    return "".join(
-        '{"target_type":"%s","target_id":%d,"kind":"%s","actor_id":%d,'  # noqa: UP031
-        '"state":%d,"ver":%d,"total":%s}\n'
-        % (of, target_id, kind, actor, state, ver_us, "null" if total is None else total)
-        for of, target_id, kind, actor, ver_us, state, total in rows
-    )
-
-
 def read_lines(text: str) -> list[Logged]:
-    """The rows that ``write_lines`` wrote. Raises KeyError, TypeError, ValueError."""
+    """The rows of an object. Raises KeyError, TypeError, ValueError."""
     # One array is parsed faster than many objects.
     return [
         Logged(
@@ -177,14 +173,12 @@ def read_lines(text: str) -> list[Logged]:
     ]
 
 
-def sum_up(rows: Iterable[Logged]) -> Sum:
-    """What ``rows`` come to; ``mysql_log.read_sums`` computes the same in MySQL."""
+def sum_up(lines: Iterable[Line]) -> Sum:
+    """What ``lines`` come to; ``mysql_log.read_sums`` computes the same in MySQL."""
     facts = crc32 = 0
-    for of, target_id, kind, actor, ver_us, state, total in rows:
+    for line in lines:
         facts += 1
-        said = "" if total is None else total
-        text = f"{of},{target_id},{kind},{actor},{ver_us},{state},{said}"
-        crc32 += zlib.crc32(text.encode())
+        crc32 += zlib.crc32(line.text.encode())
     return Sum(facts, crc32)
 
 
@@ -213,7 +207,7 @@ def partition_of(day: date) -> Partition:
     return Partition(f"p{day:%Y%m%d}", day + timedelta(days=1))
 
 
-def last_place(rows: Sequence[Logged]) -> Place:
-    """Where the last of ``rows`` is in the order of the primary key."""
-    of, target_id, kind, actor, ver_us, _, _ = rows[-1]
+def last_place(lines: Sequence[Line]) -> Place:
+    """Where the last of ``lines`` is in the order of the primary key."""
+    of, target_id, kind, actor, ver_us, _, _ = read_lines(lines[-1].text)[0]
     return of, target_id, kind, actor, ver_us
