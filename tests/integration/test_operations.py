@@ -178,6 +178,18 @@ def test_only_the_chosen_go_back_and_those_that_are_not_there_are_named(sqs: Sqs
     assert len(sqs.take("reactions_dlq")) == 23, "none is hidden"
 
 
+def test_looking_for_the_chosen_goes_no_further_than_a_call_can(
+    sqs: Sqs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(30):
+        sqs.put("reactions_dlq", f"{n}")
+    monkeypatch.setattr(redriving, "MOST_PER_CALL", 10)
+    done = operations.redrive("reactions", by="9", ids=["never-was"])
+    assert (done.moved, done.missing, done.left) == (0, ("never-was",), 30)
+    received = [m["Attributes"]["ApproximateReceiveCount"] for m in sqs.take("reactions_dlq")]
+    assert sorted(received) == ["1"] * 20 + ["2"] * 10
+
+
 def test_who_dies_between_sending_and_deleting_leaves_one_too_many(
     sqs: Sqs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,7 +121,7 @@ def test_every_line_of_a_request_and_its_answer_have_the_id(
     found = lines(capsys)
     assert [line["event"] for line in found] == ["thing_looked_at", "request_served"]
     assert {line["request_id"] for line in found} == {"my-request-1"}
-    assert (found[1]["user_id"], found[1]["thing_id"]) == ("9", "7")
+    assert (found[1]["caller_id"], found[1]["thing_id"]) == ("9", "7")
     record("something_else")
     [line] = lines(capsys)
     assert "request_id" not in line
@@ -152,6 +152,14 @@ def test_only_ids_of_a_path_are_logged(capsys: pytest.CaptureFixture[str]) -> No
     line = lines(capsys)[-1]
     assert "8613800138000" not in json.dumps(line)
     assert "a" not in line
+
+
+def test_who_calls_is_not_mistaken_for_whom_it_is_about(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    serve(app, event(None, pathParameters={"user_id": "5"}), None)
+    line = lines(capsys)[-1]
+    assert (line["caller_id"], line["user_id"]) == ("9", "5")
 
 
 def test_the_first_line_of_a_process_tells_of_its_cold_start(

@@ -97,6 +97,11 @@ def test_a_cause_quotes_no_secret_and_a_request_keeps_its_id() -> None:
     assert DeadLetter.of(Held("m1", "receipt", "{}", 1_000, 3, {})).cause is None
 
 
+@pytest.mark.parametrize("said", ["+8613800138000", "8613800138000", "a b", "x" * 65, "é", ""])
+def test_what_is_no_id_of_a_request_is_not_shown_as_one(said: str) -> None:
+    assert DeadLetter.of(Held("m", "r", "{}", 1, 1, {"request_id": said})).request_id is None
+
+
 def test_a_dlq_with_a_consumer_is_for_nobody_else() -> None:
     assert working_queues(NAMES) == ["orders", "orders_dlq", "reactions"]
     assert dlq_of("reactions", NAMES) == "reactions_dlq"

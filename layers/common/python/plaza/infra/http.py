@@ -177,7 +177,7 @@ def _concerned(event: dict[str, Any]) -> dict[str, Any]:
     """Whom and what a request is about, so that a complaint with its id leads to the row."""
     session = event.get("requestContext", {}).get("authorizer", {}).get("lambda") or {}
     ids = {k: v for k, v in (event.get("pathParameters") or {}).items() if _ID.fullmatch(v)}
-    return {"user_id": session.get("user_id"), **ids}
+    return {"caller_id": session.get("user_id"), **ids}
 
 
 def api() -> APIGatewayHttpResolver:

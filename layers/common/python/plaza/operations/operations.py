@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from plaza.infra.errors import Conflict, NotFound
+from plaza.infra.observability import REQUEST_ID
 from plaza.infra.queues import CAUSE, REQUEST, Held
 
 HIDDEN = "…"
@@ -77,7 +78,7 @@ class DeadLetter:
             held.sent_ms,
             held.receives,
             None if cause is None else hide_secrets(cause),
-            held.attributes.get(REQUEST),
+            _sound(held.attributes.get(REQUEST)),
             show_body(held.body),
         )
 
@@ -121,6 +122,12 @@ def show_body(body: str) -> Any:
 def hide_secrets(text: str) -> str:
     """``text`` without what could be a phone number, a code or a token."""
     return _SECRET_TEXT.sub(HIDDEN, text.encode(errors="replace").decode())
+
+
+def _sound(request_id: str | None) -> str | None:
+    """Who sends to a queue past the API may have put anything there."""
+    good = request_id and REQUEST_ID.fullmatch(request_id) and re.search("[A-Za-z]", request_id)
+    return request_id if good else None
 
 
 def _without_secrets(said: Any, depth: int) -> Any:

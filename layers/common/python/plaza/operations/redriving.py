@@ -29,9 +29,9 @@ def redrive(
 ) -> Redriven:
     """Send back what ``queue`` gave up: all, or ``ids`` of them, or ``most``; for ``by``.
 
-    For five seconds and about 500 messages at most: what is ``left`` takes another call. What
-    comes to the DLQ meanwhile stays there, so what can't be read is sent back once a call.
-    Raises QueueMissing, HasConsumer; QueueDown, and then some may have been sent.
+    For five seconds at most, about 500 messages sent and as many passed over: what is ``left``
+    takes another call. What comes to the DLQ meanwhile stays there, so what can't be read is sent
+    back once a call. Raises QueueMissing, HasConsumer; QueueDown, and then some may have been sent.
     """
     dlq = dlq_of(queue, settings().queues)
     wanted = None if ids is None else set(ids)
@@ -56,7 +56,12 @@ def _move(dlq: str, queue: str, wanted: Collection[str] | None, most: int) -> It
     passed_over: list[Held] = []
     moved = 0
     try:
-        while moved < most and (wanted is None or wanted) and time.monotonic() - began_s < MOST_S:
+        while (
+            moved < most
+            and (wanted is None or wanted)
+            and len(passed_over) < MOST_PER_CALL  # to let them go takes time, too
+            and time.monotonic() - began_s < MOST_S
+        ):
             found = queues.hold(dlq, _HIDE_S)
             if not found:
                 break
