@@ -22,6 +22,7 @@ from plaza.vote_log.vote_log import Logged
 NOT_IN_LOG = (COMMENTS, POSTS)
 MOST_SHOWN = 100
 EVER_US = 2**63 - 1
+_GIVEN = {kind.name for kind in KINDS.values() if kind.given}
 _Keep = Callable[[tuple[str, int], str, int], bool]
 
 
@@ -85,7 +86,9 @@ class Newest:
         """What counters come to. ``authors``: whose content is."""
         counted: dict[Counted, int] = defaultdict(int)
         for (of, name), targets in self.held.items():
-            kind = KINDS[name]
+            kind = KINDS.get(name)
+            if kind is None:  # no counter counts it; its rows are compared
+                continue
             for target_id, actors in targets.items():
                 on = sum(value & 1 for value in actors.values())
                 counted[Counted(Target(of, target_id), kind.total)] = on
@@ -221,9 +224,7 @@ def _only(cursor: Cursor, scope: Scope) -> _Keep | None:
     if scope.user_id is not None:
         user_id = scope.user_id
         theirs = {("user", user_id), *mysql_totals.read_authors(cursor, scope)}
-        return lambda of, kind, actor: (
-            of in theirs or (actor == user_id and bool(KINDS[kind].given))
-        )
+        return lambda of, kind, actor: of in theirs or (actor == user_id and kind in _GIVEN)
     return None
 
 
