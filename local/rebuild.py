@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -18,9 +18,10 @@ from rich.text import Text
 from local.audit import mark, new_list, new_table
 from local.paths import LocalError
 from local.stack import Stack
-
-if TYPE_CHECKING:
-    from plaza.vote_log import Contradiction, Differing, Recount, Scope
+from plaza import vote_log
+from plaza.infra.errors import Unavailable
+from plaza.reactions import KINDS, Target
+from plaza.vote_log import Contradiction, Differing, Recount, Scope
 
 SHOWN = 20
 UNKNOWN = (
@@ -55,11 +56,8 @@ def parse_time(text: str) -> int:
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
-def parse_scope(target: str | None, user: str | None) -> "Scope":
+def parse_scope(target: str | None, user: str | None) -> Scope:
     """``post:7`` or a user's id, or neither. Raises LocalError."""
-    from plaza.reactions import KINDS, Target
-    from plaza.vote_log import Scope
-
     if user is not None:
         if not re.fullmatch(r"\d{1,19}", user):
             raise LocalError(f"--user takes an id (7), not {user}")
@@ -72,11 +70,8 @@ def parse_scope(target: str | None, user: str | None) -> "Scope":
     return Scope(Target(found[1], int(found[2])))
 
 
-def recount(scope: "Scope", from_log: bool, until_us: int | None) -> "Recount":
+def recount(scope: Scope, from_log: bool, until_us: int | None) -> Recount:
     """What the counters come to. Raises LocalError when a part of the stack does not answer."""
-    from plaza import vote_log
-    from plaza.infra.errors import Unavailable
-
     try:
         if from_log:
             return vote_log.recount_log(scope, vote_log.EVER_US if until_us is None else until_us)
@@ -87,7 +82,7 @@ def recount(scope: "Scope", from_log: bool, until_us: int | None) -> "Recount":
         raise LocalError(f"the archive is damaged, so the log is not whole: {error}") from None
 
 
-def to_json(found: "Recount", good: bool, from_log: bool, as_of: str | None) -> dict[str, Any]:
+def to_json(found: Recount, good: bool, from_log: bool, as_of: str | None) -> dict[str, Any]:
     """For a machine: the first hundred of each list."""
     said: dict[str, Any] = {
         "from": "log" if from_log else "rows",
@@ -111,7 +106,7 @@ def to_json(found: "Recount", good: bool, from_log: bool, as_of: str | None) -> 
     return said
 
 
-def show(found: "Recount", from_log: bool, as_of: str | None) -> None:
+def show(found: Recount, from_log: bool, as_of: str | None) -> None:
     """For people: the first twenty of each list."""
     out = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
     source = "the log" if from_log else "the rows"
@@ -140,7 +135,7 @@ def show(found: "Recount", from_log: bool, as_of: str | None) -> None:
         out.print(f"\n{UNKNOWN}", style="dim")
 
 
-def _table(differing: "Sequence[Differing]", source: str) -> Any:
+def _table(differing: Sequence[Differing], source: str) -> Any:
     table = new_table("counter", "says", source, "difference", "")
     for one, counter, recounted in differing:
         name = one.column.removesuffix("_total").replace("_", " ")
@@ -154,7 +149,7 @@ def _and_more(out: Console, count: int) -> None:
         out.print(f"  and {count - SHOWN:,} more")
 
 
-def _explain(one: "Contradiction") -> str:
+def _explain(one: Contradiction) -> str:
     def state(said: tuple[int, int] | None) -> str:
         return "nothing" if said is None else f"{'on' if said[1] else 'off'} since {said[0]}"
 

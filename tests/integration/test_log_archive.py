@@ -211,6 +211,26 @@ def test_pages_of_any_size_are_the_day_in_order(s3: Any) -> None:
         assert read == whole
 
 
+def test_a_page_reads_what_it_holds_wherever_it_is(s3: Any) -> None:
+    reactions.save(random_history(random.Random(6), 900, days=0))
+    [rest] = mysql_log.read_partitions()
+    head = reactions.read_log_head()
+    whole = mysql_log.read_page(rest, TODAY, head, None, 10_000)
+    for place in (0, 300, 700):
+        before = rows_read()
+        assert len(mysql_log.read_page(rest, TODAY, head, last_place(whole[: place + 1]), 50)) == 50
+        assert rows_read() - before < 60
+
+
+def rows_read() -> int:
+    """How many rows this connection has gone through."""
+    return sum(
+        int(count)
+        for name, count in mysql.fetch_all("SHOW SESSION STATUS")
+        if name.startswith("Handler_read_") and not name.startswith("Handler_read_rnd")
+    )
+
+
 def test_an_archive_is_the_same_whoever_writes_it(s3: Any) -> None:
     facts = [fact(actor, at(10, actor)) for actor in range(1, 31)]
     archives = []

@@ -39,11 +39,11 @@ _SELECT_PARTITIONS = (
     " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'reaction_log'"
     " ORDER BY PARTITION_ORDINAL_POSITION"
 )
-# (a, b, c, d, e) > (...), written out: only so the index is used from there on.
+# (a, b, c, d, e) > (...), written out: only so the page is found by the index.
 _BEHIND = (
-    "target_type >= %(type)s AND (target_type > %(type)s OR (target_id > %(target)s OR"
+    "(target_type > %(type)s OR (target_type = %(type)s AND (target_id > %(target)s OR"
     " (target_id = %(target)s AND (kind > %(kind)s OR (kind = %(kind)s AND"
-    " (actor_id > %(actor)s OR (actor_id = %(actor)s AND ver > %(ver)s)))))))"
+    " (actor_id > %(actor)s OR (actor_id = %(actor)s AND ver > %(ver)s))))))))"
 )
 
 

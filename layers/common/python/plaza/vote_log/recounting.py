@@ -1,7 +1,8 @@
 """Recounting: what counters must be, from the rows or from the log alone, and where they differ.
 
-From the log, the newest fact of each actor about each target is kept in memory, some 170 bytes
-each: a million of them take 170 MB, however long their histories are.
+From the log, the newest fact of each actor about each target is kept in memory, however long their
+histories are: 150 bytes each where a target has many, 400 where it has one. A million of them take
+150 to 400 MB.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from plaza.vote_log.vote_log import Logged
 NOT_IN_LOG = (COMMENTS, POSTS)
 MOST_SHOWN = 100
 EVER_US = 2**63 - 1
+_GIVEN = {kind.name for kind in KINDS.values() if kind.given}
 _Keep = Callable[[tuple[str, int], str, int], bool]
 
 
@@ -84,7 +86,9 @@ class Newest:
         """What counters come to. ``authors``: whose content is."""
         counted: dict[Counted, int] = defaultdict(int)
         for (of, name), targets in self.held.items():
-            kind = KINDS[name]
+            kind = KINDS.get(name)
+            if kind is None:  # no counter counts it; its rows are compared
+                continue
             for target_id, actors in targets.items():
                 on = sum(value & 1 for value in actors.values())
                 counted[Counted(Target(of, target_id), kind.total)] = on
@@ -220,9 +224,7 @@ def _only(cursor: Cursor, scope: Scope) -> _Keep | None:
     if scope.user_id is not None:
         user_id = scope.user_id
         theirs = {("user", user_id), *mysql_totals.read_authors(cursor, scope)}
-        return lambda of, kind, actor: (
-            of in theirs or (actor == user_id and bool(KINDS[kind].given))
-        )
+        return lambda of, kind, actor: of in theirs or (actor == user_id and kind in _GIVEN)
     return None
 
 
