@@ -1,7 +1,7 @@
 """Likes, collects and follows: decided in Redis, recorded in MySQL, counted once."""
 
 from plaza.reactions.hot_totals import forget_hot_totals
-from plaza.reactions.mysql_reactions import Reacted, Reactor
+from plaza.reactions.mysql_reactions import Reacted, Reactor, read_actors
 from plaza.reactions.reacting import REACTIONS, REBUILDS, Outcome, bury, react, require_there
 from plaza.reactions.reactions import (
     COLLECT,
@@ -79,6 +79,7 @@ __all__ = [
     "react",
     "reacted",
     "reactors",
+    "read_actors",
     "read_keys",
     "read_mine",
     "read_ranked_posts",
