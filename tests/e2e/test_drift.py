@@ -44,7 +44,7 @@ def test_what_was_damaged_is_found_repaired_and_told_to_admins(
     for post in (first, second):
         assert user(6_100_001)("PUT", f"/posts/{post}/likes/me").json["likes"] == 1
     saved = "SELECT COUNT(*) FROM content_counter WHERE target_id IN (%s, %s) AND like_total = 1"
-    wait_until("both are saved", lambda: rows(saved, first, second) == ((2,),))
+    wait_until("both are saved", lambda: rows(saved, first, second) == ((2,),), 120)
     drift(stack)  # what other tests left behind is not looked at here
 
     rows("UPDATE content_counter SET like_total = 5 WHERE target_id = %s", first)

@@ -17,6 +17,7 @@ from plaza import counters, reactions, reconciliation
 from plaza.counters import mysql_counters, redis_counters
 from plaza.infra import mysql, queues, redis
 from plaza.infra.queues import QueueDown
+from plaza.infra.shards import shard_of
 from plaza.reactions import (
     COLLECT,
     FOLLOW,
@@ -142,6 +143,28 @@ def test_nothing_at_all_does_not_differ(plaza: World) -> None:
     report = run(plaza)
     assert report.is_settled
     assert report.differing == report.tally.targets == report.tally.users == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "like:post:99999999999999999999",
+        "like:post:9999999999999999999",
+        "like:post:0",
+        "collect:comment:7",
+        "love:post:7",
+        "like:post:-7",
+    ],
+)
+def test_what_is_no_target_of_ours_is_passed_by(plaza: World, name: str) -> None:
+    target = name.partition(":")[2]
+    tag = f"{{{shard_of(target)}}}"
+    redis.execute("HSET", f"{tag}:{name}:meta", "total", 5, "dbver", 1, "waiting", 0)
+    if "post" not in target or len(target) > 10:
+        redis.execute("HSET", f"{tag}:{target}:comments", "ver", 5, "value", 1)
+    redis.execute("HSET", "{1}:like:post:8:meta", "total", 5)  # the shard of another
+    report = run(plaza)
+    assert (report.differing, report.tally.hot, report.is_settled) == (0, 0, True)
 
 
 # ---------------------------------------------------------------- each kind of difference

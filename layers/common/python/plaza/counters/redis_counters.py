@@ -22,6 +22,7 @@ from plaza.infra.redis import Call
 
 CLAIM_TTL_MS = 3_600_000
 CLOCKS_APART_US = 10_000  # of two nodes of a cluster, at most: who claims, and what gives versions
+_MOST_ID = 2**63 - 1
 _PROJECTION_KEY = re.compile(r"\{\d+\}:(user|post):([1-9]\d{0,18}):(?:counters|comments)", re.ASCII)
 _LUA = Path(__file__).with_name("lua")
 CLAIM = load_script(_LUA / "claim.lua")
@@ -89,10 +90,8 @@ def owner_of_key(key: str) -> tuple[str, int] | None:
     found = _PROJECTION_KEY.fullmatch(key)
     if found is None:
         return None
-    owner_id = int(found[2])
-    of_user = found[1] == "user"
-    made = user_key(owner_id) if of_user else comments_key(owner_id)
-    return (found[1], owner_id) if made == key else None
+    owner = found[1], int(found[2])
+    return owner if owner[1] <= _MOST_ID and _owned_key(*owner) == key else None
 
 
 def read_raw(owners: Sequence[tuple[str, int]]) -> list[tuple[str, str] | None]:

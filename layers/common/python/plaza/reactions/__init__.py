@@ -4,6 +4,7 @@ from plaza.reactions.hot_totals import forget_hot_totals
 from plaza.reactions.mysql_reactions import (
     Reacted,
     Reactor,
+    read_actors,
     read_log_head,
     wait_for_log_writers,
 )
@@ -84,6 +85,7 @@ __all__ = [
     "react",
     "reacted",
     "reactors",
+    "read_actors",
     "read_keys",
     "read_log_head",
     "read_mine",

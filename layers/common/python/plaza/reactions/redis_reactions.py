@@ -38,7 +38,15 @@ from plaza.infra.redis import Call
 from plaza.infra.settings import settings
 from plaza.infra.shards import SHARDS, shard_of
 from plaza.reactions.mysql_reactions import Reacted, Reactor, Snapshot
-from plaza.reactions.reactions import KINDS, MOST_VER_US, Key, Kind, ReactionChanged, Target
+from plaza.reactions.reactions import (
+    KINDS,
+    MOST_ID,
+    MOST_VER_US,
+    Key,
+    Kind,
+    ReactionChanged,
+    Target,
+)
 
 FENCE_TTL_S = 300
 LIST_LENGTH = 100
@@ -311,8 +319,9 @@ def target_of_key(key: str) -> tuple[Kind, Target] | None:
     found = _META_KEY.fullmatch(key)
     if found is None or found[1] not in KINDS:
         return None
-    target = Target(found[2], int(found[3]))
-    return (KINDS[found[1]], target) if keys_of(found[1], target).meta == key else None
+    kind, target = KINDS[found[1]], Target(found[2], int(found[3]))
+    ours = target.type in kind.targets and target.id <= MOST_ID
+    return (kind, target) if ours and keys_of(kind.name, target).meta == key else None
 
 
 def inspect_all(wanted: Sequence[tuple[Kind, Target]], most: int) -> list[Held | Unreadable | None]:

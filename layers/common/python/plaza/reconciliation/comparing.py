@@ -134,8 +134,7 @@ def _subject_of(key: str) -> Subject | None:
 
 def _ask_filter(kind: Kind, target: Target, after_id: int) -> Done:
     """Nobody who is on may be denied by the filter. One page of them."""
-    page = mysql_counts.read_page(kind, target, after_id, _ACTORS_PER_STEP)
-    actor_ids = list(page)
+    actor_ids = reactions.read_actors(kind, target, after_id, _ACTORS_PER_STEP)
     denied = [
         actor_id
         for of_call in reactions.find_denied(
@@ -148,8 +147,8 @@ def _ask_filter(kind: Kind, target: Target, after_id: int) -> Done:
     ]
     done = Done(
         str(actor_ids[-1] if actor_ids else after_id),
-        # One is enough: all of the filter is made again.
-        is_last=len(page) < _ACTORS_PER_STEP or bool(denied),
+        # So many are enough: all of the filter is made again.
+        is_last=len(actor_ids) < _ACTORS_PER_STEP or len(denied) >= _MOST_DENIED,
     )
     if denied:
         seen = ",".join(map(str, denied[:_MOST_DENIED]))

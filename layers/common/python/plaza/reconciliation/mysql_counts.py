@@ -227,18 +227,6 @@ def read_newest(wanted: Sequence[tuple[Kind, Target, int]], most: int) -> list[d
     return _by_index(arms, len(wanted))
 
 
-def read_page(kind: Kind, target: Target, after_id: int, most: int) -> dict[int, int]:
-    """actor -> ver of a page of those who are on, by their id. One statement. Raises MysqlDown."""
-    return dict(
-        mysql.fetch_all(
-            "SELECT actor_id, ver FROM reaction FORCE INDEX (PRIMARY)"
-            " WHERE target_type = %s AND target_id = %s AND kind = %s AND actor_id > %s"
-            f" AND state = 1 ORDER BY actor_id LIMIT {most:d}",
-            (*target, kind.name, after_id),
-        )
-    )
-
-
 def read_on(wanted: Sequence[tuple[Kind, Target, Sequence[int]]]) -> list[dict[int, int]]:
     """actor -> ver of those of some actors of each target who are on. One statement.
 
