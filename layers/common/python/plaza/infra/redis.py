@@ -159,8 +159,12 @@ def try_lock(key: str, ttl_s: float) -> Lock | None:
 
     One round trip. Raises RedisDown.
     """
-    lock = Lock(client(), key, timeout=ttl_s, thread_local=False)
-    return lock if _guarded(lambda: lock.acquire(blocking=False)) else None
+
+    def lock() -> Lock | None:
+        asked = Lock(client(), key, timeout=ttl_s, thread_local=False)  # connects to a cluster
+        return asked if asked.acquire(blocking=False) else None
+
+    return _guarded(lock)
 
 
 def unlock(lock: Lock) -> bool:
