@@ -23,8 +23,14 @@ from local.stack import Stack
 UNREPLICATED_S = 2.0
 SLOT_OF = "{7}"  # any master will do: the one that has this tag
 _REPAIRS = ("total_corrected", "target_forgotten")
-_TELLING = ("SaveReactions", "SettleReactions")
-_EVENTS = (*_REPAIRS, "intent_taken", "publish_postponed", "settle_postponed")
+_TELLING = ("ReactionsApi", "FollowsApi", "SaveReactions", "SettleReactions", "SweepOutbox")
+_EVENTS = (
+    *_REPAIRS,
+    "failover_noticed",
+    "intent_taken",
+    "publish_postponed",
+    "settle_postponed",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +100,20 @@ def fail_over_in(
     *,
     out: Console = console,
 ) -> Failover:
-    """Play ``piece``; halfway a master ends, as ``how`` says. Raises LocalError."""
+    """Play ``piece``; halfway a master ends, as ``how`` says. Raises LocalError.
+
+    The sweeper, which notices the failover at its next run, is invoked instead of waited for.
+    """
     nodes, took_s = stack.redis, 0.0
     if not isinstance(nodes, Cluster):
         raise LocalError("this stack has no cluster of its own: `up --redis-cluster`")
     since_ms = int(time.time() * 1000)
+    stack.invoke("SweepOutbox", {})  # it notes which masters there are
 
     def trouble() -> None:
         nonlocal took_s
         took_s = end_master(nodes, how)
+        stack.invoke("SweepOutbox", {})
 
     options = Options(concurrency=concurrency, halfway=trouble)
     try:
@@ -140,7 +151,7 @@ def end_master(nodes: Cluster, how: str) -> float:
 def count_events(stack: Stack, since_ms: int) -> Counter[str]:
     """How often functions told of what a failover may lead to."""
     functions = stack.deployed.functions
-    chosen = {name: functions[name] for name in (*_TELLING, "ReactionsApi") if name in functions}
+    chosen = {name: functions[name] for name in _TELLING if name in functions}
     counts: Counter[str] = Counter()
     for _, _, text in read_lines(stack.connect("logs"), chosen, since_ms):
         try:

@@ -5,6 +5,7 @@ One connection per process: a Lambda serves one request at a time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -227,6 +228,18 @@ def ask_node(node: Any, commands: Sequence[Command]) -> list[Any]:
             raise
 
     return _guarded(send)
+
+
+def read_epoch() -> int | None:
+    """A number that changes whenever a node of the cluster takes slots over; None of one Redis.
+
+    Raises RedisDown.
+    """
+    if not settings().redis_cluster:
+        return None
+    [info] = pipeline([("CLUSTER", "INFO")])
+    found = re.search(r"cluster_current_epoch:(\d+)", info)
+    return int(found[1]) if found else None
 
 
 def _pipeline(
