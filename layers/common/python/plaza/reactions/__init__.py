@@ -1,5 +1,6 @@
 """Likes, collects and follows: decided in Redis, recorded in MySQL, counted once."""
 
+from plaza.reactions.failovers import settle_after_failover
 from plaza.reactions.hot_totals import forget_hot_totals
 from plaza.reactions.mysql_reactions import (
     Reacted,
@@ -96,6 +97,7 @@ __all__ = [
     "rebuild",
     "require_there",
     "save",
+    "settle_after_failover",
     "settle_again",
     "settle_all",
     "swap_ranking",
