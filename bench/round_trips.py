@@ -1,4 +1,7 @@
-"""Round trips to Redis, counted where redis-py sends: a pipeline is one."""
+"""Round trips to Redis, counted where redis-py sends: a pipeline is one.
+
+What goes to several nodes of a cluster before an answer is read is one, too.
+"""
 
 from __future__ import annotations
 
@@ -69,14 +72,20 @@ def measure(stage: Stage) -> list[Figure]:
 def counting() -> Iterator[Counter]:
     """Counts what is sent to Redis meanwhile."""
     counter, of_redis = Counter(), cast(Any, Connection)
-    send = of_redis.send_packed_command
+    send, read = of_redis.send_packed_command, of_redis.read_response
+    under_way: set[Connection] = set()
 
     def send_counted(connection: Connection, *args: Any, **options: Any) -> None:
-        counter.sent += 1
+        counter.sent += not under_way or connection in under_way
+        under_way.add(connection)
         send(connection, *args, **options)
 
-    of_redis.send_packed_command = send_counted
+    def read_noticed(connection: Connection, *args: Any, **options: Any) -> Any:
+        under_way.clear()
+        return read(connection, *args, **options)
+
+    of_redis.send_packed_command, of_redis.read_response = send_counted, read_noticed
     try:
         yield counter
     finally:
-        of_redis.send_packed_command = send
+        of_redis.send_packed_command, of_redis.read_response = send, read

@@ -48,6 +48,11 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--port", type=int, default=0, help="of the HTTP API (default: a free one)")
     sub.add_argument("--no-demo", action="store_true", help="leave the demo crowd out")
     sub.add_argument("--detach", action="store_true", help="return once it runs")
+    sub.add_argument(
+        "--redis-cluster",
+        action="store_true",
+        help="on three masters with a replica each (PLAZA_REDIS_URL, if it is set, is a cluster)",
+    )
     add("down", _down, "end everything")
     add("status", status.main, "what runs, and what waits in the queues")
 

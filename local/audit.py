@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pymysql
 import redis
+from redis.exceptions import RedisClusterException
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -36,9 +37,9 @@ def read_truth(stack: Stack) -> Truth:
     """The table of truth of a stack. Raises LocalError when a part of it does not answer."""
     try:
         # Redis first: what is settled between the two reads is then told as pending, not as drift.
-        cache = read_cache(stack.redis_url)
+        cache = read_cache(stack.redis_url, cluster=stack.redis_cluster)
         record = read_record(stack.mysql_url)
-    except redis.RedisError as error:
+    except (redis.RedisError, RedisClusterException) as error:
         raise LocalError(f"Redis can't be read: {error}") from None
     except pymysql.err.MySQLError as error:
         raise LocalError(f"MySQL can't be read: {error}") from None

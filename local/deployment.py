@@ -102,6 +102,7 @@ def deploy_template(
     endpoint_url: str,
     *,
     redis_url: str,
+    redis_cluster: bool,
     mysql_url: str,
     parameters: Mapping[str, str],
 ) -> None:
@@ -118,6 +119,7 @@ def deploy_template(
     values = {
         "Environment": "local",
         "RedisUrl": redis_url,
+        "RedisCluster": str(int(redis_cluster)),
         "MysqlUrl": without_credentials(mysql_url),
         "MysqlSecretArn": arn,
         "SmsSender": "echo",

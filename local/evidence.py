@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
-import redis
 from pymysql.cursors import SSCursor
 
-from local.servers import connect_mysql
+from local.servers import connect_mysql, connect_redis
 from plaza.counters import ContentCounter, UserCounter
 from plaza.counters.counters import USER_COLUMNS
 from plaza.counters.mysql_counters import CONTENT_COLUMNS
@@ -185,9 +184,9 @@ def read_record(mysql_url: str) -> Record:
     return record
 
 
-def read_cache(redis_url: str) -> Cache:
+def read_cache(redis_url: str, *, cluster: bool = False) -> Cache:
     """What Redis says. One SCAN and some pipelines. Raises redis.exceptions.RedisError."""
-    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+    with connect_redis(redis_url, cluster=cluster) as client:
         found = Found()
         for key in client.scan_iter(count=1000):
             found.take(key)
@@ -202,7 +201,7 @@ def read_cache(redis_url: str) -> Cache:
         )
 
 
-def _read_hot(client: redis.Redis, reactions: set[Counted]) -> dict[Counted, Hot]:
+def _read_hot(client: Any, reactions: set[Counted]) -> dict[Counted, Hot]:
     hot = {}
     for batch in _batches(sorted(reactions)):
         pipe = client.pipeline(transaction=False)
@@ -222,7 +221,7 @@ def _read_hot(client: redis.Redis, reactions: set[Counted]) -> dict[Counted, Hot
     return hot
 
 
-def _read_projections(client: redis.Redis, keys: dict[int, str]) -> dict[int, Projected]:
+def _read_projections(client: Any, keys: dict[int, str]) -> dict[int, Projected]:
     """What is under ``keys``, by id. One without a value is a fence and says nothing."""
     held = {}
     for batch in _batches(sorted(keys)):
@@ -235,7 +234,7 @@ def _read_projections(client: redis.Redis, keys: dict[int, str]) -> dict[int, Pr
     return held
 
 
-def _read_members(client: redis.Redis, keys: Collection[str]) -> dict[str, list[str]]:
+def _read_members(client: Any, keys: Collection[str]) -> dict[str, list[str]]:
     """What is in each of some sorted sets; those that went meanwhile are left out."""
     held: dict[str, list[str]] = {}
     for batch in _batches(sorted(keys)):

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psutil
-import redis
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -39,7 +38,7 @@ from local.audit import mark, new_list
 from local.buyers import Crowd, Gateway, Tale
 from local.paths import LocalError
 from local.quiet import deliver_again_sooner
-from local.servers import Server, connect_mysql
+from local.servers import Server, connect_mysql, connect_redis
 from local.stack import Stack
 from local.tokens import create_users, open_sessions
 
@@ -465,7 +464,7 @@ def _read_counts(stack: Stack, voucher_id: int) -> tuple[int, int, int]:
     """(stock, pending, sold) in Redis."""
     from plaza.flash_sales import state_key
 
-    with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
+    with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
         found: Any = client.hmget(state_key(voucher_id), "stock", "pending", "sold")
     stock, pending, sold = (int(part or 0) for part in found)
     return stock, pending, sold

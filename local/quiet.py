@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import redis
 from botocore.exceptions import EndpointConnectionError
 
 from local.paths import LocalError
+from local.servers import connect_redis
 from local.stack import Stack
 from local.status import count_messages
 
@@ -40,7 +40,7 @@ def _say_nothing(text: str) -> None:
 def find_unrest(stack: Stack) -> Unrest:
     """What is on its way now."""
     depths = [depth for name, depth in count_messages(stack).items() if not name.endswith("_dlq")]
-    with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
+    with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
         targets, shards = 0, []
         for key in set(client.scan_iter(count=1000)):
             targets += key.startswith("{") and key.endswith(":pending")

@@ -11,13 +11,18 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 import pymysql
+import redis
+from redis.cluster import ClusterNode
 
 from local.paths import LocalError
 from local.ports import free_port
 from local.processes import Process, run_to_end, start_process, stop_process, wait_until
+
+AnyServer = TypeVar("AnyServer", bound="Runs")
 
 SBIN = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin", "/opt/homebrew/bin")
 
@@ -49,10 +54,11 @@ class Server:
     port: int
     url: str
     argv: tuple[str, ...]
+    log_file: Path | None = None  # when it isn't logs/<name>.log beside its directory
 
     @property
     def log(self) -> Path:
-        return self.directory.parent / "logs" / f"{self.name}.log"
+        return self.log_file or self.directory.parent / "logs" / f"{self.name}.log"
 
     @property
     def process(self) -> Process | None:
@@ -61,6 +67,11 @@ class Server:
             return Process(**json.loads((self.directory / "process.json").read_text()))
         except (FileNotFoundError, ValueError, TypeError):
             return None
+
+    @property
+    def processes(self) -> list[Process]:
+        """The process, if it was ever started."""
+        return [process] if (process := self.process) is not None else []
 
     def is_running(self) -> bool:
         process = self.process
@@ -205,8 +216,21 @@ def load_mysql(directory: Path) -> Server:
     return Server("mysql", directory, urlsplit(url).port or 3306, url, argv)
 
 
+class Runs(Protocol):
+    """A server, or several that are one."""
+
+    def start(self) -> None:
+        """Start it."""
+
+    def stop(self) -> None:
+        """End it."""
+
+    def resume(self) -> None:
+        """It goes on, should it have been paused."""
+
+
 @contextlib.contextmanager
-def running(server: Server) -> Iterator[Server]:
+def running(server: AnyServer) -> Iterator[AnyServer]:
     """``server`` started; surely ended afterwards."""
     try:
         server.start()
@@ -216,8 +240,37 @@ def running(server: Server) -> Iterator[Server]:
         server.stop()
 
 
+@contextlib.contextmanager
+def connect_redis(url: str, *, cluster: bool) -> Iterator[Any]:
+    """A redis-py client for ``url``, which may name several nodes of a cluster; then closed."""
+    first, *others = spread_url(url)
+    if cluster:
+        nodes: list[Any] = [
+            ClusterNode(part.hostname, part.port or 6379)  # type: ignore[no-untyped-call]
+            for part in map(urlsplit, others)
+        ]
+        client: Any = redis.RedisCluster(url=first, startup_nodes=nodes, decode_responses=True)
+    else:
+        client = redis.Redis.from_url(first, decode_responses=True)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def spread_url(url: str) -> list[str]:
+    """``redis://a:1,b:2/0``, as the layer understands it: a URL for each node."""
+    from plaza.infra import cluster
+
+    return cluster.spread_url(url)
+
+
 def answers_redis(url: str) -> bool:
-    """Whether a Redis answers PING at ``url`` (or at least asks for a password)."""
+    """Whether a Redis answers PING at ``url``, one of several if so, or asks for a password."""
+    return any(_answers_ping(one) for one in spread_url(url))
+
+
+def _answers_ping(url: str) -> bool:
     parts = urlsplit(url)
     address = (parts.hostname or "127.0.0.1", parts.port or 6379)
     try:

@@ -9,13 +9,15 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
 import psutil
 
-from local import aws, deployment, packages, servers
+from local import aws, cluster, deployment, packages, servers
+from local.cluster import Cluster
 from local.deployment import Deployed
 from local.paths import DIRECTORY, TEMPLATE, LocalError
 from local.ports import claim_port, free_port
@@ -47,7 +49,8 @@ class Stack:
     After ``up`` or ``load``: ``base_url`` of the HTTP API, ``redis_url``, ``mysql_url``
     (with credentials), ``aws_endpoint_url``, ``region``, ``queues`` (name -> URL, see
     ``Deployed``), and the servers ``redis`` and ``mysql``, which can be stopped, started,
-    paused and resumed (None when they are the user's own).
+    paused and resumed (None when they are the user's own). When ``redis_cluster``, ``redis``
+    is a ``Cluster``, and ``redis_url`` names all of its nodes.
     """
 
     def __init__(self, directory: Path = DIRECTORY, *, template: Path = TEMPLATE) -> None:
@@ -55,12 +58,13 @@ class Stack:
         self.template = template
         self.base_url = ""
         self.redis_url = ""
+        self.redis_cluster = False
         self.mysql_url = ""
         self.aws_endpoint_url = ""
         self.region = aws.REGION
         self.queues: dict[str, str] = {}
         self.deployed = Deployed("", {}, {})
-        self.redis: Server | None = None
+        self.redis: Server | Cluster | None = None
         self.mysql: Server | None = None
 
     @classmethod
@@ -81,6 +85,7 @@ class Stack:
             ) from None
         stack.base_url = state["base_url"]
         stack.redis_url = state["redis_url"]
+        stack.redis_cluster = state["redis_cluster"]
         stack.mysql_url = state["mysql_url"]
         stack.aws_endpoint_url = state["aws_endpoint_url"]
         stack.region = state["region"]
@@ -101,6 +106,7 @@ class Stack:
         port: int = 0,
         attached: bool = True,
         for_tests: bool = False,
+        redis_cluster: bool = False,
         step: Step = say_nothing,
         detour: Detour = go_straight,
         parameters: Mapping[str, str] = MappingProxyType({}),
@@ -108,10 +114,12 @@ class Stack:
         """Start everything, empty, and deploy the template to it; the API listens on ``port``.
 
         ``attached`` stacks end with this process, however it ends. ``for_tests`` makes the
-        database quicker and less durable. ``step`` is entered around each part of the work.
+        database quicker and less durable. ``redis_cluster``: three masters with a replica each
+        instead of one Redis. ``step`` is entered around each part of the work.
         ``detour`` is told a part (``redis``, ``mysql``, ``sqs``) and its address, and says at which
-        address functions are to find it: what stands between can fail. ``parameters`` of the
-        template are deployed instead of the usual ones.
+        address functions are to find it: what stands between can fail. The nodes of a cluster say
+        themselves where they are. ``parameters`` of the template are deployed instead of the usual
+        ones.
         Raises LocalError; whatever had been started is ended then, and on any interrupt.
         """
         with self._alone():
@@ -119,7 +127,9 @@ class Stack:
             port = claim_port(port)
             self._clear(keep=("lock",))
             try:
-                self._start_servers(step, attached=attached, for_tests=for_tests)
+                self.redis_cluster = redis_cluster
+                self._start_redis(step, attached=attached)
+                self._start_mysql(step, attached=attached, for_tests=for_tests)
                 self._start_aws(step, port=port, attached=attached, detour=detour)
                 self._deploy(step, detour, parameters)
             except BaseException:
@@ -152,8 +162,9 @@ class Stack:
 
     def processes(self) -> list[Process]:
         """Every process that was started for this stack, running or not."""
-        own = [server.process for server in (self.redis, self.mysql) if server is not None]
-        return [process for process in (self._ministack_process(), *own) if process is not None]
+        found = self._ministack_process()
+        own = [server.processes for server in (self.redis, self.mysql) if server is not None]
+        return [*([found] if found is not None else []), *chain.from_iterable(own)]
 
     def environment(self) -> dict[str, str]:
         """What ``plaza`` reads to work in this process against this stack, and boto3 too."""
@@ -161,6 +172,7 @@ class Stack:
             **self.deployed.environment,
             "PLAZA_ENVIRONMENT": "local",
             "PLAZA_REDIS_URL": self.redis_url,
+            "PLAZA_REDIS_CLUSTER": str(int(self.redis_cluster)),
             "PLAZA_MYSQL_URL": self.mysql_url,
             "AWS_ENDPOINT_URL": self.aws_endpoint_url,
             **aws.credentials(),
@@ -196,31 +208,32 @@ class Stack:
             chosen.send_signal(signal.SIGKILL)
         return chosen.pid
 
-    def _start_servers(self, step: Step, *, attached: bool, for_tests: bool) -> None:
-        own_redis = os.environ.get("PLAZA_REDIS_URL")
-        own_mysql = os.environ.get("PLAZA_MYSQL_URL")
+    def _start_redis(self, step: Step, *, attached: bool) -> None:
         packages.check_servers()
-        if own_redis:
+        if own := os.environ.get("PLAZA_REDIS_URL"):
             with step("Redis, yours"):
-                if not servers.answers_redis(own_redis):
+                if not servers.answers_redis(own):
                     raise LocalError("no Redis answers at PLAZA_REDIS_URL")
-            self.redis_url = own_redis
-        else:
-            with step("Redis"):
-                self.redis = servers.prepare_redis(self.directory / "redis")
-                self.redis.start(attached=attached)
-            self.redis_url = self.redis.url
-        if own_mysql:
+            self.redis_url = own
+            return
+        with step("Redis Cluster" if self.redis_cluster else "Redis"):
+            directory = self.directory / "redis"
+            prepare = cluster.prepare_cluster if self.redis_cluster else servers.prepare_redis
+            self.redis = prepare(directory)
+            self.redis.start(attached=attached)
+        self.redis_url = self.redis.url
+
+    def _start_mysql(self, step: Step, *, attached: bool, for_tests: bool) -> None:
+        if own := os.environ.get("PLAZA_MYSQL_URL"):
             with step("MySQL, yours"):
-                if not servers.answers_mysql(own_mysql):
+                if not servers.answers_mysql(own):
                     raise LocalError("no MySQL lets us in at PLAZA_MYSQL_URL")
-            self.mysql_url = own_mysql
-        else:
-            with step("MariaDB"):
-                directory = self.directory / "mysql"
-                self.mysql = servers.prepare_mysql(directory, for_tests=for_tests)
-                self.mysql.start(attached=attached)
-            self.mysql_url = self.mysql.url
+            self.mysql_url = own
+            return
+        with step("MariaDB"):
+            self.mysql = servers.prepare_mysql(self.directory / "mysql", for_tests=for_tests)
+            self.mysql.start(attached=attached)
+        self.mysql_url = self.mysql.url
 
     def _start_aws(self, step: Step, *, port: int, attached: bool, detour: Detour) -> None:
         with step("MiniStack, standing in for AWS"):
@@ -244,7 +257,8 @@ class Stack:
                 built,
                 self.directory,
                 self.aws_endpoint_url,
-                redis_url=detour("redis", self.redis_url),
+                redis_url=self.redis_url if self.redis_cluster else detour("redis", self.redis_url),
+                redis_cluster=self.redis_cluster,
                 mysql_url=detour("mysql", self.mysql_url),
                 parameters=parameters,
             )
@@ -260,6 +274,7 @@ class Stack:
             {
                 "base_url": self.base_url,
                 "redis_url": self.redis_url,
+                "redis_cluster": self.redis_cluster,
                 "mysql_url": self.mysql_url,
                 "aws_endpoint_url": self.aws_endpoint_url,
                 "region": self.region,
@@ -310,6 +325,8 @@ class Stack:
         """The servers an earlier start prepared here, as far as it got."""
         with contextlib.suppress(LocalError, FileNotFoundError):
             self.redis = self.redis or servers.load_redis(self.directory / "redis")
+        with contextlib.suppress(LocalError, FileNotFoundError):
+            self.redis = self.redis or cluster.load_cluster(self.directory / "redis")
         with contextlib.suppress(LocalError, FileNotFoundError):
             self.mysql = self.mysql or servers.load_mysql(self.directory / "mysql")
 

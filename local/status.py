@@ -1,6 +1,7 @@
 """``status``: what runs, and what waits in the queues."""
 
 import argparse
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.table import Table
@@ -19,7 +20,7 @@ def main(args: argparse.Namespace) -> int:
     parts = [
         ("HTTP API", pids["ministack"], stack.base_url, answers_http(port)),
         ("AWS", pids["ministack"], stack.aws_endpoint_url, answers_http(port)),
-        ("Redis", pids.get("redis", "yours"), *_ask_redis(stack.redis_url)),
+        *_ask_redis(stack),
         ("MySQL", pids.get("mysql", "yours"), *_ask_mysql(stack.mysql_url)),
     ]
     table = Table("part", "pid", "address", "", box=None, header_style="dim", padding=(0, 2, 0, 0))
@@ -49,8 +50,13 @@ def count_messages(stack: Stack) -> dict[str, tuple[int, int]]:
     return counts
 
 
-def _ask_redis(url: str) -> tuple[str, bool]:
-    return url.rsplit("@", 1)[-1].removeprefix("redis://"), servers.answers_redis(url)
+def _ask_redis(stack: Stack) -> Iterator[tuple[str, str, str, bool]]:
+    """A row for each node."""
+    pids = [str(process.pid) for process in stack.redis.processes] if stack.redis else []
+    for number, url in enumerate(servers.spread_url(stack.redis_url)):
+        address = url.rsplit("@", 1)[-1].removeprefix("redis://")
+        pid = pids[number] if pids else "yours"
+        yield "Redis", pid, address, servers.answers_redis(url)
 
 
 def _ask_mysql(url: str) -> tuple[str, bool]:

@@ -24,7 +24,12 @@ def main(args: argparse.Namespace) -> int:
     """Start, play the demo crowd, and wait. 0 when it was ended by a person, 1 when a part died."""
     stack = Stack(args.dir)
     began = time.monotonic()
-    stack.up(port=args.port, attached=not args.detach, step=show_step)
+    stack.up(
+        port=args.port,
+        attached=not args.detach,
+        redis_cluster=args.redis_cluster,
+        step=show_step,
+    )
     console.print(f"[dim]ready in {time.monotonic() - began:.0f} s[/dim]\n")
     try:
         if not args.no_demo:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -23,6 +24,8 @@ from plaza.infra.queues import QueueDown
 from plaza.reactions import ReactionChanged
 from plaza.recommendations import Rebuild
 from plaza.targets import Refresh
+from tests.keyspace import find_keys
+from tests.servers import IS_CLUSTER
 
 
 @dataclass
@@ -122,7 +125,7 @@ class World:
 
     def let_sweeps_be_due(self) -> None:
         """As if the time had passed that the sweeper waits before it looks at a target again."""
-        for key in redis.client().scan_iter("*:dirty"):
+        for key in find_keys("*:dirty"):
             for member in redis.execute("ZRANGE", key, 0, -1):
                 redis.execute("ZADD", key, 0, member)
 
@@ -137,12 +140,22 @@ TABLES = (
 @pytest.fixture(scope="session")
 def migrated(redis_url: str, mysql_url: str) -> Iterator[None]:
     """The settings of this run, and the tables."""
+    with set_up_for(redis_url, mysql_url, is_cluster=IS_CLUSTER, redis_timeout_s=2):
+        yield
+
+
+@contextmanager
+def set_up_for(
+    redis_url: str, mysql_url: str, *, is_cluster: bool, redis_timeout_s: float
+) -> Iterator[None]:
+    """The settings that Plaza has meanwhile, and the tables."""
     before = dict(os.environ)
     os.environ.update(
         PLAZA_ENVIRONMENT="local",
         PLAZA_REDIS_URL=redis_url,
+        PLAZA_REDIS_CLUSTER=str(int(is_cluster)),
         PLAZA_MYSQL_URL=mysql_url,
-        PLAZA_REDIS_TIMEOUT_S="2",
+        PLAZA_REDIS_TIMEOUT_S=str(redis_timeout_s),
         PLAZA_AUTH_SECRET_ID="plaza/auth",
         PLAZA_SMS_SENDER="echo",
         AWS_DEFAULT_REGION="us-east-1",
@@ -150,11 +163,13 @@ def migrated(redis_url: str, mysql_url: str) -> Iterator[None]:
         AWS_SECRET_ACCESS_KEY="test",
     )
     forget()
-    migrations.apply_migrations()
-    yield
-    forget()
-    os.environ.clear()
-    os.environ.update(before)
+    try:
+        migrations.apply_migrations()
+        yield
+    finally:
+        forget()
+        os.environ.clear()
+        os.environ.update(before)
 
 
 @pytest.fixture

@@ -1,23 +1,37 @@
 """A real Redis and a real MariaDB for tests: private, quick to start, surely ended.
 
 A plugin (see pyproject.toml), so that every test may ask for ``redis_url`` and ``mysql_url``.
-The database ``plaza`` is empty: who needs tables applies the migrations.
+The database ``plaza`` is empty: who needs tables applies the migrations. The Redis is a cluster
+with PLAZA_TEST_REDIS=cluster (`make test-cluster`).
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from local import servers
+from local import cluster, servers
+
+IS_CLUSTER = os.environ.get("PLAZA_TEST_REDIS") == "cluster"
+# So long that a busy machine makes no master seem dead; who tests a failover sets its own.
+_PATIENCE_MS = 15_000
 
 
 @pytest.fixture(scope="session")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+def redis_server(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[servers.Server | cluster.Cluster]:
     """A Redis of this run's own; ``stop``, ``start``, ``pause`` and ``resume`` it at will."""
     directory: Path = tmp_path_factory.mktemp("redis") / "redis"
-    with servers.running(servers.prepare_redis(directory)) as server:
-        yield server
+    if IS_CLUSTER:
+        with servers.running(
+            cluster.prepare_cluster(directory, node_timeout_ms=_PATIENCE_MS)
+        ) as nodes:
+            yield nodes
+    else:
+        with servers.running(servers.prepare_redis(directory)) as server:
+            yield server
 
 
 @pytest.fixture(scope="session")
@@ -29,8 +43,8 @@ def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.S
 
 
 @pytest.fixture(scope="session")
-def redis_url(redis_server: servers.Server) -> str:
-    """``redis://127.0.0.1:port/0``"""
+def redis_url(redis_server: servers.Server | cluster.Cluster) -> str:
+    """``redis://127.0.0.1:port/0``; of a cluster with all ports, separated by commas."""
     return redis_server.url
 
 

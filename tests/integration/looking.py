@@ -10,6 +10,7 @@ from plaza.infra import mysql, redis
 from plaza.reactions import LIKE, Kind, Target, reacting, redis_reactions
 from plaza.reactions.mysql_reactions import Snapshot
 from plaza.reactions.redis_reactions import Decision, Keys, Settled, Settlement
+from tests.keyspace import find_keys
 
 POST = Target("post", 11)
 
@@ -137,14 +138,8 @@ def hydrate(target: Target = POST, kind: Kind = LIKE) -> None:
 
 def marker_key() -> str:
     """The key of the one marker that says if something is there."""
-    [key] = redis.client().keys("*:there")
+    [key] = find_keys("*:there")
     return str(key)
-
-
-def redis_us() -> int:
-    """The clock of Redis, microseconds."""
-    seconds, micros = redis.execute("TIME")
-    return int(seconds) * 1_000_000 + int(micros)
 
 
 def wait_for(condition: Callable[[], Any], what: str, timeout_s: float = 20) -> Any:

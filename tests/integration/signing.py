@@ -13,6 +13,7 @@ from plaza.auth import signing_in, sms
 from plaza.auth.codes import Seal
 from plaza.infra import redis
 from tests.integration.test_functions import handler
+from tests.keyspace import find_keys
 
 PHONE, OTHER = "+8613800138000", "+12025550123"
 HOME = "203.0.113.7"
@@ -110,7 +111,7 @@ def wrong(code: str, by: int = 1) -> str:
 
 def let_pass(ms: int) -> None:
     """As if all that is limited had happened ``ms`` earlier."""
-    for key in redis.client().scan_iter("*:limit:*"):
+    for key in find_keys("*:limit:*"):
         for name, at_ms in redis.client().zrange(key, 0, -1, withscores=True):
             redis.execute("ZADD", key, int(at_ms) - ms, name)
 
@@ -120,5 +121,5 @@ def let_a_minute_pass() -> None:
 
 
 def forget_limits() -> None:
-    for key in redis.client().scan_iter("*:limit:*"):
+    for key in find_keys("*:limit:*"):
         redis.execute("DEL", key)

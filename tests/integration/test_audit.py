@@ -13,6 +13,7 @@ from plaza.infra import mysql
 from plaza.infra import redis as plaza_redis
 from plaza.reactions import FOLLOW, LIKE, Target, react
 from tests.plaza import World
+from tests.servers import IS_CLUSTER
 
 POST = Target("post", 7)
 
@@ -24,7 +25,8 @@ class Audit:
         self.redis_url, self.mysql_url = redis_url, mysql_url
 
     def __call__(self) -> Truth:
-        return compare(read_record(self.mysql_url), read_cache(self.redis_url), {})
+        cache = read_cache(self.redis_url, cluster=IS_CLUSTER)
+        return compare(read_record(self.mysql_url), cache, {})
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def many_clients(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
     def client() -> object:
         if not hasattr(own, "client"):
-            own.client = redis.connect(settings().redis_url, cluster=False)
+            own.client = redis.connect(settings().redis_url, cluster=settings().redis_cluster)
             opened.append(own.client)
         return own.client
 

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import redis as redis_py
 
 from bench.round_trips import counting
 from plaza import checkins, users
@@ -25,6 +24,7 @@ from plaza.users import profiles, redis_users
 from tests.integration.conftest import Away
 from tests.integration.consumers import statements
 from tests.integration.test_functions import ask, event, handler
+from tests.keyspace import find_keys, own_client, redis_us
 from tests.plaza import World
 
 ADA = 7
@@ -120,14 +120,14 @@ def test_a_second_one_on_the_same_day_changes_nothing(clock: Clock, plaza: World
     assert rows() == ["2026-11-21"]
 
 
-def test_of_many_at_once_one_counts(clock: Clock, redis_url: str) -> None:
+def test_of_many_at_once_one_counts(clock: Clock) -> None:
     look()  # brings the month into Redis
     keys = (KEYS.head, KEYS.month(date(2026, 11, 21)), KEYS.pending, KEYS.dirty)
     args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100)
     barrier, answers = threading.Barrier(16), []
 
     def try_it() -> None:
-        with redis_py.Redis.from_url(redis_url, decode_responses=True) as own:
+        with own_client() as own:
             barrier.wait()
             answers.extend([own.eval(CHECK_IN.source, 4, *keys, *args)[0] for _ in range(10)])
 
@@ -189,7 +189,7 @@ def test_months_that_nobody_can_have_make_no_keys(clock: Clock, month: str) -> N
     insert_run("2026-11-21", 5)
     seen = look(month)
     assert (seen.days, seen.streak) == ([], 5)
-    months = {k.rpartition(":")[2] for k in redis.execute("KEYS", f"{KEYS.head}:*")}
+    months = {k.rpartition(":")[2] for k in find_keys(f"{KEYS.head}:*")}
     assert months <= {"2026-11", "lease"}
 
 
@@ -310,8 +310,7 @@ def test_what_the_queue_did_not_take_is_swept(clock: Clock, plaza: World) -> Non
 
 def let_wait(us: int = 60_000_000) -> None:
     """As if what is in the outbox had been accepted that long ago, by the clock of Redis."""
-    seconds, micros = redis.execute("TIME")
-    then = int(seconds) * 1_000_000 + int(micros) - us
+    then = redis_us() - us
     for day in outbox():
         redis.execute("HSET", KEYS.pending, day, then)
     redis.execute("ZADD", KEYS.dirty, then, ADA)
@@ -329,8 +328,7 @@ def test_the_sweep_waits_for_the_consumer_and_longer_each_time(clock: Clock, pla
 
 
 def now_us() -> float:
-    seconds, micros = redis.execute("TIME")
-    return float(int(seconds) * 1_000_000 + int(micros))
+    return float(redis_us())
 
 
 def test_the_sweep_holds_back_while_the_queue_is_behind(clock: Clock, plaza: World) -> None:
@@ -562,7 +560,7 @@ def test_a_user_takes_little_of_redis(clock: Clock, plaza: World) -> None:
     insert_run("2026-11-20", 400)
     come()
     plaza.queues.drain()
-    keys = redis.execute("KEYS", f"{KEYS.head}*")
+    keys = find_keys(f"{KEYS.head}*")
     assert sum(redis.execute("MEMORY", "USAGE", key) for key in keys) < 400
     for key in keys:
         assert 0 < redis.execute("TTL", key) <= 44 * 86_400

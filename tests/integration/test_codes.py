@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 
 import pytest
-import redis as redis_py
 
 from plaza.auth import redis_codes
 from plaza.auth.redis_codes import Used, code_key
 from plaza.infra import redis
+from tests.keyspace import find_keys, own_client
 from tests.plaza import World
 
 WHO, MAC, ANOTHER = "ada", "a" * 64, "b" * 64
@@ -25,7 +25,7 @@ def test_a_right_code_works_once(sent: None) -> None:
     assert used is not None
     assert (299_000 < used.left_ms <= 300_000, used.wrong) == (True, 0)
     assert redis_codes.check(WHO, MAC) is None
-    assert redis.client().keys("*") == []
+    assert find_keys("*") == []
 
 
 def test_four_wrong_tries_are_forgiven_and_the_fifth_burns_it(sent: None) -> None:
@@ -47,7 +47,7 @@ def test_wrong_tries_do_not_make_it_live_longer(sent: None) -> None:
 
 def test_a_wrong_try_where_there_is_no_code_leaves_nothing_behind(plaza: World) -> None:
     assert redis_codes.check(WHO, MAC) is None
-    assert redis.client().keys("*") == []
+    assert find_keys("*") == []
 
 
 def test_it_is_gone_after_its_time(sent: None) -> None:
@@ -89,14 +89,14 @@ def test_a_code_that_is_put_back_in_its_last_moment_still_ends(sent: None) -> No
     assert redis.execute("PTTL", code_key(WHO)) <= 1
 
 
-def at_once(redis_url: str, tries: int, mac: str) -> list[bytes]:
+def at_once(tries: int, mac: str) -> list[str]:
     """The answers to ``tries`` checks from as many connections, all at the same time."""
-    answers: list[bytes] = []
+    answers: list[str] = []
     barrier = threading.Barrier(tries)
     script = redis_codes._CHECK
 
     def try_it() -> None:
-        with redis_py.Redis.from_url(redis_url) as own:
+        with own_client() as own:
             own.ping()
             barrier.wait()
             answers.append(own.eval(script.source, 1, code_key(WHO), mac, 5)[0])
@@ -109,11 +109,11 @@ def at_once(redis_url: str, tries: int, mac: str) -> list[bytes]:
     return answers
 
 
-def test_of_a_hundred_uses_at_once_one_is_right(sent: None, redis_url: str) -> None:
-    answers = at_once(redis_url, 100, MAC)
-    assert (len(answers), answers.count(b"RIGHT")) == (100, 1)
+def test_of_a_hundred_uses_at_once_one_is_right(sent: None) -> None:
+    answers = at_once(100, MAC)
+    assert (len(answers), answers.count("RIGHT")) == (100, 1)
 
 
-def test_wrong_tries_at_once_are_all_counted(sent: None, redis_url: str) -> None:
-    assert set(at_once(redis_url, 5, ANOTHER)) == {b"WRONG"}
+def test_wrong_tries_at_once_are_all_counted(sent: None) -> None:
+    assert set(at_once(5, ANOTHER)) == {"WRONG"}
     assert redis_codes.check(WHO, MAC) is None, "burnt"

@@ -35,6 +35,7 @@ from tests.integration.content_api import (
     post,
     review,
 )
+from tests.keyspace import find_keys
 from tests.plaza import World, forget
 
 
@@ -190,9 +191,9 @@ def test_trying_to_write_again_tells_redis_what_the_dead_did_not(
 
 
 def test_a_refresh_of_what_is_not_there_does_nothing(world: World) -> None:
-    before = sorted(redis.client().keys())
+    before = find_keys()
     content.refresh([Refresh(kind, 999) for kind in ("post", "comment", "review", "user")])
-    assert sorted(redis.client().keys()) == before
+    assert find_keys() == before
     assert mysql.fetch_all("SELECT COUNT(*) FROM content_counter") == [(0,)]
 
 

@@ -26,6 +26,7 @@ from tests.integration.content_api import (
     post,
     review,
 )
+from tests.keyspace import delete_keys, find_keys
 from tests.plaza import World
 
 
@@ -118,13 +119,13 @@ def test_viewers_are_people_not_views() -> None:
     assert ask("GET", f"/posts/{post_id}", user=None, ip="198.51.100.2").body["viewers"] == 4
     listed = ask("GET", "/users/7/posts", user=None).body["items"]
     assert listed[0]["viewers"] == 4, "a list counts no viewers and shows them"
-    [key] = redis.client().keys("*:viewers")
+    [key] = find_keys("*:viewers")
     assert 89 * 86_400 < redis.execute("TTL", key) <= 90 * 86_400
 
 
 def test_who_looks_for_what_is_not_there_leaves_no_viewers() -> None:
     assert ask("GET", "/posts/123").status == 404
-    assert redis.client().keys("*:viewers") == []
+    assert find_keys("*:viewers") == []
 
 
 def test_an_author_without_a_user_is_somebody() -> None:
@@ -379,7 +380,7 @@ def test_who_asked_too_early_does_not_hide_what_is_made(monkeypatch: pytest.Monk
     assert like.status == 404
     monkeypatch.setattr(ids, "new_id", lambda: 4711)
     assert post() == "4711"
-    redis.execute("DEL", *redis.client().keys("*:text"))
+    delete_keys(find_keys("*:text"))
     as_another_process()
     assert ask("GET", "/posts/4711").status == 200
     assert ask("PUT", "/posts/4711/likes/me", folder="api/reactions").status == 200

@@ -33,6 +33,7 @@ from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from tests import sales
 from tests.integration.conftest import Away
+from tests.keyspace import find_keys, own_client
 from tests.plaza import World
 
 
@@ -165,17 +166,13 @@ def test_3000_repeats_of_one_buyer_at_once_are_one_order(plaza: World) -> None:
         redis_vouchers.recovery_key(life),
     )
     source = redis_vouchers.RESERVE.source
-    url = redis.client().connection_pool.connection_kwargs
     answers: list[str] = []
 
     def click(first: int) -> None:
-        import redis as client
-
-        own = client.Redis(host=url["host"], port=url["port"], decode_responses=True, protocol=2)
-        for n in range(300):
-            args = (life.epoch, made.id + first * 1000 + n + 1, 7, 10_000, 10_000, 10_000)
-            answers.append(own.eval(source, 3, *keys, *args)[0])
-        own.close()
+        with own_client() as own:
+            for n in range(300):
+                args = (life.epoch, made.id + first * 1000 + n + 1, 7, 10_000, 10_000, 10_000)
+                answers.append(own.eval(source, 3, *keys, *args)[0])
 
     threads = [threading.Thread(target=click, args=(n,)) for n in range(10)]
     for thread in threads:
@@ -583,7 +580,7 @@ def test_a_sale_that_is_over_is_settled_and_leaves_redis(plaza: World) -> None:
     close(voucher.id)
     assert flash_sales.settle_vouchers() == 1
     assert flash_sales.settle_vouchers() == 0
-    keys = list(redis.client().scan_iter("*voucher*"))
+    keys = find_keys("*voucher*")
     assert keys
     assert all(redis.execute("TTL", key) > 0 for key in keys)
     redis.execute("DEL", *keys)
@@ -683,7 +680,7 @@ def test_buyers_are_kept_in_many_small_keys(plaza: World, set_up) -> None:
     for buyer in range(1, 3001):
         flash_sales.order(voucher.id, buyer)
     sales.check(voucher.id)
-    sizes = [redis.execute("HLEN", key) for key in redis.client().scan_iter("*:buyers:*")]
+    sizes = [redis.execute("HLEN", key) for key in find_keys("*:buyers:*")]
     assert sum(sizes) == 3000
     assert len(sizes) == 47
     assert max(sizes) < 128

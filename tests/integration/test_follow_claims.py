@@ -10,7 +10,7 @@ from plaza import counters
 from plaza.counters import redis_counters
 from plaza.infra import mysql, redis
 from plaza.infra.shards import shard_of
-from tests.integration.looking import redis_us
+from tests.keyspace import redis_us
 from tests.plaza import World
 
 ME = 7

@@ -24,8 +24,9 @@ from plaza.reactions import FOLLOW, REACTIONS, ReactionChanged, Target, redis_re
 from plaza.reactions.reactions import TargetMissing
 from tests.integration.conftest import Away
 from tests.integration.consumers import statements
-from tests.integration.looking import counter, insert_rows, redis_us, wait_for
+from tests.integration.looking import counter, insert_rows, wait_for
 from tests.integration.test_functions import ask, event, handler
+from tests.keyspace import find_keys, redis_us
 from tests.plaza import World
 
 ME, ADA, NOBODY = 7, 8, 404
@@ -73,7 +74,7 @@ def total(actor_id: int = ME) -> int:
 
 
 def claims(actor_id: int = ME) -> list[str]:
-    found = redis.client().keys(f"*:user:{actor_id}:claims")
+    found = find_keys(f"*:user:{actor_id}:claims")
     return sorted(redis.execute("ZRANGE", found[0], 0, -1)) if found else []
 
 

@@ -24,6 +24,7 @@ from tests.integration.looking import (
     rows,
     settle,
 )
+from tests.keyspace import find_keys
 from tests.plaza import World
 
 SetUp = Callable[..., None]
@@ -125,7 +126,7 @@ def test_a_target_with_something_pending_is_marked_and_forgotten_when_it_is_quie
     assert gate(8).code == "CHANGED"
     saved = [(actor, entry[1], True) for actor, entry in pending().items()]
     assert settle(2, 2, saved).code == "FORGOTTEN"
-    assert redis.client().keys("*") == [keys().fence]
+    assert find_keys("*") == [keys().fence]
 
 
 def test_who_read_before_a_settle_that_forgot_is_refused(plaza: World) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 
 import pytest
-import redis as redis_py
 
 from plaza.infra import limits, redis
 from plaza.infra.limits import Attempt, Window, limit_key
 from plaza.infra.redis import RedisDown
 from tests.integration.conftest import Away
 from tests.integration.signing import let_pass
+from tests.keyspace import own_client
 from tests.plaza import World
 
 MINUTE, HOUR = Window(60, 1), Window(3600, 5)
@@ -105,12 +105,12 @@ def test_redis_keeps_no_more_than_the_most_and_no_longer_than_the_window(plaza: 
     assert 0 < redis.execute("PTTL", limit_key(attempt())) <= 60_000
 
 
-def test_of_many_at_once_as_many_pass_as_may(plaza: World, redis_url: str) -> None:
+def test_of_many_at_once_as_many_pass_as_may(plaza: World) -> None:
     script = limits._ADMIT
     barrier, answers = threading.Barrier(16), []
 
     def try_it(number: int) -> None:
-        with redis_py.Redis.from_url(redis_url) as own:
+        with own_client() as own:
             barrier.wait()
             for i in range(20):
                 args = (f"{number}-{i}", 60_000, 7)

@@ -29,6 +29,7 @@ from tests.integration.shop_api import (
     refresh,
     write,
 )
+from tests.keyspace import find_keys
 from tests.plaza import World
 
 X, Y = BERLIN
@@ -128,7 +129,7 @@ def test_what_is_nowhere_is_refused(types: World, query: str, field: str) -> Non
 def test_a_type_that_is_not_there_is_not_found(types: World) -> None:
     refused = ask("GET", f"{NEAR}&type=3")
     assert (refused.status, refused.slug) == (404, "not-found")
-    assert not redis.client().keys("*shops:3:*"), "nothing is built for it"
+    assert not find_keys("*shops:3:*"), "nothing is built for it"
 
 
 def test_behind_the_last_there_is_nothing(types: World) -> None:

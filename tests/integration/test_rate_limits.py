@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import redis as redis_py
 
 from bench.round_trips import counting
 from plaza import auth
@@ -20,6 +19,7 @@ from tests.integration.conftest import Away
 from tests.integration.consumers import statements
 from tests.integration.signing import HOME, Reply, ask
 from tests.integration.test_functions import event, handler
+from tests.keyspace import own_client
 from tests.plaza import World
 
 READ, WRITE = "GET /users/me", "PUT /posts/{post_id}/likes/me"
@@ -113,15 +113,13 @@ def test_buckets_of_others_and_of_other_groups_are_others(plaza: World) -> None:
 
 
 @pytest.mark.parametrize("burst", [7, 50])
-def test_of_fifty_who_call_at_once_as_many_pass_as_may(
-    plaza: World, redis_url: str, burst: int
-) -> None:
+def test_of_fifty_who_call_at_once_as_many_pass_as_may(plaza: World, burst: int) -> None:
     bucket = Bucket("writes", "7", per_s=0.001, burst=burst)
     script, keys, args = bucket.taking
     barrier, answers = threading.Barrier(50), []
 
     def call() -> None:
-        with redis_py.Redis.from_url(redis_url) as own:
+        with own_client() as own:
             own.ping()
             barrier.wait()
             answers.extend([own.eval(script.source, 1, *keys, *args) for _ in range(10)])

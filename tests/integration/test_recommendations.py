@@ -27,6 +27,7 @@ from tests.integration.conftest import Away
 from tests.integration.consumers import statements
 from tests.integration.content_api import as_another_process, ask, counting_work
 from tests.integration.likes_log import add_reviews, best_reviews, like, review, votes
+from tests.keyspace import find_keys
 from tests.plaza import World
 
 SHOP = 5
@@ -130,7 +131,7 @@ def own_connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     def client() -> Any:
         if not hasattr(kept, "client"):
-            kept.client = redis.connect(url, cluster=False)
+            kept.client = redis.connect(url, cluster=redis.settings().redis_cluster)
             clients.append(kept.client)
         return kept.client
 
@@ -218,7 +219,7 @@ def test_of_a_shop_that_does_not_exist_nothing_is_made(plaza: World) -> None:
     reply = ask("GET", "/shops/404/reviews/recommended", folder="api/recommendations")
     assert (reply.status, reply.slug) == (404, "not-found")
     assert asked(plaza) == 0
-    assert redis.client().keys("*recommended*") == []
+    assert find_keys("*recommended*") == []
 
 
 def test_a_queue_that_is_away_keeps_nobody_from_reading(shop: World) -> None:

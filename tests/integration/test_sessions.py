@@ -19,6 +19,7 @@ from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from tests.integration.conftest import Away
 from tests.integration.signing import ask, is_known, sign_in, signed_in
+from tests.keyspace import find_keys
 from tests.plaza import World
 
 
@@ -63,7 +64,7 @@ def test_only_the_hash_of_a_token_is_stored_anywhere(plaza: World) -> None:
     [row] = mysql.fetch_all("SELECT * FROM session")
     assert row[0] == hashlib.sha256(token.encode()).digest()
     assert token not in repr(row)
-    keys = redis.client().keys("*")
+    keys = find_keys("*")
     assert keys == [session_key(hashlib.sha256(token.encode()).digest())]
     assert token not in redis.execute("GET", keys[0])
 
@@ -102,7 +103,7 @@ def test_a_session_that_expired_is_refused(plaza: World, kept: bool) -> None:
 def test_what_redis_keeps_of_a_session_ends_within_the_hour(plaza: World) -> None:
     token = auth.open_session(7)
     auth.find_session(token)
-    [key] = redis.client().keys("*:session:*")
+    [key] = find_keys("*:session:*")
     assert 3_500 < redis.execute("TTL", key) <= 3_600
 
 

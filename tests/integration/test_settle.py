@@ -23,6 +23,7 @@ from tests.integration.looking import (
     recent,
     settle,
 )
+from tests.keyspace import find_keys
 from tests.plaza import World
 
 SetUp = Callable[..., None]
@@ -105,7 +106,7 @@ def test_no_drift_is_reported_when_there_is_none(
 
 def test_away_leaves_a_fence_and_nothing_else(plaza: World) -> None:
     assert settle(1, 4, [(7, 10, True)]) == Settled("AWAY", 0)
-    assert redis.client().keys("*") == [keys().fence]
+    assert find_keys("*") == [keys().fence]
 
 
 def test_who_is_in_recent_but_off_in_mysql_makes_the_target_forgotten(plaza: World) -> None:

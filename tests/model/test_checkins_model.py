@@ -22,6 +22,7 @@ from plaza.infra import mysql, redis
 from plaza.infra.redis import RedisDown
 from plaza.users import profiles
 from tests.integration.test_checkins import Clock
+from tests.keyspace import find_keys
 from tests.plaza import World
 
 ADA = 7
@@ -120,7 +121,7 @@ class History:
         self.check_what_is_shown()
 
     def sweep(self) -> None:
-        for key in redis.client().scan_iter("*:dirty"):
+        for key in find_keys("*:dirty"):
             for member in redis.execute("ZRANGE", key, 0, -1):
                 redis.execute("ZADD", key, 0, member)
         checkins.sweep_checkins(grace_us=-(2**50))

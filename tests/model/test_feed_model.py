@@ -26,6 +26,7 @@ from plaza.reactions import FOLLOW, ReactionChanged, Target
 from plaza.targets import Refresh
 from tests.integration.feeds import BASE_US, insert_posts, scroll, truth
 from tests.integration.looking import add_users
+from tests.keyspace import find_keys
 from tests.model.scheduler import Scheduler
 from tests.plaza import FakeQueues, World, forget
 
@@ -182,7 +183,7 @@ class Run:
     # -- what happens
 
     def lose_a_timeline(self) -> None:
-        if keys := [*redis.client().scan_iter("*:inbox"), *redis.client().scan_iter("*:posts")]:
+        if keys := [*find_keys("*:inbox"), *find_keys("*:posts")]:
             self.note(f"lost {keys[0]}")
             redis.execute("DEL", self.rng.choice(sorted(keys)))
 
@@ -218,7 +219,7 @@ class Run:
         self.scheduler.finish()
         if self.trouble.lost_publish and self.trouble.redis_away:
             # Of a deletion while both are away, Redis hears when the text's projection runs out.
-            for key in redis.client().scan_iter("*:text"):
+            for key in find_keys("*:text"):
                 redis.execute("DEL", key)
         for _ in range(20):
             self.queues.drain()

@@ -31,6 +31,7 @@ from plaza.flash_sales.flash_sales import Life, OrderMissing
 from plaza.infra import ids, mysql, queues, redis
 from plaza.infra.errors import PlazaError, Unavailable
 from tests import sales
+from tests.keyspace import find_keys
 from tests.model.scheduler import Scheduler
 from tests.plaza import FakeQueues, World, forget
 
@@ -199,7 +200,7 @@ class Run:
         flash_sales.forget_sales()
         if self.rng.random() < 0.5:
             ordering._lives.update(self.rng.choice(self.memories))
-        for key in redis.client().scan_iter("*:lease"):
+        for key in find_keys("*:lease"):
             redis.client().execute_command("DEL", key)
 
     def turn(self) -> None:

@@ -20,7 +20,7 @@ from greenlet import getcurrent, greenlet
 from plaza import counters, follows, reactions
 from plaza.counters import UserCounter, mysql_counters, redis_counters
 from plaza.follows import FollowLimit, following
-from plaza.infra import mysql, redis, settings
+from plaza.infra import cluster, mysql, redis, settings
 from plaza.infra.errors import Unavailable
 from plaza.reactions import (
     COLLECT,
@@ -34,8 +34,10 @@ from plaza.reactions import (
     redis_reactions,
 )
 from tests.integration.looking import add_users
+from tests.keyspace import find_keys
 from tests.model.scheduler import Scheduler
 from tests.plaza import FakeQueues, World, forget
+from tests.servers import IS_CLUSTER
 
 RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "120"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
@@ -293,10 +295,15 @@ def play(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.hold_back_fills(monkeypatch)
     run.scheduler.hook(monkeypatch)
     # Killed right after the script ran, a request can't tell that it was accepted; the outbox can.
-    run_script = redis.client().__class__.execute_command
+    run_script, send = redis.client().__class__.execute_command, cluster.send
 
     def watched(client, *args, **options):  # type: ignore[no-untyped-def]
-        answer = run_script(client, *args, **options)
+        return noted(args, run_script(client, *args, **options))
+
+    def watched_in_cluster(client, commands):  # type: ignore[no-untyped-def]
+        return [noted(*told) for told in zip(commands, send(client, commands), strict=True)]
+
+    def noted(args, answer):  # type: ignore[no-untyped-def]
         if (
             args[0] in ("EVALSHA", "EVAL")
             and isinstance(answer, list)
@@ -308,7 +315,10 @@ def play(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
                     run.accepted[kind, target, actor] = (answer[2], on)
         return answer
 
-    monkeypatch.setattr(redis.client().__class__, "execute_command", watched)
+    if IS_CLUSTER:
+        monkeypatch.setattr(cluster, "send", watched_in_cluster)
+    else:
+        monkeypatch.setattr(redis.client().__class__, "execute_command", watched)
     for _ in range(WAVES):
         for _ in range(STEPS):
             run.turn()
@@ -412,7 +422,7 @@ def check_users(run: Run) -> None:
         if not run.trouble.loses:
             assert following_ <= MOST_FOLLOWED, f"user {user_id} follows too many"
     if not run.trouble.loses and run.trouble.kill == 0:
-        assert redis.client().keys("*:claims") == [], "what is counted is claimed no more"
+        assert find_keys("*:claims") == [], "what is counted is claimed no more"
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)

@@ -12,15 +12,15 @@ import redis
 from pybreaker import CircuitBreaker, CircuitBreakerError
 from redis.backoff import NoBackoff
 from redis.exceptions import (
+    AskError,
     BusyLoadingError,
-    ClusterDownError,
+    ClusterError,
     LockError,
-    MasterDownError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisClusterException,
-    RedisError,
+    ResponseError,
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -28,8 +28,10 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.lock import Lock
 from redis.retry import Retry
 
+from plaza.infra import cluster
+from plaza.infra.cluster import connect_cluster
 from plaza.infra.errors import Unavailable
-from plaza.infra.hot_keys import sampler
+from plaza.infra.hot_keys import Command, key_of_command, sampler
 from plaza.infra.lua import Script
 from plaza.infra.settings import settings
 
@@ -51,10 +53,10 @@ class Call(NamedTuple):
 
 
 _DOWN = (
+    AskError,  # and MOVED: the slot was on its way, twice
     BusyLoadingError,
-    ClusterDownError,
+    ClusterError,
     RedisConnectionError,
-    MasterDownError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisClusterException,
@@ -68,7 +70,11 @@ _DOWN_WORDS = {"BUSY", "MISCONF", "NOREPLICAS"}
 
 def _is_answer(error: BaseException) -> bool:
     """An error that Redis answered with is ours; it says nothing against Redis."""
-    return not (isinstance(error, _DOWN) or str(error).partition(" ")[0] in _DOWN_WORDS)
+    return not (isinstance(error, _DOWN) or _is_refusal(error))
+
+
+def _is_refusal(error: BaseException) -> bool:
+    return isinstance(error, ResponseError) and str(error).partition(" ")[0] in _DOWN_WORDS
 
 
 breaker = CircuitBreaker(
@@ -87,16 +93,17 @@ def client() -> Any:
 
 
 def connect(url: str, *, cluster: bool) -> Any:
-    """A client for ``url``. It repeats a command once, and only if it never reached Redis whole."""
+    """A client for ``url``. It repeats what it sent once, and only if the connection was lost."""
     timeout_s = settings().redis_timeout_s
     options: dict[str, Any] = {
         "decode_responses": True,
         "protocol": 2,
+        "driver_info": None,  # two round trips a connection, to say what is on it
         "socket_timeout": timeout_s,
         "socket_connect_timeout": timeout_s,
     }
     if cluster:
-        return redis.RedisCluster.from_url(url, **options)
+        return connect_cluster(url, **options)
     retry = Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
     return redis.Redis.from_url(url, retry=retry, single_connection_client=True, **options)
 
@@ -111,7 +118,8 @@ def forget_client() -> None:
 
 def execute(*command: Argument) -> Any:
     """One command. Raises RedisDown."""
-    if told := sampler.notice((command,)):
+    told = sampler.notice((command,))
+    if told or (settings().redis_cluster and key_of_command(command)):
         return _guarded(lambda: _pipeline([command], {}, told))[0]
     return _guarded(lambda: client().execute_command(*command))
 
@@ -120,7 +128,8 @@ def run(script: Script, keys: Sequence[str], args: Sequence[Argument] = ()) -> A
     """One run of ``script``, one round trip once Redis knows it. Raises RedisDown."""
 
     command = ("EVALSHA", script.sha, len(keys), *keys, *args)
-    if told := sampler.notice((command,)):
+    told = sampler.notice((command,))
+    if told or settings().redis_cluster:
         return _guarded(lambda: _pipeline([command], {script.sha: script.source}, told))[0]
 
     def evaluate() -> Any:
@@ -133,7 +142,7 @@ def run(script: Script, keys: Sequence[str], args: Sequence[Argument] = ()) -> A
     return _guarded(evaluate)
 
 
-def run_all(calls: Sequence[Call], commands: Sequence[tuple[Argument, ...]] = ()) -> list[Any]:
+def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any]:
     """Many runs, then ``commands``, in one round trip (of a cluster: one a node); answers in order.
 
     All or nothing as far as the caller can tell: raises RedisDown when any of them failed by it.
@@ -176,7 +185,7 @@ def deletions(keys: Iterable[str]) -> list[tuple[Argument, ...]]:
     return [("DEL", *together) for together in by_tag.values()]
 
 
-def pipeline(commands: Sequence[tuple[Argument, ...]]) -> list[Any]:
+def pipeline(commands: Sequence[Command]) -> list[Any]:
     """Many commands in one round trip (of a cluster: one a node); answers in order.
 
     Raises RedisDown.
@@ -198,7 +207,7 @@ def nodes() -> dict[str, Any]:
     return _guarded(connect_all)
 
 
-def ask_node(node: Any, commands: Sequence[tuple[Argument, ...]]) -> list[Any]:
+def ask_node(node: Any, commands: Sequence[Command]) -> list[Any]:
     """Many commands to one of the ``nodes`` in one round trip; what it refuses is an answer too.
 
     Raises RedisDown.
@@ -208,30 +217,35 @@ def ask_node(node: Any, commands: Sequence[tuple[Argument, ...]]) -> list[Any]:
         pipe = node.pipeline(transaction=False)
         for command in commands:
             pipe.execute_command(*command)
-        return list(pipe.execute(raise_on_error=False))
+        try:
+            return list(pipe.execute(raise_on_error=False))
+        except (RedisConnectionError, RedisTimeoutError):
+            if settings().redis_cluster:
+                cluster.refresh(client())
+            raise
 
     return _guarded(send)
 
 
 def _pipeline(
-    commands: Sequence[tuple[Argument, ...]],
+    commands: Sequence[Command],
     sources: Mapping[str, str],
-    told: Sequence[tuple[Argument, ...]] = (),
+    told: Sequence[Command] = (),
 ) -> list[Any]:
-    """The answers to ``commands``. ``told`` goes along; what comes of it is nobody's concern."""
+    """The answers to ``commands``. ``told`` goes along; what comes of it is nobody's concern.
 
-    def send(sent: Iterable[tuple[Argument, ...]]) -> list[Any]:
-        pipe = client().pipeline(transaction=False)
-        for command in sent:
-            pipe.execute_command(*command)
-        return list(pipe.execute(raise_on_error=False))
-
-    answers = send([*commands, *told])[: len(commands)]
+    A script that a node doesn't know goes there as text, once; the next trip has it by its name.
+    """
+    answers = _send([*commands, *told])[: len(commands)]
     unknown = [i for i, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
     if unknown:
-        for sha in {str(commands[index][1]) for index in unknown}:
-            client().script_load(sources[sha])
-        for index, answer in zip(unknown, send(commands[i] for i in unknown), strict=True):
+        again, taught = [], set()
+        for command in (commands[index] for index in unknown):
+            lesson = (command[1], _name_node(command))
+            new = lesson not in taught
+            again.append(("EVAL", sources[str(command[1])], *command[2:]) if new else command)
+            taught.add(lesson)
+        for index, answer in zip(unknown, _send(again), strict=True):
             answers[index] = answer
     for answer in answers:
         if isinstance(answer, Exception):
@@ -239,14 +253,30 @@ def _pipeline(
     return answers
 
 
+def _send(commands: Sequence[Command]) -> list[Any]:
+    """Answers, errors among them, in order. One round trip, of a cluster one to each node."""
+    if settings().redis_cluster:
+        return cluster.send(client(), commands)
+    pipe = client().pipeline(transaction=False)
+    for command in commands:
+        pipe.execute_command(*command)
+    return list(pipe.execute(raise_on_error=False))
+
+
+def _name_node(command: Command) -> str:
+    return cluster.name_node(client(), command) if settings().redis_cluster else ""
+
+
 def _guarded(call: Callable[[], T]) -> T:
     try:
         return breaker.call(call)
     except CircuitBreakerError:
         raise RedisDown("Redis is away, not asked") from None
-    except (RedisError, RedisClusterException) as error:
+    except (*_DOWN, ResponseError) as error:
         if _is_answer(error):
             raise
-        if isinstance(error, ReadOnlyError):
-            forget_client()  # a master that became a replica: its name leads to another by now
+        # A master that became a replica: its name leads to another by now. Of a cluster nobody it
+        # knows answers: the next call asks those that the URL names.
+        if isinstance(error, ReadOnlyError | RedisClusterException):
+            forget_client()
         raise RedisDown(f"Redis is away: {type(error).__name__}") from error

@@ -1,0 +1,151 @@
+"""A Redis Cluster whose nodes die, and the traffic that goes on meanwhile.
+
+Whatever Redis the other tests run on, these have a cluster of their own, with a short node timeout
+and the timeout that a Lambda has.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from bench.api import Handler, like_event, load_handler
+from local.cluster import Cluster, prepare_cluster
+from local.evidence import read_cache, read_record
+from local.servers import running
+from local.truth import Truth, compare
+from plaza import reactions
+from plaza.infra import mysql
+from plaza.reactions import LIKE, Target, redis_reactions
+from tests.plaza import World, forget, set_up_for
+
+NODE_TIMEOUT_MS = 1_500
+REDIS_TIMEOUT_S = 0.5
+POSTS = [Target("post", n) for n in range(101, 131)]
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The cluster; after each test all of it runs again."""
+    directory: Path = tmp_path_factory.mktemp("cluster") / "redis"
+    with running(prepare_cluster(directory, node_timeout_ms=NODE_TIMEOUT_MS)) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def migrated(nodes: Cluster, mysql_url: str) -> Iterator[None]:
+    """In place of the one of tests/plaza.py: settings for this cluster, and the tables."""
+    with set_up_for(nodes.url, mysql_url, is_cluster=True, redis_timeout_s=REDIS_TIMEOUT_S):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def whole(nodes: Cluster) -> Iterator[None]:
+    """Nothing is left broken for the next test."""
+    yield
+    nodes.resume()
+    nodes.start()
+    nodes.wait_until_well()
+    forget()
+
+
+@dataclass
+class Traffic:
+    """Likes through the API, post after post, each by somebody new."""
+
+    handler: Handler
+    posts: list[Target]
+    statuses: Counter[int] = field(default_factory=Counter)
+    acknowledged: set[tuple[int, int]] = field(default_factory=set)  # (post, actor) of each 200
+    longest_s: float = 0.0
+    gaps_s: dict[int, float] = field(default_factory=dict)  # by post: longest time without a 200
+    _good_s: dict[int, float] = field(default_factory=dict)
+    _actor: int = 1_000
+
+    def like(self, post: Target) -> int:
+        """One like; the status of its answer."""
+        self._actor += 1
+        began_s = time.monotonic()
+        status = int(self.handler(like_event(post.id, self._actor), None)["statusCode"])
+        ended_s = time.monotonic()
+        self.statuses[status] += 1
+        self.longest_s = max(self.longest_s, ended_s - began_s)
+        if status == 200:
+            self.acknowledged.add((post.id, self._actor))
+            gap_s = ended_s - self._good_s.get(post.id, began_s)
+            self.gaps_s[post.id] = max(gap_s, self.gaps_s.get(post.id, 0))
+            self._good_s[post.id] = ended_s
+        return status
+
+    def go_on(self, for_s: float) -> None:
+        """Likes for so long, and each post once at least."""
+        until_s = time.monotonic() + for_s
+        while True:
+            for post in self.posts:
+                self.like(post)
+            if time.monotonic() > until_s:
+                return
+
+    def go_on_until_well(self, most_s: float = 30) -> None:
+        """Likes until each post has taken one again, one after the other."""
+        until_s = time.monotonic() + most_s
+        while [self.like(post) for post in self.posts] != [200] * len(self.posts):
+            assert time.monotonic() < until_s, f"it does not recover: {self.statuses}"
+
+    @property
+    def gap_s(self) -> float:
+        """The longest time in which one post took no like."""
+        return max(self.gaps_s.values())
+
+
+@pytest.fixture
+def traffic(plaza: World) -> Traffic:
+    """Thirty posts that are in Redis, over all masters."""
+    plaza.add(*POSTS)
+    mysql.write(
+        "INSERT INTO user_counter (user_id, posts_total, ver) VALUES (99, %s, 1)", (len(POSTS),)
+    )
+    made = Traffic(load_handler(), POSTS)
+    made.go_on_until_well()
+    return made
+
+
+@pytest.fixture
+def quiet(plaza: World, nodes: Cluster, mysql_url: str) -> Callable[[], Truth]:
+    """Let consumers and sweeper work until nothing is on its way; the table of truth then."""
+
+    def calm_down() -> Truth:
+        plaza.queues.away = False
+        forget()
+        for _ in range(20):
+            plaza.queues.drain()
+            plaza.let_sweeps_be_due()
+            if reactions.sweep_outbox(grace_us=0) == 0 and not any(plaza.queues.messages.values()):
+                break
+        return compare(read_record(mysql_url), read_cache(nodes.url, cluster=True), {})
+
+    return calm_down
+
+
+def rows() -> set[tuple[int, int]]:
+    """(post, actor) of everybody who likes, by MySQL."""
+    return set(
+        mysql.fetch_all("SELECT target_id, actor_id FROM reaction WHERE kind = 'like' AND state")
+    )
+
+
+def meta_key(post: Target) -> str:
+    """A key of ``post``."""
+    return redis_reactions.keys_of(LIKE.name, post).meta
+
+
+def events(out: str, name: str) -> list[dict[str, object]]:
+    """The log lines of one event."""
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    return [line for line in lines if line.get("event") == name]

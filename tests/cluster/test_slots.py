@@ -1,0 +1,178 @@
+"""Keys over all slots: one round trip to each node; scripts nodes do not know, slots that move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from redis.crc import key_slot
+from redis.exceptions import ResponseError
+
+from bench.round_trips import counting
+from local.cluster import Cluster, connect_node
+from local.truth import Truth
+from plaza import reactions
+from plaza.infra import redis
+from plaza.infra.lua import Script, load_script
+from plaza.infra.redis import Call, RedisDown
+from plaza.infra.shards import SHARDS
+from plaza.reactions import LIKE, Target
+from tests.cluster.conftest import POSTS, Traffic, meta_key
+from tests.keyspace import find_keys
+from tests.plaza import World
+
+TAGS = [f"{{{shard}}}" for shard in range(SHARDS)]
+
+
+@pytest.fixture
+def put_and_get(tmp_path: Any) -> Script:
+    """A script that no node knows."""
+    path = tmp_path / "put_and_get.lua"
+    path.write_text(
+        "redis.call('SET', KEYS[1], ARGV[1])\n"
+        f"return redis.call('GET', KEYS[1]) .. '{tmp_path.name}'\n"
+    )
+    return load_script(path)
+
+
+def test_a_pipeline_over_all_shards_is_one_round_trip_with_its_answers_in_order(
+    plaza: World, put_and_get: Script
+) -> None:
+    calls = [Call(put_and_get, (f"{tag}:a",), (tag,)) for tag in TAGS]
+    commands = [("GET", f"{tag}:a") for tag in reversed(TAGS)]
+    redis.pipeline(commands)  # every node has a connection
+    with counting() as first:
+        answers = redis.run_all(calls, commands)
+    assert [answer[: answer.index("}") + 1] for answer in answers[:SHARDS]] == TAGS
+    assert first.sent == 2, "no node knew the script"
+    with counting() as second:
+        answers = redis.run_all(calls, commands)
+    assert answers[SHARDS:] == [*reversed(TAGS)]
+    assert second.sent == 1
+    assert len(find_keys("*:a")) == SHARDS
+
+
+def test_a_script_that_one_node_forgot_costs_a_round_trip_more_there(
+    plaza: World, nodes: Cluster, put_and_get: Script
+) -> None:
+    calls = [Call(put_and_get, (f"{tag}:a",), (tag,)) for tag in TAGS]
+    redis.run_all(calls)
+    with connect_node(nodes.masters()[1]) as client:
+        client.execute_command("SCRIPT", "FLUSH")
+    with counting() as counter:
+        redis.run_all(calls)
+    assert counter.sent == 2
+    with connect_node(nodes.masters()[0]) as client:
+        client.execute_command("SCRIPT", "FLUSH")
+    tag = next(tag for tag in TAGS if nodes.master_of(tag) == nodes.masters()[0])
+    assert redis.run(put_and_get, (f"{tag}:a",), ("x",)).startswith("x")
+
+
+def test_keys_of_two_slots_in_one_script_are_a_defect_and_not_an_outage(
+    plaza: World, put_and_get: Script
+) -> None:
+    for _ in range(10):
+        with pytest.raises(ResponseError, match="slot"):
+            redis.run(put_and_get, ("{1}:a", "{2}:a"), ("x",))
+    assert redis.breaker.current_state == "closed"
+
+
+def test_targets_in_all_shards_are_reacted_to_saved_and_read(
+    plaza: World, quiet: Callable[[], Truth]
+) -> None:
+    by_shard: dict[str, Target] = {}
+    number = 0
+    while len(by_shard) < SHARDS:
+        number += 1
+        target = Target("comment", number)
+        by_shard.setdefault(meta_key(target).partition("}")[0], target)
+    targets = list(by_shard.values())
+    plaza.add(*targets)
+    hundreds = [targets[i : i + 100] for i in range(0, SHARDS, 100)]
+    for part in hundreds:
+        reactions.count([(LIKE, target) for target in part], 7)
+    with counting() as counter:
+        for part in hundreds:
+            reactions.count([(LIKE, target) for target in part], 7)
+    assert counter.sent == len(hundreds), "one round trip a page"
+    for target in targets:
+        assert reactions.react(LIKE, target, 7, True).changed
+    truth = quiet()
+    assert (truth.drift, truth.pending, truth.dirty, truth.persisted) == (0, 0, 0, SHARDS)
+
+
+def migrate(nodes: Cluster, key: str, *, all_keys: bool) -> Callable[[], None]:
+    """Begin to move the slot of ``key`` to another master; what ends it.
+
+    ``all_keys`` are there already, or none.
+    """
+    slot, source = key_slot(key.encode()), nodes.master_of(key)
+    target = next(node for node in nodes.masters() if node != source)
+    ids = []
+    for node in (source, target):
+        with connect_node(node) as client:
+            ids.append(str(client.execute_command("CLUSTER", "MYID")))
+    with connect_node(target) as client:
+        client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[0])
+
+    def move_keys() -> None:
+        with connect_node(source) as client:
+            while found := client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
+                to = ("127.0.0.1", target.port, "", 0, 5000)
+                client.execute_command("MIGRATE", *to, "KEYS", *found)
+
+    def end() -> None:
+        move_keys()
+        for node in (target, *nodes.masters()):
+            with connect_node(node) as client:
+                client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", ids[1])
+
+    with connect_node(source) as client:
+        client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[1])
+    if all_keys:
+        move_keys()
+    return end
+
+
+@pytest.mark.parametrize("all_keys", [False, True])
+def test_likes_go_on_while_their_slot_moves_to_another_master(
+    traffic: Traffic, nodes: Cluster, quiet: Callable[[], Truth], all_keys: bool
+) -> None:
+    post = POSTS[0]
+    end = migrate(nodes, meta_key(post), all_keys=all_keys)
+    during = [traffic.like(post) for _ in range(3)]
+    assert set(during) <= {200, 202}, "a slot whose keys are in two places may take a wish only"
+    end()
+    redis.breaker.close()
+    assert traffic.like(post) == 200, "the new master was told in the answer"
+    traffic.go_on_until_well()
+    truth = quiet()
+    assert truth.clean, truth.differences
+
+
+def test_after_a_failover_the_first_request_finds_the_new_master(
+    traffic: Traffic, nodes: Cluster
+) -> None:
+    nodes.fail_over(meta_key(POSTS[0]))
+    with counting() as counter:
+        assert traffic.like(POSTS[0]) == 200
+    # MOVED, the topology, the script that the new master doesn't know, and connections.
+    assert counter.sent <= 6
+    with counting() as counter:
+        assert [traffic.like(post) for post in POSTS] == [200] * len(POSTS)
+    assert counter.sent <= len(POSTS) + 1
+
+
+def test_a_pipeline_that_meets_a_dead_master_fails_as_a_whole_and_quickly(
+    traffic: Traffic, nodes: Cluster
+) -> None:
+    nodes.configure("cluster-node-timeout", 60_000)
+    try:
+        nodes.master_of(meta_key(POSTS[0])).pause()
+        with counting() as counter, pytest.raises(RedisDown, match="Timeout"):
+            redis.pipeline([("GET", f"{tag}:a") for tag in TAGS])
+        assert counter.sent <= 2, "one trip, and one for the topology"
+    finally:
+        nodes.resume()
+        nodes.configure("cluster-node-timeout", 1_500)
