@@ -20,6 +20,8 @@ from local.processes import wait_until
 from local.servers import connect_mysql
 from local.stack import Stack
 from local.tokens import open_sessions
+from plaza import auth
+from plaza.flash_sales import state_key
 from tests.chaos.faults import Faults
 from tests.chaos.proxy import Proxy
 from tests.chaos.traffic import (
@@ -31,6 +33,7 @@ from tests.chaos.traffic import (
     Reads,
     SignIns,
 )
+from tests.plaza import forget
 
 AUTHORS = (7_100_001, 7_100_002)
 FANS = range(7_100_011, 7_100_017)  # who like
@@ -53,16 +56,17 @@ class Scene:
     def __init__(self, stack: Stack, proxy: Proxy) -> None:
         self.stack = stack
         self.proxy = proxy
-        self.faults = Faults(stack, proxy)
         parts = urlsplit(stack.base_url)
         self.address = Address(parts.hostname or "", parts.port or 0)
         self._posts = itertools.count(FIRST_POST)
         self._buyers = itertools.count(FIRST_BUYER)
         self._newcomers = itertools.count(1)
-        self._redis_url = stack.redis_url
+        self._redis_url = ""
+        self._follow_redis()
         self.fans = dict(zip(FANS, open_sessions(stack, FANS), strict=True))
         [self.reader] = open_sessions(stack, [READER])
         self.voucher = offer(stack, STOCK)
+        self.faults = Faults(stack, proxy, state_key(self.voucher))
         self._known = self._like_known_posts()
         self._feed = self._fill_a_feed()
         self._start_workers()
@@ -105,8 +109,6 @@ class Scene:
     def _follow_redis(self) -> None:
         """This process, too, finds Redis where it is by now."""
         if self.stack.redis_url != self._redis_url:
-            from tests.plaza import forget
-
             self._redis_url = self.stack.redis_url
             os.environ.update(self.stack.environment())
             forget()
@@ -144,12 +146,13 @@ class Scene:
         """While a part is slow more requests are in work at once, which takes more workers: their
         cold starts are not to be measured."""
         question = {"targets": [{"type": "post", "id": str(post)} for post in self._known]}
-        self.proxy.set("redis", "slow", delay_s=0.4)
+        part = "mysql" if self.stack.redis_cluster else "redis"
+        self.proxy.set(part, "slow", delay_s=0.4)
         for _ in range(2):
             with ThreadPoolExecutor(_WORKERS) as crowd:
                 for _ in range(_WORKERS):
                     crowd.submit(self._do, "POST", "/reactions/query", self.reader, question)
-        self.proxy.set("redis", "pass")
+        self.proxy.set(part, "pass")
 
     def _add_posts(self, count: int) -> list[int]:
         posts = list(itertools.islice(self._posts, count))
@@ -188,8 +191,6 @@ class Scene:
         """People with sessions that Redis knows, as those of people have who use the app now."""
         buyers = list(itertools.islice(self._buyers, _BUYERS_PER_CELL))
         tokens = open_sessions(self.stack, buyers)
-        from plaza import auth
-
         for token in tokens:
             auth.find_session(token)
         return dict(zip(buyers, tokens, strict=True))
@@ -221,7 +222,9 @@ def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = 240) -
 
 
 @contextlib.contextmanager
-def set_up(directory: Path, tell: Callable[[str], None]) -> Iterator[Scene]:
+def set_up(
+    directory: Path, tell: Callable[[str], None], *, redis_cluster: bool = False
+) -> Iterator[Scene]:
     """A stack behind a proxy, surely ended."""
     stack = Stack(directory)
     stack.down()  # what a run that was killed may have left
@@ -236,7 +239,9 @@ def set_up(directory: Path, tell: Callable[[str], None]) -> Iterator[Scene]:
 
         try:
             tell(f"starting a stack in {directory.name} ...")
-            stack.up(for_tests=True, detour=lead, parameters=_PARAMETERS)
+            stack.up(
+                for_tests=True, redis_cluster=redis_cluster, detour=lead, parameters=_PARAMETERS
+            )
             yield Scene(stack, proxy)
         finally:
             with contextlib.suppress(LocalError):
