@@ -19,7 +19,7 @@ from local.paths import LocalError
 from local.processes import wait_until
 from local.servers import connect_mysql
 from local.stack import Stack
-from local.tokens import open_sessions
+from local.tokens import create_users, open_sessions
 from plaza import auth
 from plaza.flash_sales import state_key
 from tests.chaos.faults import Faults
@@ -36,6 +36,7 @@ from tests.chaos.traffic import (
 from tests.plaza import forget
 
 AUTHORS = (7_100_001, 7_100_002)
+POSTER = 7_100_101  # whom nobody follows
 FANS = range(7_100_011, 7_100_017)  # who like
 READER = 7_100_021
 FIRST_POST = 7_200_001
@@ -65,6 +66,7 @@ class Scene:
         self._follow_redis()
         self.fans = dict(zip(FANS, open_sessions(stack, FANS), strict=True))
         [self.reader] = open_sessions(stack, [READER])
+        create_users(stack.mysql_url, [POSTER])
         self.voucher = offer(stack, STOCK)
         self.faults = Faults(stack, proxy, state_key(self.voucher))
         self._known = self._like_known_posts()
@@ -157,17 +159,16 @@ class Scene:
     def _add_posts(self, count: int) -> list[int]:
         posts = list(itertools.islice(self._posts, count))
         places = ", ".join(["('post', %s, %s, 'note', 'Noodles', 'Thick ones.')"] * count)
-        author = AUTHORS[0] + 100  # whom nobody follows
         self.rows(
             "INSERT INTO content (content_type, content_id, author_id, kind, title, body)"
             f" VALUES {places}",
-            *(part for post in posts for part in (post, author)),
+            *(part for post in posts for part in (post, POSTER)),
         )
         self.rows(
             "INSERT INTO user_counter (user_id, posts_total, ver) VALUES (%s, %s, 1)"
             " ON DUPLICATE KEY UPDATE posts_total = posts_total + VALUES(posts_total),"
             " ver = ver + 1",
-            author,
+            POSTER,
             count,
         )
         return posts
