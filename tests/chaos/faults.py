@@ -46,6 +46,7 @@ class Faults:
         self._stack = stack
         self._proxy = proxy
         self._key = key
+        self._retired: list[Server] = []
 
     def find(self, cell: str) -> Fault:
         """The fault of ``redis down`` and the like."""
@@ -77,6 +78,8 @@ class Faults:
             self._proxy.set(name, "pass")
         for server in self._servers("redis+mysql"):
             server.start()
+        for server in self._retired:
+            server.stop()
 
     def _set(self, part: str, mode: str, delay_s: float = 0.0) -> None:
         for name in part.split("+"):
@@ -140,6 +143,7 @@ class Faults:
                 at_new.replicaof("NO", "ONE")
                 at_old.replicaof("127.0.0.1", str(new.port))
             self._stack.redis, self._stack.redis_url = new, new.url
+            self._retired.append(old)
 
         def move_the_name() -> None:
             self._proxy.set("redis", "pass", target=new.port)
