@@ -133,6 +133,8 @@ class Faults:
         def fail_over() -> None:
             new.start()
             with _asking(old) as at_old, _asking(new) as at_new:
+                # Else it keeps what it was sent as a file, and comes back with that when killed.
+                at_new.config_set("repl-diskless-load", "swapdb")
                 at_new.replicaof("127.0.0.1", str(old.port))
 
                 def follows() -> bool:
