@@ -117,8 +117,9 @@ class Stack:
         database quicker and less durable. ``redis_cluster``: three masters with a replica each
         instead of one Redis. ``step`` is entered around each part of the work.
         ``detour`` is told a part (``redis``, ``mysql``, ``sqs``) and its address, and says at which
-        address functions are to find it: what stands between can fail. ``parameters`` of the
-        template are deployed instead of the usual ones.
+        address functions are to find it: what stands between can fail. The nodes of a cluster say
+        themselves where they are. ``parameters`` of the template are deployed instead of the usual
+        ones.
         Raises LocalError; whatever had been started is ended then, and on any interrupt.
         """
         with self._alone():
@@ -256,7 +257,7 @@ class Stack:
                 built,
                 self.directory,
                 self.aws_endpoint_url,
-                redis_url=detour("redis", self.redis_url),
+                redis_url=self.redis_url if self.redis_cluster else detour("redis", self.redis_url),
                 redis_cluster=self.redis_cluster,
                 mysql_url=detour("mysql", self.mysql_url),
                 parameters=parameters,

@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from local.audit import read_truth
 from local.paths import ROOT, LocalError
@@ -39,15 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     wanted = [find_cell(name) for name in parser.parse_args(argv).cells] or list(EXPECTED)
     rows: list[Row] = []
     began_s = time.monotonic()
-    with set_up(DIRECTORY, say) as scene:
-        try:
-            for name in wanted:
-                rows.append(play(scene, name))
-                say(report.line(rows[-1]))
-                for problem in rows[-1].problems:
-                    say(f"    ✗ {problem}")
-        finally:
-            scene.faults.undo_all()
+    for on_cluster in (False, True):
+        if names := [name for name in wanted if name.startswith("cluster ") is on_cluster]:
+            rows += play_all(names, on_cluster)
     took_s = time.monotonic() - began_s
     text = report.render(rows, took_s)
     say(text)
@@ -60,11 +54,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def find_cell(name: str) -> str:
     """``redis-failing-over`` as ``redis failing-over``."""
-    part, _, fault = name.partition("-")
-    if f"{part} {fault}" not in EXPECTED:
-        known = ", ".join(cell.replace(" ", "-") for cell in EXPECTED)
-        sys.exit(f"there is no cell {name}; there are {known}")
-    return f"{part} {fault}"
+    known = {cell.replace(" ", "-"): cell for cell in EXPECTED}
+    if name not in known:
+        sys.exit(f"there is no cell {name}; there are {', '.join(known)}")
+    return known[name]
+
+
+def play_all(names: Sequence[str], on_cluster: bool) -> Iterator[Row]:
+    """One fault after the other, on one stack."""
+    with set_up(DIRECTORY, say, redis_cluster=on_cluster) as scene:
+        try:
+            for name in names:
+                row = play(scene, name)
+                say(report.line(row))
+                for problem in row.problems:
+                    say(f"    ✗ {problem}")
+                yield row
+        finally:
+            scene.faults.undo_all()
 
 
 def play(scene: Scene, name: str) -> Row:

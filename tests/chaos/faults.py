@@ -12,6 +12,7 @@ import pymysql
 import redis
 
 from local import servers
+from local.cluster import Cluster
 from local.processes import wait_until
 from local.servers import Server
 from local.stack import Stack
@@ -38,11 +39,14 @@ class Fault(NamedTuple):
 
 
 class Faults:
-    """The faults of one stack whose functions find its parts through ``proxy``."""
+    """The faults of one stack whose functions find its parts through ``proxy``, unless Redis is a
+    cluster. Of one, it is the master of ``key`` that fails."""
 
-    def __init__(self, stack: Stack, proxy: Proxy) -> None:
+    def __init__(self, stack: Stack, proxy: Proxy, key: str) -> None:
         self._stack = stack
         self._proxy = proxy
+        self._key = key
+        self._retired: list[Server] = []
 
     def find(self, cell: str) -> Fault:
         """The fault of ``redis down`` and the like."""
@@ -61,6 +65,7 @@ class Faults:
         special = {
             "redis emptied": self._redis_emptied,
             "redis failing-over": self._redis_failing_over,
+            "cluster failing-over": self._cluster_failing_over,
             "mysql failing-over": self._mysql_failing_over,
             "sqs emptied": self._sqs_emptied,
             "sqs failing-over": self._sqs_failing_over,
@@ -69,16 +74,18 @@ class Faults:
 
     def undo_all(self) -> None:
         """All roads are open and all servers run, whatever happened."""
-        for name in ("redis", "mysql", "sqs"):
+        for name in ("mysql", "sqs") if self._stack.redis_cluster else ("redis", "mysql", "sqs"):
             self._proxy.set(name, "pass")
         for server in self._servers("redis+mysql"):
             server.start()
+        for server in self._retired:
+            server.stop()
 
     def _set(self, part: str, mode: str, delay_s: float = 0.0) -> None:
         for name in part.split("+"):
             self._proxy.set(name, mode, delay_s=delay_s)
 
-    def _servers(self, part: str) -> list[Server]:
+    def _servers(self, part: str) -> list[Server | Cluster]:
         assert self._stack.redis
         assert self._stack.mysql
         there = {"redis": self._stack.redis, "mysql": self._stack.mysql}
@@ -120,12 +127,14 @@ class Faults:
         """A replica becomes the master, and the master a replica. For some seconds, and on
         connections that stay open, functions still find the old one."""
         old = self._stack.redis
-        assert old
+        assert isinstance(old, Server)
         new = servers.prepare_redis(self._stack.directory / f"redis-{next(_REPLICAS)}")
 
         def fail_over() -> None:
             new.start()
             with _asking(old) as at_old, _asking(new) as at_new:
+                # Else it keeps what it was sent as a file, and comes back with that when killed.
+                at_new.config_set("repl-diskless-load", "swapdb")
                 at_new.replicaof("127.0.0.1", str(old.port))
 
                 def follows() -> bool:
@@ -136,6 +145,7 @@ class Faults:
                 at_new.replicaof("NO", "ONE")
                 at_old.replicaof("127.0.0.1", str(new.port))
             self._stack.redis, self._stack.redis_url = new, new.url
+            self._retired.append(old)
 
         def move_the_name() -> None:
             self._proxy.set("redis", "pass", target=new.port)
@@ -145,6 +155,16 @@ class Faults:
             " its name leads to the new one 6 s later, and no connection is cut",
             [Step(fail_over, 6)],
             move_the_name,
+        )
+
+    def _cluster_failing_over(self) -> Fault:
+        cluster = self._stack.redis
+        assert isinstance(cluster, Cluster)
+        return Fault(
+            "one of three masters is killed (SIGKILL) and its replica elected; the killed one comes"
+            " back as its replica",
+            [Step(lambda: cluster.master_of(self._key).kill())],
+            cluster.start,
         )
 
     def _mysql_failing_over(self) -> Fault:

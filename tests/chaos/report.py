@@ -8,12 +8,18 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.chaos.expectations import FAULTS, NOT_THERE, OPERATIONS, PARTS
+from tests.chaos.expectations import EXPECTED, FAULTS, NOT_THERE, OPERATIONS
 from tests.chaos.judging import Cell, Row
 
 BEGIN = "<!-- figures of `make chaos`: it writes from here -->"
 END = "<!-- to here -->"
-_NAMES = {"redis": "Redis", "mysql": "MySQL", "sqs": "SQS", "redis+mysql": "Redis and MySQL"}
+_NAMES = {
+    "redis": "Redis",
+    "cluster": "Redis Cluster",
+    "mysql": "MySQL",
+    "sqs": "SQS",
+    "redis+mysql": "Redis and MySQL",
+}
 
 
 def line(row: Row) -> str:
@@ -38,7 +44,7 @@ def render(rows: Sequence[Row], took_s: float) -> str:
         f"Seen on {os.cpu_count()} cores with a mean load of {load:.1f}, in"
         f" {took_s / 60:.0f} minutes: {kept}; {lost} lost or wrong.",
     ]
-    for part in PARTS:
+    for part in dict.fromkeys(name.split()[0] for name in EXPECTED if name in found):
         lines += ["", f"### {_NAMES[part]}", ""]
         lines += [f"| fault | {' | '.join(OPERATIONS)} | all quiet |", "|---" * 7 + "|"]
         notes = []

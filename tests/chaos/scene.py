@@ -19,7 +19,9 @@ from local.paths import LocalError
 from local.processes import wait_until
 from local.servers import connect_mysql
 from local.stack import Stack
-from local.tokens import open_sessions
+from local.tokens import create_users, open_sessions
+from plaza import auth
+from plaza.flash_sales import state_key
 from tests.chaos.faults import Faults
 from tests.chaos.proxy import Proxy
 from tests.chaos.traffic import (
@@ -31,8 +33,10 @@ from tests.chaos.traffic import (
     Reads,
     SignIns,
 )
+from tests.plaza import forget
 
 AUTHORS = (7_100_001, 7_100_002)
+POSTER = 7_100_101  # whom nobody follows
 FANS = range(7_100_011, 7_100_017)  # who like
 READER = 7_100_021
 FIRST_POST = 7_200_001
@@ -53,16 +57,18 @@ class Scene:
     def __init__(self, stack: Stack, proxy: Proxy) -> None:
         self.stack = stack
         self.proxy = proxy
-        self.faults = Faults(stack, proxy)
         parts = urlsplit(stack.base_url)
         self.address = Address(parts.hostname or "", parts.port or 0)
         self._posts = itertools.count(FIRST_POST)
         self._buyers = itertools.count(FIRST_BUYER)
         self._newcomers = itertools.count(1)
-        self._redis_url = stack.redis_url
+        self._redis_url = ""
+        self._follow_redis()
         self.fans = dict(zip(FANS, open_sessions(stack, FANS), strict=True))
         [self.reader] = open_sessions(stack, [READER])
+        create_users(stack.mysql_url, [POSTER])
         self.voucher = offer(stack, STOCK)
+        self.faults = Faults(stack, proxy, state_key(self.voucher))
         self._known = self._like_known_posts()
         self._feed = self._fill_a_feed()
         self._start_workers()
@@ -105,8 +111,6 @@ class Scene:
     def _follow_redis(self) -> None:
         """This process, too, finds Redis where it is by now."""
         if self.stack.redis_url != self._redis_url:
-            from tests.plaza import forget
-
             self._redis_url = self.stack.redis_url
             os.environ.update(self.stack.environment())
             forget()
@@ -144,27 +148,27 @@ class Scene:
         """While a part is slow more requests are in work at once, which takes more workers: their
         cold starts are not to be measured."""
         question = {"targets": [{"type": "post", "id": str(post)} for post in self._known]}
-        self.proxy.set("redis", "slow", delay_s=0.4)
+        part = "mysql" if self.stack.redis_cluster else "redis"
+        self.proxy.set(part, "slow", delay_s=0.4)
         for _ in range(2):
             with ThreadPoolExecutor(_WORKERS) as crowd:
                 for _ in range(_WORKERS):
                     crowd.submit(self._do, "POST", "/reactions/query", self.reader, question)
-        self.proxy.set("redis", "pass")
+        self.proxy.set(part, "pass")
 
     def _add_posts(self, count: int) -> list[int]:
         posts = list(itertools.islice(self._posts, count))
         places = ", ".join(["('post', %s, %s, 'note', 'Noodles', 'Thick ones.')"] * count)
-        author = AUTHORS[0] + 100  # whom nobody follows
         self.rows(
             "INSERT INTO content (content_type, content_id, author_id, kind, title, body)"
             f" VALUES {places}",
-            *(part for post in posts for part in (post, author)),
+            *(part for post in posts for part in (post, POSTER)),
         )
         self.rows(
             "INSERT INTO user_counter (user_id, posts_total, ver) VALUES (%s, %s, 1)"
             " ON DUPLICATE KEY UPDATE posts_total = posts_total + VALUES(posts_total),"
             " ver = ver + 1",
-            author,
+            POSTER,
             count,
         )
         return posts
@@ -188,8 +192,6 @@ class Scene:
         """People with sessions that Redis knows, as those of people have who use the app now."""
         buyers = list(itertools.islice(self._buyers, _BUYERS_PER_CELL))
         tokens = open_sessions(self.stack, buyers)
-        from plaza import auth
-
         for token in tokens:
             auth.find_session(token)
         return dict(zip(buyers, tokens, strict=True))
@@ -221,7 +223,9 @@ def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = 240) -
 
 
 @contextlib.contextmanager
-def set_up(directory: Path, tell: Callable[[str], None]) -> Iterator[Scene]:
+def set_up(
+    directory: Path, tell: Callable[[str], None], *, redis_cluster: bool = False
+) -> Iterator[Scene]:
     """A stack behind a proxy, surely ended."""
     stack = Stack(directory)
     stack.down()  # what a run that was killed may have left
@@ -236,7 +240,9 @@ def set_up(directory: Path, tell: Callable[[str], None]) -> Iterator[Scene]:
 
         try:
             tell(f"starting a stack in {directory.name} ...")
-            stack.up(for_tests=True, detour=lead, parameters=_PARAMETERS)
+            stack.up(
+                for_tests=True, redis_cluster=redis_cluster, detour=lead, parameters=_PARAMETERS
+            )
             yield Scene(stack, proxy)
         finally:
             with contextlib.suppress(LocalError):

@@ -27,7 +27,7 @@ Commands = list[tuple[str, ...]]
 def other_redis(plaza: World, set_up: SetUp, tmp_path: Any) -> Iterator[Server]:
     """A Redis that only this test uses, and may leave in any state."""
     with running(prepare_redis(tmp_path / "redis")) as server:
-        set_up(redis_url=server.url)
+        set_up(redis_url=server.url, redis_cluster=0)
         yield server
 
 

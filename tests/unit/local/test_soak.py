@@ -1,0 +1,64 @@
+"""What a soak calls flat, and what it doesn't."""
+
+from __future__ import annotations
+
+import pytest
+
+from local.soak import WARM_UP, Family, Sight, family_of, judge
+
+MB = 1_000_000
+
+
+def sight(
+    used: int = 10 * MB,
+    size: int = 4 * MB,
+    lasting: int = 100,
+    fed: int = 80 * MB,
+    worker: int = 60 * MB,
+) -> Sight:
+    families = {"post:#:like:meta": Family(1000, size, lasting)}
+    return Sight(0.0, used, families, {17: worker}, fed)
+
+
+def after_warm_up(last: Sight) -> list[str]:
+    wild = [sight(used=MB, fed=MB, worker=MB, lasting=0)] * WARM_UP
+    return judge([*wild, sight(), sight(), last])
+
+
+def test_what_grows_while_it_warms_up_is_not_held_against_it() -> None:
+    assert after_warm_up(sight()) == []
+
+
+def test_what_keys_explain_is_no_growth() -> None:
+    assert after_warm_up(sight(used=14 * MB, size=8 * MB)) == []
+
+
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
+        (sight(used=11 * MB), "which no key explains"),
+        (sight(lasting=130), "post:#:like:meta: 100 keys that never expire became 130"),
+        (sight(fed=86 * MB), "the fed consumer grew by 7.5%"),
+        (sight(worker=66 * MB), "the biggest worker of SaveReactions grew by 10.0%"),
+    ],
+)
+def test_what_grows_after_that_is_told(last: Sight, told: str) -> None:
+    [problem] = after_warm_up(last)
+    assert told in problem
+
+
+def test_workers_come_and_go_and_the_biggest_is_compared() -> None:
+    others = {18: 61 * MB, 19: 20 * MB}
+    assert after_warm_up(Sight(0.0, 10 * MB, sight().families, others, 80 * MB)) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "family"),
+    [
+        ("{17}:like:post:9600001:meta", "like:post:#:meta"),
+        ("{17}:dirty", "dirty"),
+        ("{5}:session:" + "0a" * 32, "session:#"),
+    ],
+)
+def test_keys_are_counted_by_their_kind(key: str, family: str) -> None:
+    assert family_of(key) == family
