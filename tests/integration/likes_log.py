@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 from plaza.infra import mysql
 from plaza.reactions import LIKE, Kind, ReactionChanged, Target
 from plaza.reactions.reactions import Key
-from plaza.recommendations import mysql_votes
+from plaza.recommendations import mysql_votes, rolling_up
 
 NOW_US = time.time_ns() // 1000
 HOUR_US = mysql_votes.HOUR_US
@@ -66,10 +67,16 @@ def hours() -> dict[tuple[int, int], int]:
 
 
 def hours_in_log() -> dict[tuple[int, int], int]:
-    """What the hours must be: what each fact in the log changed, told in Python."""
+    """What the hours must be: what each fact in the log changed, told in Python.
+
+    Days of the log that may be archived are as if they were.
+    """
+    first_s = time.time() - (rolling_up.HOURS_KEPT * 3600)
     rows = mysql.fetch_all(
         "SELECT target_id, actor_id, ver, state, total FROM reaction_log"
-        " WHERE target_type = 'post' AND kind = 'like' ORDER BY target_id, actor_id, ver"
+        " WHERE target_type = 'post' AND kind = 'like' AND create_date >= %s"
+        " ORDER BY target_id, actor_id, ver",
+        (datetime.fromtimestamp(first_s, UTC).date(),),
     )
     found: dict[tuple[int, int], int] = {}
     states: dict[tuple[int, int], int] = {}
