@@ -17,7 +17,7 @@ _OF_ALL_TIME = f"""
         WHERE target_type = 'post' AND kind = 'like' AND state = 1 GROUP BY target_id) AS liked
     WHERE EXISTS (SELECT 1 FROM content WHERE {_LIVE})
     ORDER BY likes DESC, post_id DESC LIMIT {SHOWN}"""  # noqa: S608
-# Of who was not heard of in eight days, Redis knew what a fact changed: total says that it was there.
+# Of who was not heard of in eight days, Redis knew what a fact changed: total says that it knew.
 _OF_A_WINDOW = f"""
     SELECT post_id, likes FROM (SELECT post_id, SUM(turn) AS likes FROM (
         SELECT target_id AS post_id, ver, state - COALESCE(
