@@ -6,7 +6,6 @@ may have a lower seq than one that is; the log gate is what tells when none has 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from pymysql.cursors import Cursor
@@ -135,7 +134,7 @@ def _find_end(cursor: Cursor, begin: int, head: int, size: int) -> int:
     return int(last) if count == size else head
 
 
-def take_totals(review_ids: Sequence[int]) -> None:
+def take_totals(review_ids: list[int]) -> None:
     """Bring the votes of reviews to their counters, which were put right; their lists are stale.
 
     One transaction of two statements. Raises MysqlDown.
