@@ -1,5 +1,6 @@
 """What readers are shown first: the best reviews of a shop, the most liked posts."""
 
+from plaza.recommendations.mysql_votes import take_totals
 from plaza.recommendations.ranking import RankedPost, RankingPage, rank, refresh_rankings
 from plaza.recommendations.recommendations import LENGTH, RECOMMENDATIONS, Rebuild
 from plaza.recommendations.recommending import (
@@ -23,4 +24,5 @@ __all__ = [
     "refresh_rankings",
     "refresh_recommendations",
     "roll_up_votes",
+    "take_totals",
 ]

@@ -117,6 +117,36 @@ def _find_end(cursor: Cursor, begin: int, head: int, size: int) -> int:
     return int(last) if count == size else head
 
 
+def take_totals(review_ids: list[int]) -> None:
+    """Bring the votes of reviews to their counters, which were put right; their lists are stale.
+
+    One transaction of two statements. Raises MysqlDown.
+    """
+    numbers = ",".join(str(int(review_id)) for review_id in review_ids)
+
+    def take(cursor: Cursor) -> None:
+        # INSERT rather than UPDATE, as in the roll-up: what it reads it does not lock.
+        cursor.execute(
+            "INSERT INTO content (content_type, content_id, author_id, votes)"
+            " SELECT c.content_type, c.content_id, c.author_id, k.like_total"
+            " FROM content AS c STRAIGHT_JOIN content_counter AS k ON k.target_type = 'review'"
+            " AND k.target_id = c.content_id"
+            f" WHERE c.content_type = 'review' AND c.content_id IN ({numbers})"
+            " AND c.votes <> k.like_total ORDER BY c.content_id"
+            " ON DUPLICATE KEY UPDATE votes = VALUES(votes)"
+        )
+        cursor.execute(
+            "INSERT INTO stale_list (shop_id, seq) SELECT DISTINCT c.parent_id,"
+            f" COALESCE((SELECT seq FROM watermark WHERE name = '{_NAME}'), 0) FROM content AS c"
+            f" WHERE c.content_type = 'review' AND c.content_id IN ({numbers})"
+            " AND c.parent_id IS NOT NULL ORDER BY c.parent_id"
+            " ON DUPLICATE KEY UPDATE seq = GREATEST(stale_list.seq, VALUES(seq))"
+        )
+
+    if review_ids:
+        mysql.atomically(take)
+
+
 def delete_hours(first_hour: int, limit: int) -> int:
     """Delete at most ``limit`` rows of hours before ``first_hour``; how many. Raises MysqlDown."""
     return mysql.write(f"DELETE FROM post_hour WHERE hour < %s LIMIT {limit:d}", (first_hour,))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pymysql.cursors import Cursor
 
-from plaza import counters, reactions
+from plaza import counters, reactions, recommendations
 from plaza.counters import ContentCounter, UserCounter
 from plaza.infra import mysql
 from plaza.infra.observability import record
@@ -48,7 +48,7 @@ class Corrected:
 def repair(asked: Sequence[RepairsAsked]) -> None:
     """Put right what was found, where it is still wrong.
 
-    Per message one transaction of seven statements at most. Raises MysqlDown, RedisDown.
+    Per message two transactions of nine statements at most. Raises MysqlDown, RedisDown.
     """
     for message in asked:
         _repair(message.finding_ids)
@@ -64,6 +64,8 @@ def _repair(finding_ids: Collection[int]) -> None:
     hot = _kinds_of(targets)
     least = _versions_of_targets(hot, targets), _versions_of_users(user_ids)
     corrected = mysql.atomically(lambda cursor: _correct(cursor, found, *least))
+    reviews = [target.id for target in corrected.content if target.type == "review"]
+    recommendations.take_totals(reviews)
     _tell(found, hot, corrected)
     repaired = mysql_runs.mark_repaired(findings)
     record(
