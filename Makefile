@@ -50,6 +50,12 @@ test: setup ## the whole suite: unit, on real servers, model, end to end (ARGS="
 test-unit: .venv/.ready ## the tests that need no server
 	@.venv/bin/python -m pytest tests/unit $(ARGS)
 
+.PHONY: test-cluster
+test-cluster: setup ## the tests on real servers and the model, with a Redis Cluster; failovers
+	@PLAZA_TEST_REDIS=cluster .venv/bin/python -m pytest -r s \
+	  $(if $(ARGS),$(ARGS),--numprocesses $(WORKERS) --no-loadscope-reorder \
+	  tests/integration tests/model tests/cluster)
+
 .PHONY: check
 check: .venv/.ready ## format, lint, types, unit and policy tests: what CI runs first
 	@.venv/bin/ruff format --check .

@@ -84,6 +84,23 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--kill-consumers", action="store_true", help="at random, all the while")
     sub.add_argument("--json", action="store_true", help="for a machine")
 
+    sub = add(
+        "cluster-failover",
+        _delegate("local.failover"),
+        "play a file and let a master of the Redis Cluster fail over in the middle of it",
+    )
+    sub.add_argument("file", type=Path, help="as for replay")
+    sub.add_argument("--limit", type=int, default=4000, help="so many rows (default: 4000)")
+    sub.add_argument("--concurrency", type=int, default=8, help="users at once (default: 8)")
+    sub.add_argument(
+        "--how",
+        choices=["die", "hang", "in-order", "unreplicated"],
+        default="die",
+        help="SIGKILL, SIGSTOP, CLUSTER FAILOVER, or SIGKILL after two seconds of which"
+        " its replica hears nothing (default: die)",
+    )
+    sub.add_argument("--json", action="store_true", help="for a machine")
+
     sub = add("flash-sale", _delegate("local.flash_sale"), "a crowd at a sale, and what came of it")
     sub.add_argument("--buyers", type=int, default=200, help="people (default: 200)")
     sub.add_argument("--stock", type=int, default=50, help="vouchers (default: 50)")

@@ -28,6 +28,7 @@ SLOTS = 16_384
 NODE_TIMEOUT_MS = 2_000
 _PORTS = range(16_000, 32_000)  # below those that a kernel gives to clients
 _LOOK_EVERY_S = 0.02
+_chance = random.SystemRandom()  # who sets a seed would have the ports of all who set the same
 _AWAY = (redis.ConnectionError, redis.TimeoutError)
 
 
@@ -337,6 +338,6 @@ def _free_ports(count: int) -> list[int]:
         while len(found) < count:
             probe = ends.enter_context(socket.socket())
             with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", random.choice(_PORTS)))
+                probe.bind(("127.0.0.1", _chance.choice(_PORTS)))
                 found.append(int(probe.getsockname()[1]))
         return found

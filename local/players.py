@@ -87,6 +87,8 @@ class Tally:
     """What came of a replay, counted. Latencies are those of answered tries, in seconds.
 
     ``wrong`` holds answers that can't be true, ``failures`` requests that were given up.
+    ``statuses`` are of all answered tries; ``gaps_s`` the longest times, in seconds, between an
+    answer with 200 and the next, and between any two that were good.
     """
 
     sent: int = 0
@@ -99,7 +101,21 @@ class Tally:
     failures: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     latencies_s: list[float] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+    gaps_s: dict[str, float] = field(default_factory=lambda: {"200": 0.0, "good": 0.0})
     took_s: float = 0.0
+    _last_s: dict[str, float] = field(default_factory=dict)
+
+    def note(self, status: int, took_s: float) -> None:
+        """A try was answered just now."""
+        self.latencies_s.append(took_s)
+        self.statuses[status] += 1
+        now_s = time.monotonic()
+        for name, is_one in (("200", status in DONE), ("good", 200 <= status < 300)):
+            if is_one:
+                gap_s = now_s - self._last_s.get(name, now_s)
+                self.gaps_s[name] = max(gap_s, self.gaps_s[name])
+                self._last_s[name] = now_s
 
 
 class Pace:
@@ -216,7 +232,7 @@ class Player:
                 answer = Answer(0, {"detail": f"{reason} {error}".strip()}, False)
                 sure = False
             else:
-                self.tally.latencies_s.append(time.monotonic() - began_s)
+                self.tally.note(status, time.monotonic() - began_s)
                 answer = Answer(status, body, sure)
                 if status not in LATER:
                     return answer

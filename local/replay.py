@@ -54,7 +54,10 @@ console = Console(highlight=False)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to play; see the command's help. ``quiet_s`` is how long to wait for quiet."""
+    """How to play; see the command's help. ``quiet_s`` is how long to wait for quiet.
+
+    ``halfway`` is called once, in a thread, when half of the requests are over.
+    """
 
     concurrency: int = CONCURRENCY
     rate: float | None = None
@@ -62,6 +65,7 @@ class Options:
     seed: int = 0
     kill_consumers: bool = False
     quiet_s: float = 300.0
+    halfway: Callable[[], object] | None = None
 
 
 class Piece(Protocol):
@@ -237,8 +241,16 @@ def play(stack: Stack, name: str, piece: Piece, options: Options, out: Console) 
     async def send() -> Tally:
         with show_progress(name, len(piece.requests), out) as tell:
             async with open_session(options.concurrency) as session:
-                player = Player(session, stack.base_url, tokens, tell)
+                half = asyncio.Event()
+
+                def note(tally: Tally) -> None:
+                    if tally.done * 2 >= len(piece.requests):
+                        half.set()
+                    tell(tally)
+
+                player = Player(session, stack.base_url, tokens, note)
                 killer = asyncio.create_task(kill_at_random(stack, options, killed))
+                trouble = asyncio.create_task(call_halfway(options, half))
                 try:
                     await player.play(
                         piece.requests,
@@ -246,8 +258,10 @@ def play(stack: Stack, name: str, piece: Piece, options: Options, out: Console) 
                         concurrency=options.concurrency,
                         rate=options.rate,
                     )
+                    await trouble
                 finally:
                     killer.cancel()
+                    trouble.cancel()
                 return player.tally
 
     return Played(name, piece, tokens, forecasts, asyncio.run(send()), len(killed))
@@ -347,6 +361,13 @@ async def kill_at_random(stack: Stack, options: Options, killed: list[int]) -> N
             with contextlib.suppress(psutil.NoSuchProcess):
                 worker.kill()
                 killed.append(worker.pid)
+
+
+async def call_halfway(options: Options, half: asyncio.Event) -> None:
+    """Call ``options.halfway``, if there is one, in a thread, once it is time."""
+    if options.halfway is not None:
+        await half.wait()
+        await asyncio.to_thread(options.halfway)
 
 
 def find_consumers(stack: Stack) -> list[psutil.Process]:

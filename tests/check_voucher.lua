@@ -1,8 +1,9 @@
 --[[ check_voucher: do the states of sales agree with their keys, at this instant?
 
+  KEYS[1]  one of them, so that a cluster knows the node
   ARGV     what the keys of each voucher begin with: {<shard>}:voucher:<id>:
 
-  Returns what is wrong, '' when nothing is. For tests: it looks for keys, which no cluster lets it. ]]
+  Returns what is wrong, '' when nothing is. For tests: it looks for keys, so a cluster is asked voucher by voucher. ]]
 local function find_wrong(base)
   local s = redis.call('HMGET', base .. 'state', 'initial', 'stock', 'pending', 'sold', 'phase', 'epoch')
   if not s[1] then return '' end

@@ -1,8 +1,11 @@
-"""How the tests are shared out when several processes run them (`make test`)."""
+"""How the tests are shared out when several processes run them, and the table after them."""
 
 import pytest
+from _pytest.terminal import TerminalReporter
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+from tests.servers import IS_CLUSTER
 
 
 class ByFile(LoadScopeScheduling):
@@ -16,3 +19,25 @@ class ByFile(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     """What xdist asks for a scheduler with."""
     return ByFile(config, log)
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """What tests recorded with ``record_property``, by test, and how many ran on a cluster."""
+    reports = {
+        outcome: [r for r in terminalreporter.getreports(outcome) if r.when in ("call", "setup")]
+        for outcome in ("passed", "failed", "skipped", "error")
+    }
+    told = [r for r in (*reports["passed"], *reports["failed"]) if r.user_properties]
+    if told:
+        terminalreporter.section("figures")
+    for report in sorted(told, key=lambda r: r.nodeid):
+        terminalreporter.line(report.nodeid.partition("::")[2])
+        for name, value in report.user_properties:
+            terminalreporter.line(f"  {name:<50} {value}")
+    if IS_CLUSTER:
+        terminalreporter.section("on a Redis Cluster, three masters with a replica each")
+        for outcome, of_it in reports.items():
+            ran = {r.nodeid for r in of_it if outcome != "passed" or r.when == "call"}
+            terminalreporter.line(f"  {outcome:<10} {len(ran):>6,}")
+        for report in reports["skipped"]:
+            terminalreporter.line(f"  {report.nodeid}: {report.longrepr[2]}")

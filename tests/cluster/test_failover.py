@@ -15,7 +15,7 @@ from local.truth import Truth
 from plaza import reactions
 from plaza.infra import redis
 from plaza.infra.redis import RedisDown
-from plaza.reactions import LIKE
+from plaza.reactions import LIKE, failovers
 from tests.cluster.conftest import (
     NODE_TIMEOUT_MS,
     POSTS,
@@ -95,6 +95,40 @@ def test_a_like_that_the_queue_has_outlives_a_master_that_dies_before_it_replica
     assert traffic.acknowledged <= rows()
     assert truth.clean, truth.differences
     assert reactions.count([(LIKE, post)], None)[0][0][0] >= before + 6
+
+
+def test_what_was_saved_and_settled_on_a_master_that_died_unreplicated_is_settled_again(
+    traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], Truth]
+) -> None:
+    """On no queue and in no outbox any more, and the new master has never heard of it."""
+    assert quiet().clean
+    assert [reactions.settle_after_failover() for _ in range(2)] == [0, 0]
+    post = POSTS[0]
+    with nodes.losing_the_newest(meta_key(post)):
+        assert [traffic.like(post) for _ in range(5)] == [200] * 5
+        plaza.queues.drain()
+    traffic.go_on_until_well()
+    assert quiet().differences, "so it would stay until the target is forgotten"
+    assert reactions.settle_after_failover() >= 5
+    truth = quiet()
+    assert truth.clean, truth.differences
+    assert traffic.acknowledged <= rows()
+    assert reactions.settle_after_failover() == 0
+
+
+def test_a_long_log_is_settled_again_by_several_runs(
+    traffic: Traffic, nodes: Cluster, quiet: Callable[[], Truth], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failovers, "_PAGE", 10)
+    assert reactions.settle_after_failover() == 0
+    traffic.go_on_until_well()
+    quiet()
+    nodes.fail_over(meta_key(POSTS[0]))
+    asked = [reactions.settle_after_failover(most_s=0) for _ in range(8)]
+    assert asked[0] == 10
+    assert sum(asked) == len(traffic.acknowledged)
+    assert asked[-1] == 0
+    assert quiet().clean
 
 
 def test_a_like_is_lost_only_if_neither_the_queue_nor_a_replica_had_it(

@@ -19,9 +19,9 @@ from tests.integration.looking import (
     pending,
     put,
     recent,
-    redis_us,
     settle,
 )
+from tests.keyspace import redis_us
 from tests.plaza import World
 
 SetUp = Callable[..., None]

@@ -118,9 +118,8 @@ def test_a_step_is_three_round_trips_and_looks_at_about_500_keys(plaza: World) -
     redis.pipeline([("PING",)])
     with counting() as counter:
         walked = keys.walk(Walk(time.time()), 0)
-    nodes = len(redis.nodes())
-    assert counter.sent == 3 * nodes
-    assert 400 * nodes <= walked.seen <= 700 * nodes
+    assert counter.sent == 3 + len(redis.nodes()) - 1, "of a cluster, one node has keys"
+    assert 400 <= walked.seen <= 700
     assert not walked.ended_s
 
 

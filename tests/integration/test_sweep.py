@@ -18,10 +18,10 @@ from tests.integration.looking import (
     meta,
     pending,
     put,
-    redis_us,
     rows,
     settle,
 )
+from tests.keyspace import redis_us
 from tests.plaza import World
 
 MINUTE_US = 60_000_000

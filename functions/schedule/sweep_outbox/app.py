@@ -1,9 +1,13 @@
-"""What the queue never got is published again, every minute."""
+"""What the queue never got is published again, every minute; what Redis lost is settled again."""
 
 from plaza.checkins import sweep_checkins
-from plaza.reactions import sweep_outbox
+from plaza.reactions import settle_after_failover, sweep_outbox
 
 
 def handler(event: object, context: object) -> dict[str, int]:
     """Sweep the outboxes once."""
-    return {"republished": sweep_outbox(), "checkins_republished": sweep_checkins()}
+    return {
+        "republished": sweep_outbox(),
+        "checkins_republished": sweep_checkins(),
+        "settled_again": settle_after_failover(),  # last: it alone needs MySQL
+    }

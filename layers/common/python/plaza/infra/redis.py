@@ -5,6 +5,7 @@ One connection per process: a Lambda serves one request at a time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -161,8 +162,12 @@ def try_lock(key: str, ttl_s: float) -> Lock | None:
 
     One round trip. Raises RedisDown.
     """
-    lock = Lock(client(), key, timeout=ttl_s, thread_local=False)
-    return lock if _guarded(lambda: lock.acquire(blocking=False)) else None
+
+    def lock() -> Lock | None:
+        asked = Lock(client(), key, timeout=ttl_s, thread_local=False)  # connects to a cluster
+        return asked if asked.acquire(blocking=False) else None
+
+    return _guarded(lock)
 
 
 def unlock(lock: Lock) -> bool:
@@ -225,6 +230,18 @@ def ask_node(node: Any, commands: Sequence[Command]) -> list[Any]:
             raise
 
     return _guarded(send)
+
+
+def read_epoch() -> int | None:
+    """A number that changes whenever a node of the cluster takes slots over; None of one Redis.
+
+    Raises RedisDown.
+    """
+    if not settings().redis_cluster:
+        return None
+    [info] = pipeline([("CLUSTER", "INFO")])
+    found = re.search(r"cluster_current_epoch:(\d+)", info)
+    return int(found[1]) if found else None
 
 
 def _pipeline(

@@ -1,5 +1,6 @@
 """Likes, collects and follows: decided in Redis, recorded in MySQL, counted once."""
 
+from plaza.reactions.failovers import settle_after_failover
 from plaza.reactions.hot_totals import forget_hot_totals
 from plaza.reactions.mysql_reactions import Reacted, Reactor
 from plaza.reactions.reacting import REACTIONS, REBUILDS, Outcome, bury, react, require_there
@@ -68,6 +69,7 @@ __all__ = [
     "rebuild",
     "require_there",
     "save",
+    "settle_after_failover",
     "settle_again",
     "swap_ranking",
     "sweep_outbox",
