@@ -67,7 +67,9 @@ def judge(
     ]
     problems += [f"never answers {label}" for label in expected.must if label not in labels]
     allowed = expected.may | normal | _SOFT
-    others = Counter(s.label for s in samples if s not in during and s.label not in allowed)
+    # Before the fault functions start cold, which says nothing about it.
+    beside = [s for s in samples if s.at_s + s.took_s >= began_s and s not in during]
+    others = Counter(s.label for s in beside if s.label not in allowed)
     problems += [f"answers {label} ({count}) beside the fault" for label, count in others.items()]
     if not during:
         problems.append("was not answered once during the fault")

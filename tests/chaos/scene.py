@@ -37,7 +37,7 @@ from tests.plaza import forget
 
 AUTHORS = (7_100_001, 7_100_002)
 POSTER = 7_100_101  # whom nobody follows
-FANS = range(7_100_011, 7_100_017)  # who like
+FANS = range(7_100_031, 7_100_051)  # who like
 READER = 7_100_021
 FIRST_POST = 7_200_001
 FIRST_BUYER = 7_300_001

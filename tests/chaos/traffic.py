@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 PACE_S = 0.12
 
 
@@ -126,7 +126,6 @@ class Likes(Operation):
 
     def __post_init__(self) -> None:
         old = set(self.liked)
-        self._new = itertools.cycle(p for p in itertools.product(self.tokens, self.posts))
         self._fresh = (
             pair for pair in itertools.product(self.tokens, self.posts) if pair not in old
         )
@@ -381,7 +380,7 @@ class Crowd:
     def __exit__(self, *error: object) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(3 * TIMEOUT_S)
+            thread.join(2 * TIMEOUT_S)
 
     def _do(self, operation: Operation) -> None:
         while not self._stop.is_set():

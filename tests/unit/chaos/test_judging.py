@@ -66,6 +66,10 @@ def test_a_503_between_the_fault_and_its_end_is_nobodys_problem() -> None:
     assert judged(*GOOD, at(18.2, "503 unavailable")).problems == []
 
 
+def test_a_function_that_starts_cold_before_the_fault_is_nobodys_problem() -> None:
+    assert judged(at(2, "no answer: TimeoutError"), *GOOD).problems == []
+
+
 def test_every_part_and_fault_is_expected_somehow_or_said_not_to_be() -> None:
     for part in ("redis", "mysql", "sqs", "redis+mysql"):
         for fault in FAULTS:
