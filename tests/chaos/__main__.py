@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import sys
 import time
@@ -95,7 +94,11 @@ def play(scene: Scene, name: str) -> Row:
     ]
     truth = read_truth(scene.stack)
     if not truth.clean:
-        problems.append(f"the audit is not clean: {json.dumps(truth.to_json())}")
+        differing = "; ".join(map(str, truth.differences[:5]))
+        problems.append(
+            f"the audit is not clean: drift {truth.drift}, others {truth.others},"
+            f" pending {truth.pending}, queued {truth.queued}, dead {truth.dead}: {differing}"
+        )
     problems += [f"{cell.operation}: {problem}" for cell in cells for problem in cell.problems]
     return Row(name, fault.how, cells, quiet_s, os.getloadavg()[0], problems)
 
