@@ -97,7 +97,8 @@ def play(scene: Scene, name: str) -> Row:
         differing = "; ".join(map(str, truth.differences[:5]))
         problems.append(
             f"the audit is not clean: drift {truth.drift}, others {truth.others},"
-            f" pending {truth.pending}, queued {truth.queued}, dead {truth.dead}: {differing}"
+            f" pending {truth.pending}, queued {sum(truth.queued.values())},"
+            f" dead {sum(truth.dead.values())}: {differing}"
         )
     problems += [f"{cell.operation}: {problem}" for cell in cells for problem in cell.problems]
     return Row(name, fault.how, cells, quiet_s, os.getloadavg()[0], problems)
