@@ -11,9 +11,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 from local.audit import read_truth
 from local.paths import ROOT, LocalError
@@ -145,7 +147,14 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
+def interrupt(signum: int, frame: object) -> NoReturn:
+    """Ended from outside: what was started ends, too."""
+    raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGHUP, interrupt)
     try:
         sys.exit(main())
     except LocalError as error:
