@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 from local.audit import read_truth
 from local.paths import ROOT, LocalError
@@ -95,7 +96,12 @@ def play(scene: Scene, name: str) -> Row:
     ]
     truth = read_truth(scene.stack)
     if not truth.clean:
-        problems.append(f"the audit is not clean: {json.dumps(truth.to_json())}")
+        differing = "; ".join(map(str, truth.differences[:5]))
+        problems.append(
+            f"the audit is not clean: drift {truth.drift}, others {truth.others},"
+            f" pending {truth.pending}, queued {sum(truth.queued.values())},"
+            f" dead {sum(truth.dead.values())}: {differing}"
+        )
     problems += [f"{cell.operation}: {problem}" for cell in cells for problem in cell.problems]
     return Row(name, fault.how, cells, quiet_s, os.getloadavg()[0], problems)
 
@@ -141,7 +147,14 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
+def interrupt(signum: int, frame: object) -> NoReturn:
+    """Ended from outside: what was started ends, too."""
+    raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGHUP, interrupt)
     try:
         sys.exit(main())
     except LocalError as error:
