@@ -39,14 +39,17 @@ _VOTES_DIFFER = """
     FROM content LEFT JOIN content_counter
     ON target_type = content_type AND target_id = content_id
     WHERE content_type = 'review' AND votes <> COALESCE(like_total, 0)"""
-# Of a younger post, all likes are in hours that post_hour keeps.
+# Of a younger post, all likes are in hours that post_hour keeps, unless one says that it is older.
 _HOURS_DIFFER = """
     SELECT 'hours', content_type, content_id, COALESCE(net, 0), COALESCE(like_total, 0)
-    FROM content LEFT JOIN content_counter
+    FROM content AS c LEFT JOIN content_counter
     ON target_type = content_type AND target_id = content_id
     LEFT JOIN (SELECT post_id, SUM(net) AS net FROM post_hour GROUP BY post_id) AS hours
     ON post_id = content_id
     WHERE content_type = 'post' AND created_at > UTC_TIMESTAMP(6) - INTERVAL 160 HOUR
+    AND NOT EXISTS (SELECT 1 FROM reaction AS r
+        WHERE r.target_type = 'post' AND r.target_id = content_id AND kind = 'like'
+        AND r.ver < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', c.created_at))
     AND COALESCE(net, 0) <> COALESCE(like_total, 0)"""
 
 

@@ -66,12 +66,12 @@ def hours() -> dict[tuple[int, int], int]:
     return {(hour, post_id): int(net) for hour, post_id, net in rows}
 
 
-def hours_in_log() -> dict[tuple[int, int], int]:
+def hours_in_log(days: int = rolling_up.HOURS_KEPT // 24) -> dict[tuple[int, int], int]:
     """What the hours must be: what each fact in the log changed, told in Python.
 
-    Days of the log that may be archived are as if they were.
+    What is more than ``days`` old is not looked at: of the log it may be archived.
     """
-    first_s = time.time() - (rolling_up.HOURS_KEPT * 3600)
+    first_s = time.time() - days * 86_400
     rows = mysql.fetch_all(
         "SELECT target_id, actor_id, ver, state, total FROM reaction_log"
         " WHERE target_type = 'post' AND kind = 'like' AND create_date >= %s"

@@ -13,6 +13,7 @@ from plaza.checkins.redis_checkins import Keys
 from plaza.infra import mysql
 from plaza.infra import redis as plaza_redis
 from plaza.reactions import FOLLOW, LIKE, Target, react
+from tests.keyspace import find_keys
 from tests.plaza import World
 from tests.sales import offer
 from tests.servers import IS_CLUSTER
@@ -192,7 +193,7 @@ def test_votes_that_are_not_rolled_up_yet_are_no_difference(busy: World, audit: 
 
 
 def test_redis_that_was_touched_is_found(busy: World, audit: Audit) -> None:
-    [state] = plaza_redis.client().keys("*:voucher:*:state")
+    [state] = find_keys("*:voucher:*:state")
     plaza_redis.execute("HINCRBY", state, "stock", 1)
     keys = Keys(2)
     plaza_redis.execute("HSET", keys.head, "streak", 5)

@@ -18,6 +18,7 @@ from plaza.flash_sales import (
     OrderReserved,
     redis_vouchers,
     saving,
+    waiting,
 )
 from plaza.flash_sales.flash_sales import (
     Crowded,
@@ -406,6 +407,7 @@ def test_an_order_that_only_the_lost_redis_knew_is_gone_its_unit_is_not(plaza: W
     plaza.queues.away = True
     lost = order(voucher.id, 1)
     plaza.queues.away = False
+    waiting.forget_waiting()  # else it is not asked for two seconds
     lose_redis()
     with pytest.raises(OrderMissing):
         flash_sales.read_order(lost.id, 1)

@@ -43,6 +43,7 @@ from tests.integration.conftest import Away
 from tests.integration.consumers import statements
 from tests.integration.looking import add_users, counter, keys, meta, pending, recent
 from tests.integration.test_functions import ask, event, handler
+from tests.keyspace import find_keys
 from tests.plaza import World
 
 POST, QUIET, REVIEW = Target("post", 7), Target("post", 8), Target("review", 9)
@@ -210,7 +211,7 @@ def a_user(field: str, value: object) -> Damage:
 
 
 def comments_key() -> str:
-    [key] = redis.client().keys("*:post:7:comments")
+    [key] = find_keys("*:post:7:comments")
     return str(key)
 
 

@@ -232,4 +232,4 @@ def test_hours_do_not_change_when_the_past_is_dropped_or_comes_again(s3: Any, pl
     recommendations.roll_up_votes()
     now = NOW_US // 3_600_000_000
     assert hours() == expected | {(now, 1): 2}
-    assert hours_in_log() != hours(), "by what is left of the log it would be something else"
+    assert hours_in_log(days=99) != hours(), "by what is left of the log it would be something else"
