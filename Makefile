@@ -43,8 +43,9 @@ setup: ## everything the other commands need; quick when nothing changed
 	@.venv/bin/python -m local packages
 
 .PHONY: test
-test: setup ## the whole suite: unit, on real servers, model, end to end (ARGS="-k like -x": some of it)
-	@.venv/bin/python -m pytest $(if $(ARGS),$(ARGS),--numprocesses $(WORKERS) --no-loadscope-reorder)
+test: setup ## the suite: unit, on real servers, model, end to end (ARGS="-k like -x": some of it)
+	@.venv/bin/python -m pytest $(if $(ARGS),$(ARGS),--numprocesses $(WORKERS) --no-loadscope-reorder \
+	  --ignore tests/cluster)
 
 .PHONY: test-unit
 test-unit: .venv/.ready ## the tests that need no server

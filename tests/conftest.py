@@ -1,11 +1,16 @@
 """How the tests are shared out when several processes run them, and the table after them."""
 
+import os
+
 import pytest
 from _pytest.terminal import TerminalReporter
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from local.paths import LAYER, ROOT
 from tests.servers import IS_CLUSTER
+
+os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests find what tests find
 
 
 class ByFile(LoadScopeScheduling):
