@@ -69,6 +69,16 @@ def test_a_script_that_one_node_forgot_costs_a_round_trip_more_there(
     assert redis.run(put_and_get, (f"{tag}:a",), ("x",)).startswith("x")
 
 
+def test_a_command_without_a_key_is_for_all_nodes_also_when_hot_keys_are_to_be_told(
+    plaza: World, put_and_get: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redis.run_all([Call(put_and_get, (f"{tag}:a",), (tag,)) for tag in TAGS])
+    hot = [("ZINCRBY", "{1}:hot", 1, "a")]
+    monkeypatch.setattr(redis.sampler, "notice", lambda commands: hot)
+    redis.execute("FLUSHALL")
+    assert find_keys("*:a") == []
+
+
 def test_keys_of_two_slots_in_one_script_are_a_defect_and_not_an_outage(
     plaza: World, put_and_get: Script
 ) -> None:

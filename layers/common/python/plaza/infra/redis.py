@@ -113,9 +113,13 @@ def forget_client() -> None:
 
 
 def execute(*command: Argument) -> Any:
-    """One command. Raises RedisDown."""
+    """One command; one without a key asks all nodes of a cluster that it concerns.
+
+    Raises RedisDown.
+    """
     told = sampler.notice((command,))
-    if told or (settings().redis_cluster and key_of_command(command)):
+    of_nodes = settings().redis_cluster and key_of_command(command) is None
+    if not of_nodes and (told or settings().redis_cluster):
         return _guarded(lambda: _pipeline([command], {}, told))[0]
     return _guarded(lambda: client().execute_command(*command))
 
