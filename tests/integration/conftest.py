@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import pytest
+from moto import mock_aws
 
 from local.servers import Server
+from plaza.infra import queues, settings
 from tests.plaza import World, forget
 
 
@@ -49,3 +52,25 @@ def redis_away(redis_server: Server) -> Away:
 def mysql_away(mysql_server: Server) -> Away:
     """``with mysql_away():`` MariaDB has ended, and comes back with its data."""
     return _away(mysql_server)
+
+
+@pytest.fixture
+def moto_sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A client of an SQS in memory, which is that of this process, too. Nothing else is there."""
+    with mock_aws():
+        for name, value in {
+            "PLAZA_ENVIRONMENT": "local",
+            "PLAZA_REDIS_URL": "redis://nowhere",
+            "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+        }.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+        monkeypatch.setattr(queues, "_client", None)
+        queues.breaker.close()
+        settings.settings.cache_clear()
+        yield queues.client()
+    settings.settings.cache_clear()
+    queues.breaker.close()

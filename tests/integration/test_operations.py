@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from plaza import operations
 from plaza.infra import queue_ages, queues, settings
@@ -48,29 +46,14 @@ class Sqs:
 
 
 @pytest.fixture
-def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sqs]:
-    with mock_aws():
-        for name, value in {
-            "PLAZA_ENVIRONMENT": "local",
-            "PLAZA_REDIS_URL": "redis://nowhere",
-            "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-        }.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-        monkeypatch.setattr(queues, "_client", None)
-        queues.breaker.close()
-        found = Sqs(queues.client())
-        for name, url in found.urls.items():
-            monkeypatch.setenv(f"PLAZA_QUEUE_{name.upper()}_URL", url)
-        settings.settings.cache_clear()
-        hold = queues.hold
-        monkeypatch.setattr(queues, "hold", lambda queue, hide_s: hold(queue, hide_s, wait_s=0))
-        yield found
+def sqs(moto_sqs: Any, monkeypatch: pytest.MonkeyPatch) -> Sqs:
+    found = Sqs(moto_sqs)
+    for name, url in found.urls.items():
+        monkeypatch.setenv(f"PLAZA_QUEUE_{name.upper()}_URL", url)
     settings.settings.cache_clear()
-    queues.breaker.close()
+    hold = queues.hold
+    monkeypatch.setattr(queues, "hold", lambda queue, hide_s: hold(queue, hide_s, wait_s=0))
+    return found
 
 
 def lines(capsys: pytest.CaptureFixture[str], of: str) -> list[dict[str, Any]]:

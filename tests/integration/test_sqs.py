@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from plaza.infra import queues, settings
 from plaza.infra.errors import Unavailable
@@ -60,27 +58,12 @@ class Sqs:
 
 
 @pytest.fixture
-def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sqs]:
-    with mock_aws():
-        for name, value in {
-            "PLAZA_ENVIRONMENT": "local",
-            "PLAZA_REDIS_URL": "redis://nowhere",
-            "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-        }.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-        monkeypatch.setattr(queues, "_client", None)
-        queues.breaker.close()
-        found = Sqs(queues.client())
-        monkeypatch.setenv("PLAZA_QUEUE_WORK_URL", found.work)
-        monkeypatch.setenv("PLAZA_QUEUE_WORK_DLQ_URL", found.dlq)
-        settings.settings.cache_clear()
-        yield found
+def sqs(moto_sqs: Any, monkeypatch: pytest.MonkeyPatch) -> Sqs:
+    found = Sqs(moto_sqs)
+    monkeypatch.setenv("PLAZA_QUEUE_WORK_URL", found.work)
+    monkeypatch.setenv("PLAZA_QUEUE_WORK_DLQ_URL", found.dlq)
     settings.settings.cache_clear()
-    queues.breaker.close()
+    return found
 
 
 def read(body: str) -> str:

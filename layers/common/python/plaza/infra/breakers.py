@@ -1,4 +1,4 @@
-"""The circuit breakers around Redis, MySQL and SQS: all alike, and each says when it turns.
+"""The circuit breakers around Redis, MySQL, SQS and S3: all alike, and each says when it turns.
 
 After five failures in a row nothing is asked for two seconds; then one call tries.
 """
@@ -16,6 +16,7 @@ _METRICS = {
     "redis": "redis_breaker_open",
     "mysql": "mysql_breaker_open",
     "sqs": "sqs_breaker_open",
+    "s3": "s3_breaker_open",
 }
 
 

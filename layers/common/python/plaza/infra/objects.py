@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from pybreaker import CircuitBreaker, CircuitBreakerError
+from pybreaker import CircuitBreakerError
 
+from plaza.infra.breakers import new_breaker
 from plaza.infra.errors import Unavailable
 from plaza.infra.settings import BadSettings, settings
 
@@ -37,9 +38,7 @@ def _is_answer(error: BaseException) -> bool:
     return isinstance(error, ClientError) and error.response["Error"]["Code"] in _MISSING
 
 
-breaker = CircuitBreaker(
-    fail_max=5, reset_timeout=2, exclude=[_is_answer], name="s3", throw_new_error_on_trip=False
-)
+breaker = new_breaker("s3", [_is_answer])
 
 _client: Any = None
 
