@@ -260,7 +260,6 @@ def test_what_was_not_rolled_up_stays(s3: Any) -> None:
     maintain()
     assert days_in_mysql() == [10, 0], "somebody else has not"
     mysql.write("DELETE FROM watermark WHERE name = 'other'")
-    mysql.write("REPLACE INTO watermark (name, seq) VALUES ('redis_epoch', 0)")  # it is no seq
     maintain()
     assert days_in_mysql() == [0]
 

@@ -21,7 +21,6 @@ from plaza.reactions.saving import SETTLEMENTS
 
 MOST_S = 10
 _PAGE = 1000
-_EPOCH, _BEFORE, _LAST = "redis_epoch", "redis_before", "redis_last"
 
 
 def settle_after_failover(most_s: float = MOST_S) -> int:
@@ -33,23 +32,30 @@ def settle_after_failover(most_s: float = MOST_S) -> int:
     epoch = redis.read_epoch()
     if epoch is None:
         return 0
-    marks = mysql_failovers.read_marks((_EPOCH, _BEFORE, _LAST))
-    head, asked = marks["log"], 0
-    if marks.get(_EPOCH, epoch) != epoch:
-        until_s, reached = time.monotonic() + most_s, marks[_BEFORE]
-        while reached < head:
-            page = mysql_failovers.read_logged(reached, _PAGE)
-            if not page:  # its partition was dropped meanwhile
-                reached = head
-                break
-            keys = sorted({key for _, key in page})
-            queues.send(SETTLEMENTS, json.dumps(keys, separators=(",", ":")))
-            asked, reached = asked + len(page), page[-1][0]
-            if reached < head and time.monotonic() >= until_s:
-                mysql_failovers.keep_marks({_BEFORE: reached})
-                break
+    looks, head = mysql_failovers.read_looks()
+    asked = 0
+    if looks.epoch is not None and looks.before is not None and looks.epoch != epoch:
+        # Another failover may have taken what was settled again after the one before.
+        begin = looks.reached if looks.settling == epoch else looks.before
+        asked, reached = _settle_again(begin or 0, head, time.monotonic() + most_s)
         record("failover_noticed", {"settled_again": asked}, epoch=epoch, left=head > reached)
         if reached < head:
+            mysql_failovers.keep_reached(epoch, reached)
             return asked
-    mysql_failovers.keep_marks({_EPOCH: epoch, _BEFORE: marks.get(_LAST, head), _LAST: head})
+    mysql_failovers.keep_look(epoch, head if looks.last is None else looks.last, head)
     return asked
+
+
+def _settle_again(after: int, head: int, until_s: float) -> tuple[int, int]:
+    """(how many facts' settles were asked for, up to which seq)."""
+    asked, reached = 0, after
+    while reached < head:
+        page = mysql_failovers.read_logged(reached, _PAGE)
+        if not page:  # its partition was dropped meanwhile
+            return asked, head
+        keys = sorted({key for _, key in page})
+        queues.send(SETTLEMENTS, json.dumps(keys, separators=(",", ":")))
+        asked, reached = asked + len(page), page[-1][0]
+        if time.monotonic() >= until_s:
+            break
+    return asked, reached

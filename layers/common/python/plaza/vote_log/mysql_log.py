@@ -155,8 +155,7 @@ def read_low_watermark() -> int | None:
 
     None: nobody reads it yet. Raises MysqlDown.
     """
-    # What follows failovers of Redis keeps the epoch there, too, beside how far it has read.
-    [(seq,)] = mysql.fetch_all("SELECT MIN(seq) FROM watermark WHERE name <> 'redis_epoch'")
+    [(seq,)] = mysql.fetch_all("SELECT MIN(seq) FROM watermark")
     return None if seq is None else int(seq)
 
 
