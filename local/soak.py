@@ -8,7 +8,6 @@ is read and memory is measured. So what is compared is the same state at differe
 
 import argparse
 import contextlib
-import importlib.util
 import itertools
 import json
 import multiprocessing
@@ -34,6 +33,7 @@ from rich.table import Table
 from local.audit import read_truth
 from local.buyers import Gateway
 from local.flash_sale import SHOP, offer
+from local.functions import load_function
 from local.paths import DIRECTORY, ROOT, LocalError
 from local.quiet import wait_until_quiet
 from local.servers import connect_mysql
@@ -173,19 +173,9 @@ class Crowd:
         for act in self._acts():
             act(self._people[0])
 
-    @contextlib.contextmanager
-    def at_work(self) -> Iterator[None]:
+    def at_work(self) -> contextlib.AbstractContextManager[None]:
         """Everybody is busy meanwhile."""
-        end = threading.Event()
-        threads = [threading.Thread(target=self._work, args=(end,)) for _ in range(_CROWD)]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            end.set()
-            for thread in threads:
-                thread.join()
+        return working(self._work, _CROWD)
 
     def _acts(self) -> dict[Callable[[int], None], int]:
         """What they do, and how often beside the others."""
@@ -279,13 +269,28 @@ class Crowd:
 
 
 @contextlib.contextmanager
-def running(stack: Stack, schedules: Sequence[str], story: Story) -> Iterator[None]:
-    """Every schedule runs, again and again, two at a time."""
+def working(work: Callable[[threading.Event], None], threads: int) -> Iterator[None]:
+    """``work`` goes on meanwhile, in some threads; each is told when to end."""
     end = threading.Event()
+    workers = [threading.Thread(target=work, args=(end,)) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    try:
+        yield
+    finally:
+        end.set()
+        for worker in workers:
+            worker.join()
+
+
+def running(
+    stack: Stack, schedules: Sequence[str], story: Story
+) -> contextlib.AbstractContextManager[None]:
+    """Every schedule runs, again and again, two at a time."""
     turns = itertools.cycle(schedules)
     lock = threading.Lock()
 
-    def work() -> None:
+    def run(end: threading.Event) -> None:
         while not end.is_set():
             with lock:
                 name = next(turns)
@@ -296,15 +301,7 @@ def running(stack: Stack, schedules: Sequence[str], story: Story) -> Iterator[No
                 story.problems.append(str(error).partition("\n")[0])
             end.wait(0.1)
 
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        end.set()
-        for thread in threads:
-            thread.join()
+    return working(run, threads=2)
 
 
 @contextlib.contextmanager
@@ -335,15 +332,10 @@ def save_batches(
     """The handler of SaveReactions with made-up facts: likes and unlikes of 500 people."""
     os.environ.update(environment)
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - its log lines, to the end
-    app = ROOT / "functions" / "queue" / "save_reactions" / "app.py"
-    spec = importlib.util.spec_from_file_location("save_reactions_app", app)
-    if spec is None or spec.loader is None:
-        raise LocalError(f"{app} can't be loaded")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    consumer = load_function("queue/save_reactions")
     while not end.is_set():
         if feeding.wait(0.2):
-            module.handler({"Records": [_message(i, posts) for i in range(_BATCH)]}, None)
+            consumer.handler({"Records": [_message(i, posts) for i in range(_BATCH)]}, None)
             batches.value += 1
             end.wait(_FEED_EVERY_S)
 

@@ -95,6 +95,24 @@ def test_a_queue_that_is_behind_raises_an_alarm(queue: str) -> None:
     assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
 
 
+SCHEDULED = sorted(
+    name
+    for name, function in resources(FUNCTION).items()
+    if any(event["Type"] == "ScheduleV2" for event in function.get("Events", {}).values())
+)
+
+
+@pytest.mark.parametrize("name", SCHEDULED)
+def test_a_schedule_that_fails_raises_an_alarm(name: str) -> None:
+    [alarm] = [
+        alarm
+        for alarm in resources(ALARM).values()
+        if (alarm["Namespace"], alarm["MetricName"]) == ("AWS/Lambda", "Errors")
+        and {"Name": "FunctionName", "Value": {"Ref": name}} in alarm["Dimensions"]
+    ]
+    assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+
+
 @pytest.mark.parametrize("name", sorted(resources(ALARM)))
 def test_an_alarm_tells_the_topic_of_the_deploy(name: str) -> None:
     condition, then, otherwise = resources(ALARM)[name]["AlarmActions"]["Fn::If"]

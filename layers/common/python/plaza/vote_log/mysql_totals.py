@@ -97,21 +97,15 @@ def _count_of_users(cursor: Cursor, scope: Scope, found: dict[Counted, int]) -> 
     def add(user_id: int, column: str, total: int) -> None:
         found[Counted(Target("user", user_id), column)] += total
 
-    where, args = _of_user(scope, "c.author_id")
+    of_content, args = _of_user(scope, "c.author_id")
+    of_themselves, _ = _of_user(scope, "target_id")
     cursor.execute(
         "SELECT c.author_id, r.kind, COUNT(*) FROM content AS c JOIN reaction AS r"
         " ON r.target_type = c.content_type AND r.target_id = c.content_id"
-        f" WHERE r.state = 1{where} GROUP BY c.author_id, r.kind",
-        args,
-    )
-    for user_id, kind, total in cursor:
-        if kind in KINDS:
-            add(user_id, KINDS[kind].received, total)
-    where, args = _of_user(scope, "target_id")
-    cursor.execute(
-        "SELECT target_id, kind, COUNT(*) FROM reaction WHERE target_type = 'user' AND state = 1"
-        f"{where} GROUP BY target_id, kind",
-        args,
+        f" WHERE r.state = 1{of_content} GROUP BY c.author_id, r.kind"
+        " UNION ALL SELECT target_id, kind, COUNT(*) FROM reaction"
+        f" WHERE target_type = 'user' AND state = 1{of_themselves} GROUP BY target_id, kind",
+        args * 2,
     )
     for user_id, kind, total in cursor:
         if kind in KINDS:
