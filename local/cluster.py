@@ -117,13 +117,19 @@ class Cluster:
                 return by_port[int(master[1])]
         raise LocalError(f"slot {slot} has no master")
 
-    def replica_of(self, master: Server) -> Server:
-        """A replica of ``master`` that has all it has. Raises LocalError when there is none."""
-        for node in self.nodes:
-            link = _link(node)
-            if link == (master.port, "up"):
-                return node
-        raise LocalError(f"the master at {master.port} has no replica")
+    def replica_of(self, master: Server, timeout_s: float = 20) -> Server:
+        """A replica of ``master``, once it has all that the master has now.
+
+        A link that is up is not enough: after a full synchronisation the stream of what came
+        meanwhile may begin a second later. Raises LocalError when there is none.
+        """
+        offset = _offset(master)
+        replica = next((n for n in self.nodes if _link(n) == (master.port, "up")), None)
+        if replica is None:
+            raise LocalError(f"the master at {master.port} has no replica")
+        if not wait_until(lambda: _offset(replica) >= offset, timeout_s, step_s=_LOOK_EVERY_S):
+            raise LocalError(f"{replica.name} is behind for more than {timeout_s:g} s")
+        return replica
 
     def fail_over(self, key: str, timeout_s: float = 20) -> Server:
         """A replica takes over from the master of ``key`` in good order; the new master."""
@@ -303,6 +309,14 @@ def _link(node: Server) -> tuple[int, str] | None:
     if role[0] != "slave":
         return None
     return (int(role[2]), "up" if role[3] == "connected" else str(role[3]))
+
+
+def _offset(node: Server) -> int:
+    """How far a node is in the stream of its master, or has written its own; -1: no answer."""
+    role = _ask(node, "ROLE")
+    if role is None:
+        return -1
+    return int(role[4] if role[0] == "slave" else role[1])
 
 
 def _masters_seen_by(node: Server) -> set[tuple[int, int]]:

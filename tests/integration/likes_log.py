@@ -14,6 +14,13 @@ NOW_US = time.time_ns() // 1000
 HOUR_US = mysql_votes.HOUR_US
 
 
+def early_in_an_hour() -> int:
+    """This hour, since 1970, when some of it is left; else the next, waited for."""
+    while time.time() % 3600 > 3570:
+        time.sleep(0.5)
+    return time.time_ns() // 1000 // HOUR_US
+
+
 def like(
     target: Target,
     actor: int,

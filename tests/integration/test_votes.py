@@ -22,6 +22,7 @@ from tests.integration.likes_log import (
     HOUR_US,
     NOW_US,
     add_reviews,
+    early_in_an_hour,
     hours,
     hours_in_log,
     like,
@@ -136,12 +137,15 @@ def test_old_hours_are_deleted_and_do_not_come_back(
 ) -> None:
     plaza.add(post(1))
     monkeypatch.setattr(rolling_up, "_ROWS_PER_DELETE", 2)
-    hour = NOW_US // HOUR_US
+    hour = early_in_an_hour()
+    begin = hour * HOUR_US - NOW_US
     mysql.write(
         "INSERT INTO post_hour (hour, post_id, net) VALUES "
         + ",".join(f"({hour - rolling_up.HOURS_KEPT - n}, {n}, 1)" for n in range(6))
     )
-    reactions.save([like(post(1), 1, at=-9 * 24 * HOUR_US), like(post(1), 2, at=-7 * 24 * HOUR_US)])
+    reactions.save(
+        [like(post(1), n, at=begin - days * 24 * HOUR_US) for n, days in ((1, 9), (2, 7))]
+    )
     recommendations.roll_up_votes()
     assert hours() == {(hour - rolling_up.HOURS_KEPT, 0): 1, (hour - 168, 1): 1}
 
