@@ -90,12 +90,14 @@ validate: .venv-tools/.ready ## sam validate --lint
 	@.venv-tools/bin/sam validate --lint --region us-east-1
 
 .PHONY: build
-build: .venv-tools/.ready ## sam build, as for AWS
+build: .venv-tools/.ready .venv-lambda/.ready ## sam build, as for AWS, and bytecode into the layer
 	@PATH="$(CURDIR)/.venv-tools/bin:$$PATH" .venv-tools/bin/sam build
+	@PYTHONPATH= .venv-lambda/bin/python -m local.bytecode
 
 .PHONY: layer-size
 layer-size: build ## what the layer weighs, unzipped (limit: 25 MB)
-	@du -sb --exclude=__pycache__ .aws-sam/build/CommonLayer | awk '{ printf "%.1f MB of 25\n", $$1 / 1e6; exit $$1 > 25e6 }'
+	@find .aws-sam/build/CommonLayer -type f -printf '%s\n' | \
+	  awk '{ sum += $$1 } END { printf "%.1f MB of 25\n", sum / 1e6; exit sum > 25e6 }'
 
 .PHONY: clean
 clean: ## forget every environment, build and stack (stops what runs)

@@ -79,7 +79,7 @@ def compile_layers(build: Path) -> None:
     """Put compiled modules beside those of the built layers.
 
     Every worker of the emulator unpacks a layer of its own, and would compile all of it at
-    its first call. Lambda keeps no such cache, and gets none: this is after ``sam build``.
+    its first call. What goes to AWS has some of it (``local.bytecode``).
     """
     layers = [entry for entry in build.iterdir() if (entry / "python").is_dir()]
     run_to_end(
