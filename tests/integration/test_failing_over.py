@@ -91,6 +91,27 @@ def test_a_master_that_became_a_replica_is_left_for_who_has_its_name_now(
     assert redis.execute("CLIENT", "ID") != before
 
 
+def test_what_a_demoted_master_refused_is_done_by_the_new_one_at_once(
+    plaza: World, other_redis: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first try meets the old connection; the second finds who has the name by then."""
+    plaza.add(POST)
+    assert reactions.react(LIKE, POST, 7, True).exact
+    forget_client = redis.forget_client
+
+    def have_a_new_master() -> None:
+        forget_client()
+        tell(other_redis, "REPLICAOF", "NO", "ONE")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(redis, "forget_client", have_a_new_master)
+        become_a_replica(other_redis)
+        outcome = reactions.react(LIKE, POST, 8, True)
+        assert (outcome.total, outcome.changed) == (2, True)
+        become_a_replica(other_redis)
+        assert redis.pipeline([("SET", "a", "1"), ("GET", "a")]) == [True, "1"]
+
+
 @pytest.mark.parametrize("code", [1290, 1836, 1792, 1927, 1317, 4031, 1021, 1114, 1040, 1053])
 @pytest.mark.parametrize("how", ["write", "fetch_all", "atomically"])
 def test_a_mysql_that_can_not_do_its_work_is_down_and_left_for_who_has_its_name_now(

@@ -285,7 +285,7 @@ def _name_node(command: Command) -> str:
 
 def _guarded(call: Callable[[], T]) -> T:
     try:
-        return breaker.call(call)
+        return breaker.call(lambda: _at_a_master(call))
     except CircuitBreakerError:
         raise RedisDown("Redis is away, not asked") from None
     except (RedisError, RedisClusterException) as error:
@@ -296,3 +296,16 @@ def _guarded(call: Callable[[], T]) -> T:
             # that the URL names by then.
             forget_client()
         raise RedisDown(f"Redis is away: {type(error).__name__}") from error
+
+
+def _at_a_master(call: Callable[[], T]) -> T:
+    """What ``call`` answers; once more when it met a replica, which has written nothing.
+
+    A connection of before a failover leads to what is a replica by now; a new one to whom the URL
+    names.
+    """
+    try:
+        return call()
+    except ReadOnlyError:
+        forget_client()
+        return call()
