@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.openapi.params import Header, Query
+from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import content
 from plaza.content import Attempt, Draft, Place, Whole
@@ -22,6 +22,7 @@ from plaza.infra.http import (
     BEARER,
     Cursor,
     Id,
+    IdempotencyKey,
     Limit,
     Page,
     answers,
@@ -36,16 +37,6 @@ from plaza.infra.http import (
 )
 from plaza.reactions import Target
 
-Key = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=128,
-        pattern=r"^[\x21-\x7e]+$",
-        description="the same for each try of one creation, which is then made once",
-    ),
-]
 Order = Annotated[Literal["earliest", "latest"], Query(description="by when they were written")]
 
 app = api()
@@ -72,7 +63,7 @@ def _list(model: Any) -> dict[str, Any]:
 
 
 @app.post("/posts", **_create(Post))
-def create_post(question: PostQuestion, key: Key = None) -> tuple[Post, int]:
+def create_post(question: PostQuestion, key: IdempotencyKey = None) -> tuple[Post, int]:
     """Write a post."""
     actor_id = caller(app)
     return Post.of(_made(question.draft(actor_id), key), actor_id), 201
@@ -102,7 +93,9 @@ def list_user_posts(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Pa
 
 
 @app.post("/posts/<post_id>/comments", **_create(Comment))
-def create_comment(post_id: Id, question: CommentQuestion, key: Key = None) -> tuple[Comment, int]:
+def create_comment(
+    post_id: Id, question: CommentQuestion, key: IdempotencyKey = None
+) -> tuple[Comment, int]:
     """Comment on a post."""
     actor_id = caller(app)
     draft = question.draft(actor_id, read_id(post_id, "post"))
@@ -134,7 +127,9 @@ def delete_comment(comment_id: Id) -> Response[None]:
 
 
 @app.post("/shops/<shop_id>/reviews", **_create(Review))
-def create_review(shop_id: Id, question: ReviewQuestion, key: Key = None) -> tuple[Review, int]:
+def create_review(
+    shop_id: Id, question: ReviewQuestion, key: IdempotencyKey = None
+) -> tuple[Review, int]:
     """Review a shop."""
     actor_id = caller(app)
     draft = question.draft(actor_id, read_id(shop_id, "shop"))

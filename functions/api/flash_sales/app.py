@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.openapi.params import Header
 
 from plaza import flash_sales
 from plaza.flash_sales import PENDING, Attempt, Offer
@@ -15,6 +14,7 @@ from plaza.infra.http import (
     JSON,
     Cursor,
     Id,
+    IdempotencyKey,
     Limit,
     Page,
     answers,
@@ -28,17 +28,6 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
-
-Key = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=128,
-        pattern=r"^[\x21-\x7e]+$",
-        description="the same for each try of one creation, which is then made once",
-    ),
-]
 
 app = api()
 
@@ -62,7 +51,7 @@ _LIST_OWN = _OWN | {"responses": answers(200, Page[Order], "a page") | problems(
 
 
 @app.post("/vouchers", **_OFFER)
-def offer_voucher(question: VoucherQuestion, key: Key = None) -> tuple[Voucher, int]:
+def offer_voucher(question: VoucherQuestion, key: IdempotencyKey = None) -> tuple[Voucher, int]:
     """Offer a voucher. For admins."""
     admin_id = caller_with_role(app, "admin")
     terms = question.terms(read_id(question.shop_id, "shop"))

@@ -20,7 +20,7 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
     RequestUnsupportedContentType,
     RequestValidationError,
 )
-from aws_lambda_powertools.event_handler.openapi.params import Path, Query
+from aws_lambda_powertools.event_handler.openapi.params import Header, Path, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from plaza.infra.errors import (
@@ -53,6 +53,16 @@ Limit = Annotated[int, Query(ge=1, le=100, description="the most items of a page
 Cursor = Annotated[
     str | None,
     Query(min_length=1, max_length=200, description="`next` of the page before; opaque"),
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=128,
+        pattern=r"^[\x21-\x7e]+$",
+        description="the same for each try of one creation, which is then made once",
+    ),
 ]
 
 
