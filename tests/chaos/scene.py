@@ -226,7 +226,9 @@ def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = 240) -
 def set_up(
     directory: Path, tell: Callable[[str], None], *, redis_cluster: bool = False
 ) -> Iterator[Scene]:
-    """A stack behind a proxy, surely ended."""
+    """A stack behind a proxy, surely ended; the environment is what it was, too: the next stack
+    would take this one's Redis for one to use."""
+    environment = dict(os.environ)
     stack = Stack(directory)
     stack.down()  # what a run that was killed may have left
 
@@ -247,3 +249,5 @@ def set_up(
         finally:
             with contextlib.suppress(LocalError):
                 stack.down()
+            os.environ.clear()
+            os.environ.update(environment)
