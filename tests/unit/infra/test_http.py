@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import AfterValidator
 
 from plaza.infra.errors import (
     BadInput,
@@ -209,9 +210,16 @@ def test_what_would_work_later_says_when() -> None:
 app = api()
 
 
+def check_even(number: int) -> int:
+    if number % 2:
+        raise ValueError("is odd")
+    return number
+
+
 class Wish(Question):
     number: int
     names: list[str] | None = None
+    even: Annotated[int, AfterValidator(check_even)] = 0
 
 
 @app.put("/things/<thing_id>")
@@ -286,6 +294,12 @@ def test_a_bad_body_is_a_400_that_names_what_is_wrong(body: str | None, field: s
     assert headers["content-type"] == "application/problem+json"
     assert said["type"] == PROBLEM_TYPES + "bad-input"
     assert any(error["field"].startswith(field) for error in said["errors"])
+
+
+def test_a_rule_of_ours_is_told_in_our_words() -> None:
+    _, said, _ = request("PUT", "/things/7", '{"number": 3, "even": 5}', {"user_id": "9"})
+    assert said["errors"] == [{"field": "body.even", "detail": "is odd"}]
+    assert said["detail"] == "body.even: is odd"
 
 
 def test_a_number_of_thousands_of_digits_is_a_400() -> None:

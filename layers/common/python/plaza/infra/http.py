@@ -356,7 +356,11 @@ def _invalid(error: RequestValidationError) -> Response[str]:
     if all(e["loc"][0] == "path" for e in found):
         return _problem_of(NotFound(f"{found[0]['loc'][-1]} is not an id"))
     errors = [
-        {"field": ".".join(str(part) for part in e["loc"]), "detail": e["msg"]} for e in found[:20]
+        {
+            "field": ".".join(str(part) for part in e["loc"]),
+            "detail": e["msg"].removeprefix("Value error, "),  # pydantic's, before words of ours
+        }
+        for e in found[:20]
     ]
     refusal = BadInput(errors[0]["field"], errors[0]["detail"])
     answer = problem(refusal, errors=errors)
