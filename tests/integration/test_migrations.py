@@ -29,7 +29,7 @@ def folder(plaza: World, tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "9001_first.sql").write_text("CREATE TABLE IF NOT EXISTS try_a (n INT);\n")
     (tmp_path / "9002_second.sql").write_text(
         "-- two statements;\nCREATE TABLE IF NOT EXISTS try_b (n INT);\n"
-        "ALTER TABLE try_b ADD COLUMN IF NOT EXISTS m INT;\n"
+        "ALTER TABLE try_b ADD COLUMN m INT;\n"
     )
     (tmp_path / "readme.txt").write_text("no SQL")
     yield tmp_path
