@@ -2,7 +2,8 @@
 
 A plugin (see pyproject.toml), so that every test may ask for ``redis_url`` and ``mysql_url``.
 The database ``plaza`` is empty: who needs tables applies the migrations. The Redis is a cluster
-with PLAZA_TEST_REDIS=cluster (`make test-cluster`).
+with PLAZA_TEST_REDIS=cluster (`make test-cluster`); with PLAZA_TEST_MYSQLD=/path/to/mysqld it is
+that MySQL in place of MariaDB.
 """
 
 import os
@@ -12,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from local import cluster, servers
+from tests.mysqld import prepare_mysqld
 
 IS_CLUSTER = os.environ.get("PLAZA_TEST_REDIS") == "cluster"
+MYSQLD = os.environ.get("PLAZA_TEST_MYSQLD")
 # So long that a busy machine makes no master seem dead; who tests a failover sets its own.
 _PATIENCE_MS = 15_000
 
@@ -38,7 +41,12 @@ def redis_server(
 def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
     """A MariaDB of this run's own, with an empty database ``plaza``."""
     directory: Path = tmp_path_factory.mktemp("mysql") / "mysql"
-    with servers.running(servers.prepare_mysql(directory, for_tests=True)) as server:
+    prepared = (
+        prepare_mysqld(MYSQLD, directory)
+        if MYSQLD
+        else servers.prepare_mysql(directory, for_tests=True)
+    )
+    with servers.running(prepared) as server:
         yield server
 
 

@@ -117,6 +117,8 @@ def save_at_once(
 
 
 def deadlocks() -> int:
-    """How many there were since MariaDB began."""
-    [(_, count)] = mysql.fetch_all("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'")
+    """How many there were since the server began."""
+    [(count,)] = mysql.fetch_all(
+        "SELECT COUNT FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'"
+    )
     return int(count)

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 
+from pymysql.cursors import DictCursor
+
 from plaza.infra import mysql, redis
+from plaza.infra.settings import settings
 from plaza.reactions import LIKE, Kind, Target, reacting, redis_reactions
 from plaza.reactions.mysql_reactions import Snapshot
 from plaza.reactions.redis_reactions import Decision, Keys, Settled, Settlement
 from tests.keyspace import find_keys
 
 POST = Target("post", 11)
+
+
+def explain(sql: str, args: Any = ()) -> list[dict[str, Any]]:
+    """How the database goes about a statement: rows by the names that MariaDB and MySQL share."""
+    database = settings().mysql.database
+    with (
+        closing(mysql.connect_apart(database=database, cursorclass=DictCursor)) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(f"EXPLAIN FORMAT=TRADITIONAL {sql}", args)
+        return list(cursor.fetchall())
 
 
 def keys(target: Target = POST, kind: Kind = LIKE) -> Keys:

@@ -22,7 +22,7 @@ from tests.integration.conftest import Away
 from tests.integration.content_api import as_another_process, counting_work
 from tests.integration.content_api import ask as ask_any
 from tests.integration.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth
-from tests.integration.looking import add_users
+from tests.integration.looking import add_users, explain
 from tests.plaza import World, forget
 
 SetUp = Callable[..., None]
@@ -230,10 +230,9 @@ def test_the_posts_of_authors_are_found_by_time_in_the_index(world: World) -> No
         patch.setattr(mysql, "fetch_all", explained)
         mysql_feed.read_page(range(50, 350), Place(BASE_US, 1), BASE_US, 5)
     sql, args = asked[0]
-    [plan, *_] = mysql.fetch_all(f"EXPLAIN {sql}", args)
-    access, index, rows = plan[3], plan[5], plan[8]
-    assert (access, index) == ("range", "by_author")
-    assert int(rows) < 1_500, "not all that they ever posted"
+    plan = explain(sql, args)[0]
+    assert (plan["type"], plan["key"]) == ("range", "by_author")
+    assert int(plan["rows"]) < 1_500, "not all that they ever posted"
 
 
 # ---------------------------------------------------------------- what is away

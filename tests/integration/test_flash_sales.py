@@ -307,7 +307,7 @@ def test_a_fact_of_a_voucher_that_is_not_there_fails_alone(plaza: World) -> None
 
 def test_mysql_itself_refuses_to_sell_what_is_not_there(plaza: World) -> None:
     voucher = sales.offer(stock=1)
-    with pytest.raises(Exception, match="never_oversold"):
+    with pytest.raises(Exception, match=r"never_oversold|3819"):
         mysql.write("UPDATE voucher SET stock = stock - 2")
     mysql.write(
         "INSERT INTO voucher_order (order_id, voucher_id, buyer_id, holder) VALUES (1, %s, 7, 7)",
@@ -319,7 +319,7 @@ def test_mysql_itself_refuses_to_sell_what_is_not_there(plaza: World) -> None:
             " VALUES (2, %s, 7, 7)",
             (voucher.id,),
         )
-    with pytest.raises(Exception, match="success_or_failure"):
+    with pytest.raises(Exception, match=r"success_or_failure|3819"):
         mysql.write(
             "INSERT INTO voucher_order (order_id, voucher_id, buyer_id) VALUES (3, %s, 7)",
             (voucher.id,),

@@ -15,6 +15,7 @@ from plaza.shops import mysql_shops, redis_shops
 from plaza.shops.shops import MOST_NEAR, NEAREST, PLACES, Area, Near, Place, Placed, Step
 from tests.integration.conftest import Away
 from tests.integration.content_api import counting_work
+from tests.integration.looking import explain
 from tests.integration.shop_api import (
     BERLIN,
     FOOD,
@@ -250,20 +251,17 @@ def test_the_statement_reads_an_index(types: World) -> None:
             area = Area(Place(X, Y), 1_000, type_id)
             assert mysql_shops.find_near(area, NEAREST, 20)
         assert work.statements == 1
-        assert explain(area) == ("range", index)
+        assert explain_near(area) == ("range", index)
 
 
-def explain(area: Area) -> tuple[str, str]:
+def explain_near(area: Area) -> tuple[str, str]:
     """How the innermost part of the statement reads, and by which index."""
     asked: list[tuple[str, Any]] = []
-    fetch_all = mysql.fetch_all
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mysql, "fetch_all", lambda sql, args=(): asked.append((sql, args)) or [])
         mysql_shops.find_near(area, NEAREST, 20)
-    [(sql, args)] = asked
-    rows = fetch_all("EXPLAIN " + sql, args)
-    table = next(row for row in rows if row[2] == "shop")
-    return table[3], table[5]
+    step = next(step for step in explain(*asked[0]) if step["table"] == "shop")
+    return step["type"], step["key"]
 
 
 # ---------------------------------------------------------------- moves
