@@ -6,10 +6,11 @@ A plugin: ``plaza`` is a fresh world for one test; ``FakeQueues`` stands where S
 from __future__ import annotations
 
 import os
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -31,12 +32,29 @@ from plaza.flash_sales import OrderReserved
 from plaza.infra import cache, ids, migrations, mysql, objects, queues, redis, secrets, settings
 from plaza.infra.cache import DROPS, Drops
 from plaza.infra.queues import QueueDown
-from plaza.reactions import ReactionChanged
+from plaza.reactions import ReactionEvent, Unacknowledged
 from plaza.recommendations import Rebuild
 from plaza.reconciliation import PartAsked, RepairsAsked
 from plaza.targets import Refresh
 from tests.keyspace import find_keys
 from tests.servers import IS_CLUSTER
+
+
+class Sent(str):
+    """The body of a message, with when its queue took it, milliseconds since 1970."""
+
+    sent_ms: int
+
+    def __new__(cls, body: str, sent_ms: int) -> Sent:
+        sent = super().__new__(cls, body)
+        sent.sent_ms = sent_ms
+        return sent
+
+
+def read_event(body: str) -> ReactionEvent:
+    """The event in a message, with what its consumer knows of the message."""
+    event = ReactionEvent.from_json(body)
+    return replace(event, sent_ms=body.sent_ms) if isinstance(body, Sent) else event
 
 
 @dataclass
@@ -50,7 +68,7 @@ class FakeQueues:
         """Take one message, or raise as the real one does."""
         if self.away:
             raise QueueDown("SQS is away (a test says so)")
-        self.messages[queue].append(body)
+        self.messages[queue].append(Sent(body, time.time_ns() // 1_000_000))
 
     def send_all(self, queue: str, bodies: Sequence[str]) -> int:
         """Take many messages."""
@@ -77,10 +95,10 @@ class FakeQueues:
         """Let the consumers work until there is nothing to do."""
         work: dict[str, Callable[[list[str]], None]] = {
             reactions.REACTIONS: lambda bodies: reactions.save(
-                [ReactionChanged.from_json(body) for body in bodies]
+                [read_event(body) for body in bodies]
             ),
             reactions.SETTLEMENTS: lambda bodies: reactions.settle_again(
-                [reactions.read_keys(body) for body in bodies]
+                [Unacknowledged.from_json(body) for body in bodies]
             ),
             reactions.REBUILDS: lambda bodies: reactions.rebuild(
                 [reactions.read_step(body) for body in bodies]
@@ -142,7 +160,7 @@ class World:
 
     def let_sweeps_be_due(self) -> None:
         """As if the time had passed that the sweeper waits before it looks at a target again."""
-        for key in find_keys("*:dirty"):
+        for key in [*find_keys("*:dirty"), *find_keys("*:outboxes")]:
             for member in redis.execute("ZRANGE", key, 0, -1):
                 redis.execute("ZADD", key, 0, member)
 
@@ -150,7 +168,7 @@ class World:
 TABLES = (
     "user", "content", "session", "reaction", "reaction_log", "content_counter", "user_counter",
     "user_phone", "shop", "creation", "watermark", "redis_epoch", "stale_list", "post_hour", "star",
-    "voucher", "voucher_order", "checkin", "shop_type", "binlog_position",
+    "voucher", "voucher_order", "checkin", "shop_type", "binlog_position", "spilled_message",
     "reconciliation", "reconciliation_part", "reconciliation_suspect", "reconciliation_finding",
 )  # fmt: skip
 

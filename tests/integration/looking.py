@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -11,9 +12,9 @@ from pymysql.cursors import DictCursor
 
 from plaza.infra import mysql, redis
 from plaza.infra.settings import settings
-from plaza.reactions import LIKE, Kind, Target, reacting, redis_reactions
+from plaza.reactions import LIKE, Commit, Kind, Target, reacting, redis_reactions
 from plaza.reactions.mysql_reactions import Snapshot
-from plaza.reactions.redis_reactions import Decision, Keys, Settled, Settlement
+from plaza.reactions.redis_reactions import Applied, Decision, Keys
 from tests.keyspace import find_keys
 
 POST = Target("post", 11)
@@ -40,10 +41,13 @@ def meta(target: Target = POST, kind: Kind = LIKE) -> dict[str, int]:
     return {name: int(v) if v.lstrip("-").isdigit() else v for name, v in found.items()}
 
 
-def pending(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[int, int, int]]:
-    """actor -> (state, ver, total)"""
-    found = redis.client().hgetall(keys(target, kind).pending)
-    return {int(a): tuple(int(part) for part in entry.split(":")) for a, entry in found.items()}  # type: ignore[misc]
+def outbox(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[int, int, int]]:
+    """actor -> (want, ver, base)"""
+    found = redis.client().hgetall(keys(target, kind).outbox)
+    return {
+        int(actor): tuple(int(part) for part in entry.split(":")[:3])  # type: ignore[misc]
+        for actor, entry in found.items()
+    }
 
 
 def recent(target: Target = POST, kind: Kind = LIKE) -> list[int]:
@@ -51,49 +55,60 @@ def recent(target: Target = POST, kind: Kind = LIKE) -> list[int]:
     return [int(a) for a in redis.execute("ZRANGE", keys(target, kind).recent, 0, -1)]
 
 
-def dirty(target: Target = POST, kind: Kind = LIKE) -> int | None:
-    """When the target is due, None when it is not dirty."""
-    score = redis.execute("ZSCORE", keys(target, kind).dirty, keys(target, kind).member)
+def due(target: Target = POST, kind: Kind = LIKE) -> int | None:
+    """When the sweeper looks at the target, None when it does not."""
+    score = redis.execute("ZSCORE", keys(target, kind).outboxes, keys(target, kind).member)
     return None if score is None else int(float(score))
 
 
 def put(
     total: int = 0,
-    dbver: int = 0,
+    n: int = 0,
     newest: Sequence[tuple[int, int]] = (),
     *,
     complete: bool = True,
     last_ver_us: int = 0,
+    rows: Sequence[tuple[int, int, bool]] = (),
     target: Target = POST,
     kind: Kind = LIKE,
 ) -> str:
-    """Hydrate a target with what MySQL might have said."""
+    """Load a target with what MySQL might have."""
     last = max([last_ver_us, *(ver for _, ver in newest)])
-    snapshot = Snapshot(total, dbver, last, list(newest), complete)
-    return redis_reactions.hydrate_all([(kind, target, snapshot)])[0]
+    snapshot = Snapshot(total, n, last, list(newest), complete, list(rows))
+    [lease] = redis_reactions.take_load_leases([(kind, target)])
+    return redis_reactions.hydrate_all([(kind, target, lease, snapshot)])[0]
 
 
 def gate(
     actor: int,
     on: bool = True,
-    hint: tuple[bool, int] | None = None,
+    expected: tuple[bool, int] | None = None,
     *,
+    nonce: str = "",
     target: Target = POST,
     kind: Kind = LIKE,
 ) -> Decision:
     """One run of the gate script."""
-    return redis_reactions.gate(kind, target, actor, on, hint)
+    of_request = nonce or secrets.token_hex(6)
+    return redis_reactions.gate(kind, target, actor, on, of_request, expected)
 
 
-def settle(
-    dbtotal: int,
-    dbver: int,
+def apply(
+    n: int,
+    total: int,
     rows: Sequence[tuple[int, int, bool]],
+    *,
+    is_new: bool = True,
     target: Target = POST,
     kind: Kind = LIKE,
-) -> Settled:
-    """One run of the settle script."""
-    return redis_reactions.settle_all([Settlement(kind, target, dbtotal, dbver, rows)])[0]
+) -> Applied:
+    """One run of the apply script."""
+    return redis_reactions.apply_all([Commit(kind, target, n, total, is_new, rows)])[0]
+
+
+def total(target: Target = POST, kind: Kind = LIKE) -> int:
+    """The total as Redis has it."""
+    return meta(target, kind)["base"] + meta(target, kind)["delta"]
 
 
 def rows(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[bool, int]]:
@@ -132,10 +147,10 @@ def insert_rows(found: Sequence[tuple[Target, int, int, int]], kind: Kind = LIKE
         f"INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver) VALUES {values}"
     )
     mysql.write(
-        f"INSERT INTO content_counter (target_type, target_id, {kind.total}, ver)"
+        f"INSERT INTO content_counter (target_type, target_id, {kind.total}, {kind.ver})"
         " SELECT target_type, target_id, SUM(state), COUNT(*) FROM reaction WHERE kind = %s"
         f" GROUP BY target_type, target_id ON DUPLICATE KEY UPDATE {kind.total} ="
-        f" VALUES({kind.total}), ver = VALUES(ver)",
+        f" VALUES({kind.total}), {kind.ver} = VALUES({kind.ver})",
         (kind.name,),
     )
 
@@ -148,7 +163,7 @@ def add_users(*user_ids: int) -> None:
 
 def hydrate(target: Target = POST, kind: Kind = LIKE) -> None:
     """Bring a target from MySQL into Redis."""
-    reacting.hydrate([(kind, target)])
+    reacting.load([(kind, target)])
 
 
 def marker_key() -> str:

@@ -1,14 +1,16 @@
-"""A scheduler for the model test: the product's own code, interleaved at every step outside.
+"""A scheduler for model tests: the product's own code, interleaved at every call to a dependency.
 
 Each process (a request, a consumer's batch, a sweep) is a greenlet that runs the real functions.
-It pauses before and after each call to Redis, MySQL and the queue; a seeded random choice says who
-goes on and who is killed there. A transaction is one step: consumers that share a target take turns
-at its counter row (see ``counters.lock_content``), so nothing finer could be told apart.
+It pauses before and after each call to Redis, MySQL and the queue; a seeded random choice says
+which process goes on, which is killed there, and which sleeps for long. A transaction is one step:
+consumers that share a target take turns at its counter row (``counters.lock_content``), so nothing
+finer could be told apart.
 """
 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,14 +20,40 @@ from greenlet import GreenletExit, getcurrent, greenlet
 from plaza.infra import mysql, redis
 from plaza.infra.redis import RedisDown
 
+MIN_SLEEP, MAX_SLEEP = 20, 300  # steps of other processes
+MIN_STEP_US, MAX_STEP_US = 20, 100
+
+
+class Clock:
+    """The time of a model, in place of the module ``time``: it passes by steps."""
+
+    def __init__(self) -> None:
+        self.now_us = time.time_ns() // 1000
+
+    def time(self) -> float:
+        return self.now_us / 1e6
+
+    def time_ns(self) -> int:
+        return self.now_us * 1000
+
+    monotonic, monotonic_ns = time, time_ns
+
 
 class Scheduler:
-    """Runs processes a step at a time, in an order that ``rng`` decides."""
+    """Runs processes a step at a time, in an order that ``rng`` decides.
 
-    def __init__(self, rng: random.Random) -> None:
+    ``stall`` is the chance per step that the process sleeps: for many steps, so that others pass it
+    with all they do.
+    """
+
+    def __init__(self, rng: random.Random, stall: float = 0.0) -> None:
         self.rng = rng
+        self.stall = stall
         self.alive: list[greenlet] = []
+        self.steps = 0
+        self.clock = Clock()
         self.redis_away = False
+        self._asleep: dict[greenlet, int] = {}
         self._killed: set[greenlet] = set()
         self._main = getcurrent()
 
@@ -34,7 +62,7 @@ class Scheduler:
         for module in (redis, mysql):
             monkeypatch.setattr(module, "_guarded", self._pausing(module, module._guarded))
 
-    def spawn(self, work: Callable[[], Any]) -> None:
+    def spawn(self, work: Callable[[], Any]) -> greenlet:
         """A new process; it has not begun."""
 
         def run() -> None:
@@ -44,12 +72,23 @@ class Scheduler:
                 raise
             finally:
                 self.alive.remove(getcurrent())
+                self._asleep.pop(getcurrent(), None)
 
-        self.alive.append(greenlet(run, parent=self._main))
+        process = greenlet(run, parent=self._main)
+        self.alive.append(process)
+        return process
 
     def step(self) -> None:
-        """One process goes on to its next pause."""
-        self.rng.choice(self.alive).switch()
+        """One process goes on to its next pause, unless it sleeps."""
+        self.steps += 1
+        self.clock.now_us += self.rng.randint(MIN_STEP_US, MAX_STEP_US)
+        process = self.rng.choice(self.alive)
+        if self._asleep.get(process, 0) > self.steps:
+            return
+        if self.stall and self.rng.random() < self.stall:
+            self._asleep[process] = self.steps + self.rng.randint(MIN_SLEEP, MAX_SLEEP)
+            return
+        process.switch()
 
     def kill(self) -> None:
         """One process ends where it is, and what it had in memory is gone."""
@@ -58,25 +97,34 @@ class Scheduler:
         victim.throw(GreenletExit)
         if victim in self.alive:  # it had not begun
             self.alive.remove(victim)
+        self._asleep.pop(victim, None)
 
     def finish(self) -> None:
-        """Everybody goes on to their end, in random order."""
+        """Every process goes on to its end, in random order."""
         while self.alive:
             self.step()
 
     def pause(self) -> None:
-        """Let somebody else go on, if this is a process. The killed do nothing any more, also not
+        """Let another process go on, if this is one. The killed do nothing any more, also not
         what a ``finally`` asks for."""
         if getcurrent() in self._killed:
             raise GreenletExit
         if getcurrent() is not self._main:
             self._main.switch()
 
+    def sleep(self, seconds: float) -> None:
+        """In place of ``time.sleep``: others go on until the time is over."""
+        until_us = self.clock.now_us + int(seconds * 1e6)
+        if getcurrent() is self._main:
+            self.clock.now_us = until_us
+        while self.clock.now_us < until_us:
+            self.pause()
+
     def _pausing(self, module: Any, guarded: Callable[..., Any]) -> Callable[..., Any]:
         def paused(call: Callable[[], Any]) -> Any:
             self.pause()
             if module is redis and self.redis_away and getcurrent() is not self._main:
-                raise RedisDown("Redis is away (the model says so)")
+                raise RedisDown("Redis is away (the model says so)", may_have_run=False)
             result = guarded(call)
             self.pause()
             return result

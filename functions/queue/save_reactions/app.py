@@ -1,11 +1,11 @@
-"""Facts about reactions become rows, log and counters."""
+"""Reaction events become rows, log and counters."""
 
 from typing import Any
 
 from plaza.infra.queues import PartialBatchResponse, consume
-from plaza.reactions import REACTIONS, ReactionChanged, save
+from plaza.reactions import REACTIONS, ReactionEvent, save
 
 
 def handler(event: dict[str, Any], context: object) -> PartialBatchResponse:
-    """Save a batch of facts."""
-    return consume(event, REACTIONS, ReactionChanged.from_json, save)
+    """Save a batch of events."""
+    return consume(event, REACTIONS, ReactionEvent.from_json, save)

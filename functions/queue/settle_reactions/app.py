@@ -3,9 +3,9 @@
 from typing import Any
 
 from plaza.infra.queues import PartialBatchResponse, consume
-from plaza.reactions import SETTLEMENTS, read_keys, settle_again
+from plaza.reactions import SETTLEMENTS, Unacknowledged, settle_again
 
 
 def handler(event: dict[str, Any], context: object) -> PartialBatchResponse:
     """Tell Redis what MySQL has by now."""
-    return consume(event, SETTLEMENTS, read_keys, settle_again)
+    return consume(event, SETTLEMENTS, Unacknowledged.from_json, settle_again)

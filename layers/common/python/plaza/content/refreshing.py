@@ -36,7 +36,7 @@ def tell(stored: Iterable[Stored]) -> None:
     known = list(stored)
     live = [text for text, deleted in known if not deleted]
     if deleted := [text.target for text, deleted in known if deleted]:
-        reactions.bury(deleted)
+        reactions.tombstone(deleted)
     redis_content.keep_texts(known)
     targets.mark_all_made([text.target for text in live])
     counters.project_again(

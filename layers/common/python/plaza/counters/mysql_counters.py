@@ -11,13 +11,15 @@ from plaza.counters.counters import USER_COLUMNS, UserCounter
 from plaza.infra import mysql
 
 CONTENT_COLUMNS = ("like_total", "collect_total", "comment_total", "follow_total")
+VERSION_COLUMNS = tuple(column.replace("_total", "_ver") for column in CONTENT_COLUMNS)
+_VERSION_OF = dict(zip(CONTENT_COLUMNS, VERSION_COLUMNS, strict=True))
 
 
 class ContentCounter(NamedTuple):
-    """The totals of one target, by column, and the version they were read at."""
+    """The totals of one target, by column, and the version of each: commits that moved it."""
 
     totals: Mapping[str, int]
-    ver: int
+    vers: Mapping[str, int]
 
 
 Deltas = Mapping[str, int]
@@ -36,7 +38,7 @@ def lock_content(
     # want them exclusively are a deadlock.
     cursor.execute(
         f"INSERT INTO content_counter (target_type, target_id) VALUES {rows}"
-        " ON DUPLICATE KEY UPDATE ver = content_counter.ver"
+        " ON DUPLICATE KEY UPDATE target_id = content_counter.target_id"
     )
     ids: dict[str, list[str]] = {}
     for target_type, target_id in targets:
@@ -47,24 +49,62 @@ def lock_content(
         for target_type, numbers in ids.items()
     )
     cursor.execute(
-        f"SELECT target_type, target_id, ver, {', '.join(CONTENT_COLUMNS)} FROM content_counter"
-        f" FORCE INDEX (PRIMARY) WHERE {where} ORDER BY target_type, target_id FOR UPDATE"
+        f"SELECT target_type, target_id, {', '.join(CONTENT_COLUMNS + VERSION_COLUMNS)}"
+        f" FROM content_counter FORCE INDEX (PRIMARY) WHERE {where}"
+        " ORDER BY target_type, target_id FOR UPDATE"
     )
-    for target_type, target_id, ver, *totals in cursor:
-        found[target_type, target_id] = ContentCounter(
-            dict(zip(CONTENT_COLUMNS, totals, strict=True)), ver
-        )
+    for target_type, target_id, *numbers in cursor:
+        found[target_type, target_id] = read_counter(numbers)
     return found
 
 
+def read_counter(numbers: Sequence[int]) -> ContentCounter:
+    """The counter of a row of CONTENT_COLUMNS and VERSION_COLUMNS."""
+    count = len(CONTENT_COLUMNS)
+    return ContentCounter(
+        dict(zip(CONTENT_COLUMNS, numbers[:count], strict=True)),
+        dict(zip(CONTENT_COLUMNS, numbers[count:], strict=True)),
+    )
+
+
 def add_to_content(cursor: Cursor, deltas: Mapping[tuple[str, int], Deltas]) -> None:
-    """Move the counters of content by ``deltas`` (column -> by how much). One statement."""
-    _add(cursor, "content_counter", ("target_type", "target_id"), CONTENT_COLUMNS, deltas)
+    """Move the counters of content by ``deltas`` (column -> by how much). One statement.
+
+    The version of a total is raised by one for each target that names it, also when it moves by 0.
+    """
+    columns = [column for column in CONTENT_COLUMNS if any(column in by for by in deltas.values())]
+    if not columns:
+        return
+    rows = ",".join(
+        "('%s',%d,%s)"
+        % (
+            *target,
+            ",".join(f"{int(by.get(column, 0))},{int(column in by)}" for column in columns),
+        )
+        for target, by in sorted(deltas.items())
+    )
+    names = [name for column in columns for name in (column, _VERSION_OF[column])]
+    cursor.execute(
+        f"INSERT INTO content_counter (target_type, target_id, {', '.join(names)}) VALUES {rows}"
+        " ON DUPLICATE KEY UPDATE "
+        + ", ".join(f"{name} = content_counter.{name} + VALUES({name})" for name in names)
+    )
 
 
 def add_to_users(cursor: Cursor, deltas: Mapping[tuple[int], Deltas]) -> None:
     """Move the counters of users by ``deltas`` (column -> by how much). One statement."""
-    _add(cursor, "user_counter", ("user_id",), USER_COLUMNS, deltas)
+    if not deltas:
+        return
+    moved = [column for column in USER_COLUMNS if any(column in by for by in deltas.values())]
+    rows = ",".join(
+        "(%d,%s1)" % (user_id, "".join(f"{int(by.get(column, 0))}," for column in moved))
+        for (user_id,), by in sorted(deltas.items())
+    )
+    cursor.execute(
+        f"INSERT INTO user_counter ({', '.join(['user_id', *moved, 'ver'])}) VALUES {rows}"
+        " ON DUPLICATE KEY UPDATE "
+        + ", ".join(f"{name} = user_counter.{name} + VALUES({name})" for name in [*moved, "ver"])
+    )
 
 
 def lock_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, UserCounter]:
@@ -84,11 +124,18 @@ def lock_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, UserCounter
 def correct_content(cursor: Cursor, right: Mapping[tuple[str, int], ContentCounter]) -> None:
     """Set the totals and versions of content whose counters are held. One statement."""
     rows = ",".join(
-        "('%s',%d,%s,%d)"
-        % (*target, ",".join(str(int(counter.totals[c])) for c in CONTENT_COLUMNS), counter.ver)
-        for target, counter in sorted(right.items())
+        "('%s',%d,%s)"
+        % (
+            *target,
+            ",".join(
+                str(int(numbers[column]))
+                for numbers in (counter.totals, counter.vers)
+                for column in CONTENT_COLUMNS
+            ),
+        )
+        for target, counter in sorted(right.items(), key=lambda pair: pair[0])
     )
-    columns = [*CONTENT_COLUMNS, "ver"]
+    columns = [*CONTENT_COLUMNS, *VERSION_COLUMNS]
     cursor.execute(
         f"INSERT INTO content_counter (target_type, target_id, {', '.join(columns)}) VALUES {rows}"
         " ON DUPLICATE KEY UPDATE " + ", ".join(f"{c} = VALUES({c})" for c in columns)
@@ -139,33 +186,9 @@ def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
     ids = list(post_ids)
     if not ids:
         return {}
+    numbers = ",".join(str(int(post_id)) for post_id in ids)
     rows = mysql.fetch_all(
-        "SELECT target_id, comment_total, ver FROM content_counter WHERE target_type = 'post'"
-        f" AND target_id IN ({','.join(str(int(post_id)) for post_id in ids)})"
+        "SELECT target_id, comment_total, comment_ver FROM content_counter"
+        f" WHERE target_type = 'post' AND target_id IN ({numbers})"
     )
     return dict.fromkeys(ids, (0, 0)) | {post_id: (total, ver) for post_id, total, ver in rows}
-
-
-def _add(
-    cursor: Cursor,
-    table: str,
-    key_columns: Sequence[str],
-    columns: Sequence[str],
-    deltas: Mapping[tuple[str, int], Deltas] | Mapping[tuple[int], Deltas],
-) -> None:
-    if not deltas:
-        return
-    moved = [column for column in columns if any(column in by for by in deltas.values())]
-    rows = ",".join(
-        "(%s,1)"
-        % ",".join(
-            [f"'{part}'" if isinstance(part, str) else str(int(part)) for part in key]
-            + [str(int(by.get(column, 0))) for column in moved]
-        )
-        for key, by in sorted(deltas.items())
-    )
-    cursor.execute(
-        f"INSERT INTO {table} ({', '.join([*key_columns, *moved, 'ver'])}) VALUES {rows}"
-        " ON DUPLICATE KEY UPDATE "
-        + ", ".join(f"{column} = {table}.{column} + VALUES({column})" for column in [*moved, "ver"])
-    )

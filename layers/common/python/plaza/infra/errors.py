@@ -64,6 +64,10 @@ class Unavailable(PlazaError):
         self.retry_after_s = retry_after_s
 
 
+class UnknownProtocol(Unavailable):
+    """A message or a key was written by a version of Plaza that this one does not know."""
+
+
 class MethodNotAllowed(PlazaError):
     """The path is right and the method isn't."""
 

@@ -114,6 +114,28 @@ def atomically(work: Callable[[Cursor], T]) -> T:
     return _guarded(lambda: again(once))
 
 
+def snapshot(work: Callable[[Cursor], T]) -> T:
+    """The result of ``work``, whose statements all see MySQL as it was when it began.
+
+    Three more statements. Raises MysqlDown and what ``work`` raises.
+    """
+
+    def look() -> T:
+        connection = _connect()
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+                result = work(cursor)
+            connection.commit()
+            return result
+        except BaseException as error:
+            _give_up(connection, error)
+            raise
+
+    return _guarded(look)
+
+
 def fetch_all(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
     """All rows of one SELECT, one snapshot. Raises MysqlDown."""
 

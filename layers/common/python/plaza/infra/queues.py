@@ -31,6 +31,7 @@ T = TypeVar("T")
 BACK_OFF_S = (5, 30, 120, 600)
 MOST_RECEIVES = len(BACK_OFF_S) + 1
 REQUEST = "request_id"  # attribute of a message that was sent while a request was answered
+FIRST_SENT = "first_sent_ms"  # of one that was moved: when its first queue took it
 CAUSE, ORIGINAL = "cause", "message_id"  # of one that was buried
 _BATCH = 10  # the most messages that one SQS call takes
 _MOST_SPLITS = 40
@@ -208,7 +209,7 @@ def hand_over(source: str, target: str, held: Sequence[Held]) -> list[Held]:
     What said why it was buried stays behind.
     """
     entries: Any = [
-        {"Id": str(i), "MessageBody": message.body, **_going_on(message.attributes)}
+        {"Id": str(i), "MessageBody": message.body, **_going_on(message)}
         for i, message in enumerate(held)
     ]
     answer = _guarded(
@@ -223,9 +224,9 @@ def hand_over(source: str, target: str, held: Sequence[Held]) -> list[Held]:
     return sent
 
 
-def _going_on(attributes: Mapping[str, str]) -> dict[str, Any]:
-    kept = {k: _text(v) for k, v in attributes.items() if k not in (CAUSE, ORIGINAL)}
-    return {"MessageAttributes": kept} if kept else {}
+def _going_on(message: Held) -> dict[str, Any]:
+    kept = {k: _text(v) for k, v in message.attributes.items() if k not in (CAUSE, ORIGINAL)}
+    return {"MessageAttributes": {FIRST_SENT: _text(str(message.sent_ms))} | kept}
 
 
 def consume(
@@ -246,8 +247,11 @@ def consume(
     failed: list[dict[str, Any]] = []
     for message in event["Records"]:
         try:
-            said = _tell_request(read(message["body"]), read_request_id(message))
+            said = _add_attributes(read(message["body"]), message)
             good.append(Message(message, said))
+        except Unavailable as error:  # another version of Plaza may be able to read it
+            _back_off(queue, [message], error)
+            failed.append(message)
         except Exception as error:  # whatever it is, it will be the same the next time
             if not _bury(queue, message, error):
                 failed.append(message)
@@ -262,11 +266,21 @@ def read_request_id(message: dict[str, Any]) -> str | None:
     return said if isinstance(said, str) and REQUEST_ID.fullmatch(said) else None
 
 
-def _tell_request(said: T, request_id: str | None) -> T:
-    """``said``, a fact that was just read and nobody has seen yet, with the id of its request."""
-    if request_id is not None and "request_id" in getattr(said, "__dataclass_fields__", ()):
-        object.__setattr__(said, "request_id", request_id)  # it is frozen; a copy takes 3 us
-    return said
+def _add_attributes(event: T, message: dict[str, Any]) -> T:
+    """``event``, which was just read, with the attributes of its message that it has fields for:
+    ``request_id``, and ``sent_ms``, when a queue first took it."""
+    fields = getattr(event, "__dataclass_fields__", ())  # frozen; a copy takes 3 us
+    if "request_id" in fields and (request_id := read_request_id(message)) is not None:
+        object.__setattr__(event, "request_id", request_id)
+    if "sent_ms" in fields:
+        object.__setattr__(event, "sent_ms", _read_first_sent_ms(message))
+    return event
+
+
+def _read_first_sent_ms(message: dict[str, Any]) -> int:
+    """When a queue first took a message, in milliseconds since 1970: a move does not renew it."""
+    first = message.get("messageAttributes", {}).get(FIRST_SENT, {}).get("stringValue", "")
+    return int(first if first.isdecimal() else message["attributes"]["SentTimestamp"])
 
 
 def _of_present_request() -> dict[str, Any]:
@@ -367,6 +381,8 @@ def _back_off(queue: str, messages: Sequence[dict[str, Any]], error: Exception) 
 def _bury(queue: str, message: dict[str, Any], error: Exception) -> bool:
     """Move a message that can't be read to the DLQ; False when SQS did not take it."""
     said = {CAUSE: _plain(error), ORIGINAL: message["messageId"]}
+    if "SentTimestamp" in message["attributes"]:
+        said[FIRST_SENT] = str(_read_first_sent_ms(message))
     if request_id := read_request_id(message):
         said[REQUEST] = request_id
     try:

@@ -6,6 +6,7 @@ One connection per process: a Lambda serves one request at a time.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -32,7 +33,7 @@ from redis.retry import Retry
 from plaza.infra import cluster
 from plaza.infra.breakers import new_breaker
 from plaza.infra.cluster import connect_cluster
-from plaza.infra.errors import Unavailable
+from plaza.infra.errors import Unavailable, UnknownProtocol
 from plaza.infra.hot_keys import Command, key_of_command, sampler
 from plaza.infra.lua import Script
 from plaza.infra.settings import settings
@@ -43,7 +44,27 @@ Argument = str | int | float
 
 
 class RedisDown(Unavailable):
-    """Redis can't be reached, or can't do its work: down, loading, out of memory, failing over."""
+    """Redis is unreachable, or cannot do its work: down, loading, out of memory, failing over.
+
+    ``may_have_run`` is False when nothing was sent.
+    """
+
+    def __init__(self, detail: str, *, may_have_run: bool = True) -> None:
+        super().__init__(detail)
+        self.may_have_run = may_have_run
+
+
+class Node(NamedTuple):
+    """What this process knows of a Redis node since it connected to it.
+
+    ``run_id`` changes when the node restarts, and another node has another one. ``clock_us`` is
+    the node's TIME less this process's monotonic clock, never above the truth; ``learned_s`` when
+    that was measured.
+    """
+
+    run_id: str
+    clock_us: int
+    learned_s: float
 
 
 class Call(NamedTuple):
@@ -76,8 +97,10 @@ def _is_answer(error: BaseException) -> bool:
 
 
 breaker = new_breaker("redis", [_is_answer])
+_CLOCK_AGE_S = 300  # how long a measured clock is preferred to a later, lower measurement
 
 _client: Any = None
+_nodes: dict[str, Node] = {}
 
 
 def client() -> Any:
@@ -99,7 +122,8 @@ def connect(url: str, *, cluster: bool) -> Any:
         "socket_connect_timeout": timeout_s,
     }
     if cluster:
-        return connect_cluster(url, **options)
+        return connect_cluster(url, redis_connect_func=_learn_node, **options)
+    options["redis_connect_func"] = _greet
     retry = Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
     return redis.Redis.from_url(url, retry=retry, single_connection_client=True, **options)
 
@@ -110,6 +134,62 @@ def forget_client() -> None:
     if _client is not None:
         _client.close()
     _client = None
+    _nodes.clear()
+
+
+def _greet(connection: Any) -> None:
+    connection.on_connect()
+    _learn_node(connection)
+
+
+def _learn_node(connection: Any) -> None:
+    """Read the run_id and the clock of the node behind a new connection. One round trip."""
+    connection.send_packed_command(
+        connection.pack_commands([("TIME",), ("INFO", "server")]), check_health=False
+    )
+    seconds, microseconds = connection.read_response()
+    now_s = time.monotonic()
+    info = connection.read_response()
+    text = info if isinstance(info, str) else bytes(info).decode()
+    found = re.search(r"^run_id:(\w+)", text, re.MULTILINE)
+    clock_us = int(seconds) * 1_000_000 + int(microseconds) - int(now_s * 1e6)
+    _nodes[_name_of(connection)] = Node(found[1] if found else "", clock_us, now_s)
+
+
+def _name_of(connection: Any) -> str:
+    return f"{connection.host}:{connection.port}" if settings().redis_cluster else ""
+
+
+def node_of(key: str) -> Node:
+    """The node that has ``key``. No round trip once this process is connected to it.
+
+    Raises RedisDown.
+    """
+    name = _name_node_of(key)
+    if name not in _nodes:
+        execute("EXISTS", key)  # connects
+        name = _name_node_of(key)
+    if name not in _nodes:
+        raise RedisDown(f"Redis is away: no connection to {name or 'it'}")
+    return _nodes[name]
+
+
+def learn_clock(key: str, now_us: int) -> None:
+    """Take the TIME in a reply that was just received as a measurement of the node's clock.
+
+    A reply takes time, so a measurement is never too high: the highest of five minutes counts.
+    """
+    name = _name_node_of(key)
+    node, now_s = _nodes.get(name), time.monotonic()
+    clock_us = now_us - int(now_s * 1e6)
+    if node and (clock_us > node.clock_us or now_s - node.learned_s > _CLOCK_AGE_S):
+        _nodes[name] = Node(node.run_id, clock_us, now_s)
+
+
+def _name_node_of(key: str) -> str:
+    if not settings().redis_cluster:
+        return ""
+    return _guarded(lambda: _name_node(("EXISTS", key)))
 
 
 def execute(*command: Argument) -> Any:
@@ -231,16 +311,17 @@ def ask_node(node: Any, commands: Sequence[Command]) -> list[Any]:
     return _guarded(send)
 
 
-def read_epoch() -> int | None:
-    """A number that changes whenever a node of the cluster takes slots over; None of one Redis.
+def read_epoch() -> int:
+    """A number that changes whenever a node takes slots over or a single Redis restarts.
 
-    Raises RedisDown.
+    One round trip. Raises RedisDown.
     """
-    if not settings().redis_cluster:
-        return None
-    [info] = pipeline([("CLUSTER", "INFO")])
-    found = re.search(r"cluster_current_epoch:(\d+)", info)
-    return int(found[1]) if found else None
+    if settings().redis_cluster:
+        [info] = pipeline([("CLUSTER", "INFO")])
+        found = re.search(r"cluster_current_epoch:(\d+)", info)
+        return int(found[1]) if found else 0
+    execute("PING")  # a new connection learns the run_id
+    return int(node_of("").run_id[:15] or "0", 16)
 
 
 def _pipeline(
@@ -287,15 +368,27 @@ def _guarded(call: Callable[[], T]) -> T:
     try:
         return breaker.call(lambda: _at_a_master(call))
     except CircuitBreakerError:
-        raise RedisDown("Redis is away, not asked") from None
+        raise RedisDown("Redis is away, not asked", may_have_run=False) from None
     except (RedisError, RedisClusterException) as error:
+        if str(error).startswith("PROTOCOL "):
+            raise UnknownProtocol(str(error)) from error
         if _is_answer(error):
             raise
         if isinstance(error, ReadOnlyError | RedisClusterException):
             # A master that became a replica, or nobody it knows answers: the next call asks those
             # that the URL names by then.
             forget_client()
-        raise RedisDown(f"Redis is away: {type(error).__name__}") from error
+        raise RedisDown(
+            f"Redis is away: {type(error).__name__}", may_have_run=not _is_unsent(error)
+        ) from error
+
+
+def _is_unsent(error: BaseException) -> bool:
+    """Whether a connection could not be made, so that no command was sent on it."""
+    text = str(error)
+    return isinstance(error, RedisConnectionError | RedisTimeoutError) and (
+        " connecting to " in text and text.startswith(("Error", "Timeout"))
+    )
 
 
 def _at_a_master(call: Callable[[], T]) -> T:

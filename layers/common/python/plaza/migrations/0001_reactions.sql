@@ -45,7 +45,7 @@ CREATE TABLE IF NOT EXISTS reaction (
   KEY by_target (target_type, target_id, kind, state, ver)
 );
 
--- Every fact that was ever accepted, once. Never updated.
+-- Every event that was ever saved, once, with what it changed. Never updated.
 CREATE TABLE IF NOT EXISTS reaction_log (
   target_type VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   target_id   BIGINT      NOT NULL,
@@ -53,7 +53,8 @@ CREATE TABLE IF NOT EXISTS reaction_log (
   actor_id    BIGINT      NOT NULL,
   ver         BIGINT      NOT NULL,
   state       TINYINT     NOT NULL,
-  total       BIGINT      NULL COMMENT 'as Redis counted it; null for an intent taken while Redis was away',
+  change_by   TINYINT     NOT NULL COMMENT 'what the event changed in the count: 1, -1, 0',
+  commit_n    BIGINT      NOT NULL COMMENT 'version of the counter after its commit, with the epoch',
   create_date DATE        NOT NULL COMMENT 'the UTC day of ver',
   PRIMARY KEY (target_type, target_id, kind, actor_id, ver, create_date)
 ) PARTITION BY RANGE COLUMNS (create_date) (
@@ -64,9 +65,11 @@ CREATE TABLE IF NOT EXISTS content_counter (
   target_type   VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   target_id     BIGINT NOT NULL,
   like_total    BIGINT NOT NULL DEFAULT 0,
+  like_ver      BIGINT NOT NULL DEFAULT 0 COMMENT 'commits that applied likes: Redis applies them in this order',
   collect_total BIGINT NOT NULL DEFAULT 0,
+  collect_ver   BIGINT NOT NULL DEFAULT 0,
   comment_total BIGINT NOT NULL DEFAULT 0,
-  ver           BIGINT NOT NULL DEFAULT 0 COMMENT 'changes so far',
+  comment_ver   BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (target_type, target_id)
 );
 

@@ -46,4 +46,5 @@ CREATE TABLE IF NOT EXISTS creation (
 -- A user is a target too. Their row here gives the reactions to them a version and a lock of their
 -- own: user_counter moves with everything they do.
 ALTER TABLE content_counter
-  ADD COLUMN follow_total BIGINT NOT NULL DEFAULT 0;
+  ADD COLUMN follow_total BIGINT NOT NULL DEFAULT 0,
+  ADD COLUMN follow_ver   BIGINT NOT NULL DEFAULT 0;

@@ -9,7 +9,8 @@ ALTER TABLE reaction_log
 -- One row. Who appends to the log holds it shared until the commit; who wants to be sure that
 -- everything up to some seq is committed takes it alone for an instant.
 CREATE TABLE IF NOT EXISTS log_gate (
-  id TINYINT NOT NULL,
+  id    TINYINT NOT NULL,
+  epoch INT     NOT NULL DEFAULT 0 COMMENT 'raised by one after MySQL was restored to an earlier moment',
   PRIMARY KEY (id)
 );
 

@@ -3,20 +3,32 @@
 from plaza.reactions.failovers import settle_after_failover
 from plaza.reactions.hot_totals import forget_hot_totals
 from plaza.reactions.mysql_reactions import (
+    EPOCH_NOW,
     Reacted,
     Reactor,
     read_actors,
+    read_counters,
+    read_epoch,
     read_log_head,
     wait_for_log_writers,
 )
-from plaza.reactions.reacting import REACTIONS, REBUILDS, Outcome, bury, react, require_there
+from plaza.reactions.reacting import (
+    REACTIONS,
+    REBUILDS,
+    Outcome,
+    load,
+    react,
+    require_there,
+    tombstone,
+)
 from plaza.reactions.reactions import (
     COLLECT,
     FOLLOW,
     KINDS,
     LIKE,
+    Commit,
     Kind,
-    ReactionChanged,
+    ReactionEvent,
     Target,
 )
 from plaza.reactions.reading import Count, count, reacted, reactors, read_mine
@@ -37,20 +49,20 @@ from plaza.reactions.redis_rankings import (
 from plaza.reactions.redis_reactions import (
     Fingerprint,
     Held,
-    Settlement,
     Unreadable,
+    apply_all,
+    drop_all,
     find_denied,
-    forget_all,
     inspect_all,
     read_recent,
-    settle_all,
     target_of_key,
 )
-from plaza.reactions.saving import FOLLOWS, SETTLEMENTS, read_keys, save, settle_again
+from plaza.reactions.saving import FOLLOWS, SETTLEMENTS, Unacknowledged, save, settle_again
 from plaza.reactions.sweeping import sweep_outbox
 
 __all__ = [
     "COLLECT",
+    "EPOCH_NOW",
     "FOLLOW",
     "FOLLOWS",
     "GONE_VER",
@@ -61,6 +73,7 @@ __all__ = [
     "REACTIONS",
     "REBUILDS",
     "SETTLEMENTS",
+    "Commit",
     "Count",
     "Fingerprint",
     "Held",
@@ -69,25 +82,27 @@ __all__ = [
     "PostLikes",
     "Ranked",
     "Reacted",
-    "ReactionChanged",
+    "ReactionEvent",
     "Reactor",
-    "Settlement",
     "Target",
+    "Unacknowledged",
     "Unreadable",
     "Window",
-    "bury",
+    "apply_all",
     "count",
+    "drop_all",
     "find_denied",
-    "forget_all",
     "forget_hot_totals",
     "inspect_all",
+    "load",
     "mark_ranking_whole",
     "project_likes",
     "react",
     "reacted",
     "reactors",
     "read_actors",
-    "read_keys",
+    "read_counters",
+    "read_epoch",
     "read_log_head",
     "read_mine",
     "read_ranked_posts",
@@ -99,9 +114,9 @@ __all__ = [
     "save",
     "settle_after_failover",
     "settle_again",
-    "settle_all",
     "swap_ranking",
     "sweep_outbox",
     "target_of_key",
+    "tombstone",
     "wait_for_log_writers",
 ]

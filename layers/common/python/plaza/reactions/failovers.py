@@ -11,13 +11,12 @@ the failover at least.
 
 from __future__ import annotations
 
-import json
 import time
 
 from plaza.infra import queues, redis
 from plaza.infra.observability import record
 from plaza.reactions import mysql_failovers
-from plaza.reactions.saving import SETTLEMENTS
+from plaza.reactions.saving import SETTLEMENTS, Unacknowledged
 
 MOST_S = 10
 _PAGE = 1000
@@ -26,12 +25,10 @@ _PAGE = 1000
 def settle_after_failover(most_s: float = MOST_S) -> int:
     """Ask for settles when a master changed since the last run; how many facts they are of.
 
-    What is left after ``most_s`` is asked for by the next run. Of a single Redis nothing is known,
-    and nothing done. Raises RedisDown, MysqlDown, QueueDown.
+    What is left after ``most_s`` is asked for by the next run. Raises RedisDown, MysqlDown,
+    QueueDown.
     """
     epoch = redis.read_epoch()
-    if epoch is None:
-        return 0
     looks, head = mysql_failovers.read_looks()
     asked = 0
     if looks.epoch is not None and looks.before is not None and looks.epoch != epoch:
@@ -54,7 +51,7 @@ def _settle_again(after: int, head: int, until_s: float) -> tuple[int, int]:
         if not page:  # its partition was dropped meanwhile
             return asked, head
         keys = sorted({key for _, key in page})
-        queues.send(SETTLEMENTS, json.dumps(keys, separators=(",", ":")))
+        queues.send(SETTLEMENTS, Unacknowledged(keys=keys).to_json())
         asked, reached = asked + len(page), page[-1][0]
         if time.monotonic() >= until_s:
             break

@@ -1,14 +1,17 @@
 """Reactions in MySQL: the record, the log, and the reads that Redis can't answer.
 
-Keys and versions are rendered into the statements as numbers and as names of ours (a fact is only
-made of those, see ``ReactionChanged.from_json``): for a thousand rows the driver's own escaping
-costs more than the database.
+Keys and versions are rendered into the statements as numbers and as names of ours (an event has no
+others, see ``ReactionEvent.from_json``): for a thousand rows the driver's own escaping costs more
+than the database.
+
+The version of a counter, ``n``, is that of its row plus the epoch of MySQL, which is raised when
+MySQL is restored to an earlier moment: so versions never repeat.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,8 +19,11 @@ from typing import NamedTuple
 from pymysql.cursors import Cursor
 
 from plaza.infra import mysql
-from plaza.reactions.reactions import Key, Kind, ReactionChanged, Row, Target
+from plaza.reactions.reactions import Entry, Key, Kind, Row, Target
 
+EPOCH = 2**40  # versions of a counter in one epoch
+EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {EPOCH:d}"
+_ROWS_AT_ONCE = 1000
 PATIENCE_S = 2  # while somebody waits for the log gate alone, consumers wait behind them
 _DAY_US = 86_400_000_000
 _KEYS_TABLE = """JSON_TABLE(%s, '$[*]' COLUMNS (
@@ -26,16 +32,19 @@ _KEYS_TABLE = """JSON_TABLE(%s, '$[*]' COLUMNS (
 
 
 class Snapshot(NamedTuple):
-    """A target as MySQL had it at one instant.
+    """A target and kind as MySQL had it at one instant.
 
-    ``newest`` holds (actor, ver_us), newest first; ``complete`` when that is everybody who is on.
+    ``n`` is the version of its counter, ``total`` the counter. ``newest`` holds (actor, ver_us),
+    newest first; ``is_complete`` when those are all that are on. ``rows`` are (actor, ver_us, on)
+    of the actors that were asked for, 0 and off for one without a row.
     """
 
     total: int
-    dbver: int
+    n: int
     last_ver_us: int
     newest: list[tuple[int, int]]
-    complete: bool
+    is_complete: bool
+    rows: list[tuple[int, int, bool]]
 
 
 class Reactor(NamedTuple):
@@ -52,14 +61,23 @@ class Reacted(NamedTuple):
     ver_us: int
 
 
-def pass_log_gate(cursor: Cursor) -> None:
-    """Be known to those who read the log in its order, until the commit. One statement.
+def pass_log_gate(cursor: Cursor) -> int:
+    """Hold the log gate shared until the commit; returns the version that an epoch begins with.
 
-    Before anything is appended: whoever takes the gate alone then knows that all that was appended
-    before is committed (docs/decisions.md).
+    One statement. Before anything is appended: a reader that holds the gate alone then knows that
+    all that was appended before is committed (docs/decisions.md).
     """
-    if not cursor.execute("SELECT id FROM log_gate WHERE id = 1 LOCK IN SHARE MODE"):
+    if not cursor.execute("SELECT epoch FROM log_gate WHERE id = 1 LOCK IN SHARE MODE"):
         raise LookupError("log_gate has no row: nothing would wait for this transaction")
+    [(epoch,)] = cursor.fetchall()
+    return int(epoch) * EPOCH
+
+
+def read_epoch(cursor: Cursor) -> int:
+    """The version that the present epoch begins with. One statement."""
+    cursor.execute(f"SELECT {EPOCH_NOW}")
+    [(epoch,)] = cursor.fetchall()
+    return int(epoch)
 
 
 def wait_for_log_writers() -> None:
@@ -82,24 +100,29 @@ def read_log_head() -> int:
     return int(mysql.fetch_all("SELECT COALESCE(MAX(seq), 0) FROM reaction_log")[0][0])
 
 
-def append_log(cursor: Cursor, facts: Iterable[ReactionChanged]) -> None:
-    """Log ``facts``, each once however often it comes. One statement."""
+def append_log(
+    cursor: Cursor, entries: Sequence[Entry], commits: Mapping[tuple[Target, str], int]
+) -> None:
+    """Log ``entries`` (in key order), each event once however often it comes. One statement.
+
+    ``commits``: the version of the counter of each (target, kind) after this transaction.
+    """
     rows = ",".join(
-        "('%s',%d,'%s',%d,%d,%d,%s,'%s',%s)"
+        "('%s',%d,'%s',%d,%d,%d,%d,%d,'%s',%s)"
         % (
-            *fact.key,
-            fact.ver_us,
-            fact.on,
-            "NULL" if fact.total is None else int(fact.total),
-            _utc_day(fact.ver_us // _DAY_US),
-            mysql.render_request_id(fact.request_id),
+            *event.key,
+            ver_us,
+            event.on,
+            change,
+            commits[event.key.target, event.key.kind],
+            _utc_day(ver_us // _DAY_US),
+            mysql.render_request_id(event.request_id),
         )
-        for fact in sorted(facts, key=lambda fact: (fact.key, fact.ver_us))
+        for event, ver_us, change in entries
     )
     cursor.execute(
-        "INSERT IGNORE INTO reaction_log"
-        " (target_type, target_id, kind, actor_id, ver, state, total, create_date, request_id)"
-        f" VALUES {rows}"
+        "INSERT IGNORE INTO reaction_log (target_type, target_id, kind, actor_id, ver, state,"
+        f" change_by, commit_n, create_date, request_id) VALUES {rows}"
     )
 
 
@@ -118,45 +141,83 @@ def read_rows(cursor: Cursor, keys: Collection[Key]) -> dict[Key, Row]:
     return {Key(*key): Row(state == 1, ver) for *key, state, ver in cursor}
 
 
-def upsert_rows(cursor: Cursor, facts: Iterable[ReactionChanged]) -> None:
-    """Bring the rows of ``facts`` to their state, unless they are newer. One statement.
+def upsert_rows(cursor: Cursor, rows: Mapping[Key, Row]) -> None:
+    """Bring rows to their new state, unless they are newer. One statement.
 
     The state comes before the version: MySQL assigns from left to right.
     """
-    rows = ",".join("('%s',%d,'%s',%d,%d,%d)" % (*f.key, f.on, f.ver_us) for f in facts)
+    values = ",".join("('%s',%d,'%s',%d,%d,%d)" % (*key, *row) for key, row in rows.items())
     cursor.execute(
         "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
-        f" VALUES {rows} ON DUPLICATE KEY UPDATE"
+        f" VALUES {values} ON DUPLICATE KEY UPDATE"
         " state = IF(VALUES(ver) > reaction.ver, VALUES(state), reaction.state),"
         " ver = GREATEST(reaction.ver, VALUES(ver))"
     )
 
 
-def read_snapshots(wanted: Sequence[tuple[Kind, Target]], depth: int) -> list[Snapshot]:
-    """A snapshot of each of ``wanted``, with its ``depth`` newest actors. One statement.
+def read_snapshots(
+    wanted: Sequence[tuple[Kind, Target, Sequence[int]]], depth: int
+) -> list[Snapshot]:
+    """A snapshot of each of ``wanted``, with its ``depth`` newest actors and some actors' rows.
 
-    Raises MysqlDown.
+    One statement when no rows are asked for; else five, and one for each 1,000 rows. All of it is
+    of one instant. Raises MysqlDown.
     """
-    arms: list[str] = []
-    for index, (kind, target) in enumerate(wanted):
-        of_target = f"target_type = '{target.type}' AND target_id = {target.id:d}"
-        of_kind = f"{of_target} AND kind = '{kind.name}'"
-        arms += [
-            f"(SELECT {index}, 'counter', {kind.total}, ver FROM content_counter"
-            f" WHERE {of_target})",
-            f"(SELECT {index}, 'off', 0, MAX(ver) FROM reaction FORCE INDEX (by_target)"
-            f" WHERE {of_kind} AND state = 0)",
-            f"(SELECT {index}, 'on', actor_id, ver FROM reaction FORCE INDEX (by_target)"
-            f" WHERE {of_kind} AND state = 1 ORDER BY ver DESC, actor_id DESC LIMIT {depth:d})",
+    select = " UNION ALL ".join(
+        arm
+        for index, (kind, target, _) in enumerate(wanted)
+        for arm in _select_snapshot(index, kind, target, depth)
+    )
+    rows: list[list[tuple[int, int, bool]]] = [[] for _ in wanted]
+    if not any(actor_ids for _, _, actor_ids in wanted):
+        return _read_snapshots(mysql.fetch_all(select) if wanted else (), rows, depth)
+
+    def look(cursor: Cursor) -> list[Snapshot]:
+        cursor.execute(select)
+        found = cursor.fetchall()
+        asked = [
+            (index, Key(*target, kind.name, actor_id))
+            for index, (kind, target, actor_ids) in enumerate(wanted)
+            for actor_id in actor_ids
         ]
-    total = [0] * len(wanted)
-    dbver = [0] * len(wanted)
-    last_ver_us = [0] * len(wanted)
-    newest: list[list[tuple[int, int]]] = [[] for _ in wanted]
-    for index, what, value, ver in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
+        for start in range(0, len(asked), _ROWS_AT_ONCE):
+            part = asked[start : start + _ROWS_AT_ONCE]
+            held = read_rows(cursor, [key for _, key in part])
+            for index, key in part:
+                on, ver_us = held.get(key, (False, 0))
+                rows[index].append((key.actor_id, ver_us, on))
+        return _read_snapshots(found, rows, depth)
+
+    return mysql.snapshot(look)
+
+
+def _select_snapshot(index: int, kind: Kind, target: Target, depth: int) -> list[str]:
+    of_target = f"target_type = '{target.type}' AND target_id = {target.id:d}"
+    of_kind = f"{of_target} AND kind = '{kind.name}'"
+    return [
+        f"(SELECT {index}, 'epoch', 0, {EPOCH_NOW})",
+        f"(SELECT {index}, 'counter', {kind.total}, {kind.ver} FROM content_counter"
+        f" WHERE {of_target})",
+        f"(SELECT {index}, 'off', 0, MAX(ver) FROM reaction FORCE INDEX (by_target)"
+        f" WHERE {of_kind} AND state = 0)",
+        f"(SELECT {index}, 'on', actor_id, ver FROM reaction FORCE INDEX (by_target)"
+        f" WHERE {of_kind} AND state = 1 ORDER BY ver DESC, actor_id DESC LIMIT {depth:d})",
+    ]
+
+
+def _read_snapshots(
+    found: Iterable[mysql.Row], rows: Sequence[list[tuple[int, int, bool]]], depth: int
+) -> list[Snapshot]:
+    count = len(rows)
+    total, n, last_ver_us = [0] * count, [0] * count, [0] * count
+    newest: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+    for index, what, value, ver in found:
         match what:
+            case "epoch":
+                n[index] += ver
             case "counter":
-                total[index], dbver[index] = value, ver
+                total[index] = value
+                n[index] += ver
             case "off":
                 last_ver_us[index] = max(last_ver_us[index], ver or 0)
             case "on":
@@ -165,34 +226,41 @@ def read_snapshots(wanted: Sequence[tuple[Kind, Target]], depth: int) -> list[Sn
     return [
         Snapshot(
             total[i],
-            dbver[i],
+            n[i],
             last_ver_us[i],
             sorted(newest[i], key=lambda pair: (-pair[1], -pair[0])),
             len(newest[i]) < depth,
+            rows[i],
         )
-        for i in range(len(wanted))
+        for i in range(count)
     ]
 
 
 def read_counters(wanted: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]]:
-    """The (total, version) of each of ``wanted``. One statement. Raises MysqlDown."""
-    arms = [
-        f"(SELECT {index}, {kind.total}, ver FROM content_counter"
+    """(total, n) of each of ``wanted``. One statement. Raises MysqlDown."""
+    arms = [f"(SELECT -1, 0, {EPOCH_NOW})"] + [
+        f"(SELECT {index}, {kind.total}, {kind.ver} FROM content_counter"
         f" WHERE target_type = '{target.type}' AND target_id = {target.id:d})"
         for index, (kind, target) in enumerate(wanted)
     ]
-    counters = [(0, 0)] * len(wanted)
-    for index, total, ver in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
-        counters[index] = total, ver
+    found = mysql.fetch_all(" UNION ALL ".join(arms)) if wanted else []
+    epoch = next((ver for index, _, ver in found if index < 0), 0)
+    counters = [(0, epoch)] * len(wanted)
+    for index, total, ver in found:
+        if index >= 0:
+            counters[index] = total, epoch + ver
     return counters
 
 
-def read_hint(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
-    """(Is the actor's row on, the counter's version), at one instant. Raises MysqlDown."""
+def read_state(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
+    """(whether the actor's row is on, n of the counter), at one instant. One statement.
+
+    Raises MysqlDown.
+    """
     rows = mysql.fetch_all(
         "SELECT COALESCE((SELECT state FROM reaction WHERE target_type = %s AND target_id = %s"
-        " AND kind = %s AND actor_id = %s), 0),"
-        " COALESCE((SELECT ver FROM content_counter WHERE target_type = %s AND target_id = %s), 0)",
+        f" AND kind = %s AND actor_id = %s), 0), {EPOCH_NOW} + COALESCE((SELECT {kind.ver}"
+        " FROM content_counter WHERE target_type = %s AND target_id = %s), 0)",
         (*target, kind.name, actor_id, *target),
     )
     return rows[0][0] == 1, rows[0][1]

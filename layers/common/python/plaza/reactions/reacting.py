@@ -3,42 +3,47 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plaza import targets
 from plaza.infra import queues
+from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.settings import settings
+from plaza.infra.spill import spill
 from plaza.reactions import mysql_reactions, redis_reactions
 from plaza.reactions.hot_totals import drop_total
-from plaza.reactions.mysql_reactions import Snapshot
 from plaza.reactions.reactions import (
     Key,
     Kind,
     OutboxFull,
-    ReactionChanged,
+    ReactionEvent,
     Target,
     TargetGone,
     TargetMissing,
+    TooManyChanges,
     Undecided,
 )
 from plaza.reactions.redis_reactions import Decision
 from plaza.targets import There
 
-REACTIONS = "reactions"  # the queue of facts
+REACTIONS = "reactions"  # the queue of events
 REBUILDS = "rebuilds"  # the queue of targets whose Bloom filter is to be built
-_MOST_TRIES = 5
-_MOST_HYDRATIONS = 3
-_MOST_ROWS_HYDRATED = 10_000
+LOAD_WAIT_S = 0.5  # how long a caller waits for another that loads the target
+_LOAD_POLL_S = 0.02
+_MAX_TRIES = 5
+_MAX_ROWS_LOADED = 10_000
+_MIN_ROWS_LOADED = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a reaction came to. ``total`` and ``changed`` are None when only MySQL will decide."""
+    """What a reaction came to. ``total`` and ``changed`` are None for a provisional one."""
 
     on: bool
     total: int | None
@@ -46,38 +51,50 @@ class Outcome:
 
     @property
     def exact(self) -> bool:
-        """False for an intent: taken while Redis was away, decided later."""
+        """False for a provisional reaction: accepted, decided later."""
         return self.total is not None
 
 
 def react(kind: Kind, target: Target, actor_id: int, on: bool) -> Outcome:
-    """Turn the actor's reaction on or off.
+    """Turn the actor's reaction on or off. One round trip and one message when all is warm.
 
-    Raises TargetMissing, TargetGone; OutboxFull, Undecided, MysqlDown, QueueDown mean: try again.
+    The outcome is exact when two places hold it: Redis, and the queue or MySQL. It is provisional
+    while Redis is unavailable, and when neither the queue nor MySQL took it. Raises TargetMissing,
+    TargetGone, TooManyChanges; OutboxFull, Undecided, MysqlDown, QueueDown mean: try again.
     """
+    key = Key(*target, kind.name, actor_id)
     try:
         decision = _decide(kind, target, actor_id, on)
     except RedisDown as error:
-        return _take_intent(kind, target, actor_id, on, error)
+        return _accept_provisionally(ReactionEvent(key, on, None), error)
     if decision.code == "CHANGED":
         drop_total(kind, target)
-        key = Key(*target, kind.name, actor_id)
-        publish(ReactionChanged(key, on, decision.ver_us, decision.total))
-    if decision.rebuild:
-        ask_rebuild(kind, target)
+    if not publish(ReactionEvent(key, on, decision.ver_us)):
+        return Outcome(on, None, None)
     return Outcome(on, decision.total, decision.code == "CHANGED")
 
 
-def publish(fact: ReactionChanged) -> None:
-    """Send a fact that is in the outbox. When the queue is away the sweeper sends it later."""
+def publish(event: ReactionEvent) -> bool:
+    """Send an event that is in the outbox to the queue, or to MySQL when the queue is unavailable.
+
+    False when neither took it: the sweeper sends it from the outbox.
+    """
+    body = event.to_json()
     try:
-        queues.send(REACTIONS, fact.to_json())
+        queues.send(REACTIONS, body)
+        return True
     except QueueDown as error:
         record("publish_postponed", {"postponed": 1}, **cause(error))
+    try:
+        spill(REACTIONS, body)
+        return True
+    except MysqlDown as error:
+        record("spill_failed", **cause(error))
+        return False
 
 
 def ask_rebuild(kind: Kind, target: Target) -> None:
-    """Have the Bloom filter of a target built. When the queue is away the gate asks again later."""
+    """Request a build of a target's Bloom filter. Without the queue it is requested again later."""
     body = {"kind": kind.name, "target_type": target.type, "target_id": target.id}
     try:
         queues.send(REBUILDS, json.dumps(body, separators=(",", ":")))
@@ -85,38 +102,56 @@ def ask_rebuild(kind: Kind, target: Target) -> None:
         record("rebuild_postponed", **cause(error))
 
 
-def hydrate(wanted: Sequence[tuple[Kind, Target]]) -> list[Snapshot]:
-    """Bring targets that aren't in Redis back from MySQL; what was read of them, in order.
+def load(
+    wanted: Sequence[tuple[Kind, Target]], wait_s: float | None = None
+) -> list[tuple[Kind, Target]]:
+    """Load targets from MySQL into Redis; returns those that are not loaded after ``wait_s``.
 
-    A target that moves on while it is read is read again; one that never stands still is left out
-    of Redis. Raises RedisDown, MysqlDown.
+    One caller loads a target, the others wait for it, by default 0.5 s. Two round trips, and what
+    ``mysql_reactions.read_snapshots`` costs. Raises RedisDown, MysqlDown.
     """
-    depth = max(50, min(settings().recent_cap, _MOST_ROWS_HYDRATED // max(len(wanted), 1)))
-    snapshots: dict[tuple[Kind, Target], Snapshot] = {}
+    until_s = time.monotonic() + (LOAD_WAIT_S if wait_s is None else wait_s)
     todo = list(wanted)
-    for _ in range(_MOST_HYDRATIONS):
-        if not todo:
-            break
-        read = mysql_reactions.read_snapshots(todo, depth)
-        snapshots.update(zip(todo, read, strict=True))
-        codes = redis_reactions.hydrate_all([(*w, s) for w, s in zip(todo, read, strict=True)])
-        # A consumer may have committed after the read and settled before the target was back.
-        now = mysql_reactions.read_counters(todo)
-        moved = [
-            w
-            for w, s, code, (_, dbver) in zip(todo, read, codes, now, strict=True)
-            if code == "HYDRATED" and dbver != s.dbver
+    while todo:
+        leases = redis_reactions.take_load_leases(todo)
+        taken = [
+            (*w, lease) for w, lease in zip(todo, leases, strict=True) if lease.code == "TAKEN"
         ]
-        if moved:
-            redis_reactions.forget_all(moved)
-        todo = [w for w, c in zip(todo, codes, strict=True) if c == "FENCED" or w in moved]
-    return [snapshots[w] for w in wanted]
+        left = [w for w, lease in zip(todo, leases, strict=True) if lease.code == "HELD"]
+        if taken:
+            outboxes = redis_reactions.read_outboxes(
+                [(k, t, lease.entries) for k, t, lease in taken]
+            )
+            snapshots = mysql_reactions.read_snapshots(
+                [(k, t, actors) for (k, t, _), actors in zip(taken, outboxes, strict=True)],
+                _depth(len(taken)),
+            )
+            codes = redis_reactions.hydrate_all(
+                [(*of, snapshot) for of, snapshot in zip(taken, snapshots, strict=True)]
+            )
+            left += [
+                (kind, target)
+                for (kind, target, _), code in zip(taken, codes, strict=True)
+                if code in ("STALE", "INCOMPLETE")
+            ]
+        if not left or time.monotonic() >= until_s:
+            return left
+        if not taken:
+            time.sleep(_LOAD_POLL_S)
+        todo = left
+    return []
 
 
-def bury(deleted: Sequence[Target]) -> None:
+def _depth(targets_loaded: int) -> int:
+    """How many of the newest actors are loaded of each target."""
+    share = max(_MIN_ROWS_LOADED, _MAX_ROWS_LOADED // targets_loaded)
+    return min(settings().recent_cap, share)
+
+
+def tombstone(deleted: Sequence[Target]) -> None:
     """Let the gates of deleted targets refuse from now on. Two round trips. Raises RedisDown."""
     targets.mark_gone(deleted)
-    redis_reactions.bury_all(deleted)
+    redis_reactions.tombstone_all(deleted)
 
 
 def require_there(target: Target) -> None:
@@ -125,37 +160,40 @@ def require_there(target: Target) -> None:
 
 
 def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> Decision:
-    hint: tuple[bool, int] | None = None
-    for _ in range(_MOST_TRIES):
-        decision = redis_reactions.gate(kind, target, actor_id, on, hint)
+    expected: tuple[bool, int] | None = None
+    nonce = secrets.token_hex(6)
+    for _ in range(_MAX_TRIES):
+        decision = redis_reactions.gate(kind, target, actor_id, on, nonce, expected)
         match decision.code:
             case "CHANGED" | "UNCHANGED":
                 if not targets.seen_lately(*target):
                     targets.remember_seen(*target)
                 return decision
             case "COLD":
-                # What is hydrated stays, so it takes more than what this process remembers.
+                # A loaded target stays, so this process's memory of it is not enough.
                 _insist(target, targets.find(*target, remembered=False))
-                hydrate([(kind, target)])
+                load([(kind, target)])
             case "UNKNOWN":
                 if decision.rebuild:
                     ask_rebuild(kind, target)
-                hint = mysql_reactions.read_hint(kind, target, actor_id)
+                expected = mysql_reactions.read_state(kind, target, actor_id)
             case "GONE":
                 _insist(target, There.GONE)
             case "FULL":
                 raise OutboxFull(f"{target} has too many unsaved changes", retry_after_s=5)
-    raise Undecided(f"{target} changed each time it was read")
+            case "LIMITED":
+                raise TooManyChanges(f"Too many changes of your {kind.name} of {target}", 60)
+    raise Undecided(f"{target} changed during every attempt")
 
 
-def _take_intent(kind: Kind, target: Target, actor_id: int, on: bool, error: RedisDown) -> Outcome:
-    """Redis is away: put the wish on the queue with a version from the clock; MySQL decides."""
+def _accept_provisionally(event: ReactionEvent, error: RedisDown) -> Outcome:
+    """Redis is unavailable: queue the event without a version; MySQL decides by when it came."""
+    target = event.key.target
     if not targets.seen_lately(*target):
         _insist(target, targets.look_up(*target))
-    key = Key(*target, kind.name, actor_id)
-    queues.send(REACTIONS, ReactionChanged(key, on, time.time_ns() // 1000, None).to_json())
-    record("intent_taken", {"intents": 1}, **cause(error))
-    return Outcome(on, None, None)
+    queues.send(REACTIONS, event.to_json())
+    record("provisional_accepted", {"provisional": 1}, **cause(error))
+    return Outcome(event.on, None, None)
 
 
 def _insist(target: Target, there: There) -> None:

@@ -1,15 +1,16 @@
-"""What a reaction is: kinds, targets, facts, and how facts become counts. No I/O."""
+"""What a reaction is: kinds, targets, events, and how events become counts. No I/O."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from plaza.infra.errors import Gone, NotFound, Unavailable
+from plaza.infra.errors import Gone, NotFound, TooMany, Unavailable, UnknownProtocol
 from plaza.infra.queues import BadRecord
 
+PROTOCOL = 2  # of messages and of what Redis holds of a target
 MOST_ID = 2**63 - 1
 MOST_VER_US = 2**53 - 1
 _encode = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make one each time
@@ -25,31 +26,45 @@ class TargetGone(Gone):
 
 
 class OutboxFull(Unavailable):
-    """A target has as many unsaved changes as Redis may hold; they drain, try again."""
+    """The outbox of a target has as many entries as it may hold; try again when it has drained."""
 
 
 class Undecided(Unavailable):
-    """What was read moved on each time before it could be used; try again."""
+    """The target changed or was loaded during every attempt; try again."""
+
+
+class TooManyChanges(TooMany):
+    """An actor turned one reaction on and off too often in a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of reaction: what it may be given to and which counters it moves.
 
-    ``total`` is its column in content_counter; ``received`` is its owner's and ``given`` the
-    actor's in user_counter, None where nobody counts that.
+    ``total`` is its column in content_counter and ``ver`` the column of that total's version;
+    ``received`` is its owner's and ``given`` the actor's in user_counter, None if not counted.
     """
 
     name: str
     targets: frozenset[str]
     total: str
+    ver: str
     received: str
     given: str | None = None
 
 
-LIKE = Kind("like", CONTENT_TYPES, "like_total", "likes_received_total")
-COLLECT = Kind("collect", frozenset({"post"}), "collect_total", "collects_received_total")
-FOLLOW = Kind("follow", frozenset({"user"}), "follow_total", "followers_total", "following_total")
+LIKE = Kind("like", CONTENT_TYPES, "like_total", "like_ver", "likes_received_total")
+COLLECT = Kind(
+    "collect", frozenset({"post"}), "collect_total", "collect_ver", "collects_received_total"
+)
+FOLLOW = Kind(
+    "follow",
+    frozenset({"user"}),
+    "follow_total",
+    "follow_ver",
+    "followers_total",
+    "following_total",
+)
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (LIKE, COLLECT, FOLLOW)}
 
 
@@ -84,57 +99,93 @@ class Row(NamedTuple):
     ver_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReactionChanged:
-    """An actor's reaction to a target is now on or off.
+_NEVER = Row(False, 0)
 
-    ``ver_us`` (microseconds since 1970) orders the facts about one key: the newest wins, however
-    late or often the others arrive. ``total`` is the target's as Redis counted it, None for an
-    intent that was taken while Redis was away. ``request_id`` is that of the request it came from,
-    as far as anybody knows: an attribute of the message, not of its body.
+
+@dataclass(frozen=True, slots=True)
+class ReactionEvent:
+    """An actor's reaction to a target is on or off: an absolute state, never a change.
+
+    ``ver_us`` (microseconds since 1970) orders the events of one key: the newest wins, however late
+    or often the others arrive. It is None for a provisional event, which was accepted while Redis
+    was unavailable: its version comes from ``sent_ms``, when the queue took it, see ``stamped``.
+    ``request_id`` and ``sent_ms`` are attributes of the message, not of its body.
     """
 
     key: Key
     on: bool
-    ver_us: int
-    total: int | None
+    ver_us: int | None
     request_id: str | None = None
+    sent_ms: int | None = None
+
+    @property
+    def stamped(self) -> int:
+        """The version: that of the gate, or of a provisional event the last microsecond of the
+        millisecond in which the queue took it. Raises BadRecord without either."""
+        if self.ver_us is not None:
+            return self.ver_us
+        if self.sent_ms is None:
+            raise BadRecord("neither a version nor the time when the queue took the event")
+        return self.sent_ms * 1000 + 999
 
     def to_json(self) -> str:
-        """The fact as it stands on the queue."""
+        """The body of the message."""
         return _encode(
             {
+                "protocol": PROTOCOL,
                 "target_type": self.key.target_type,
                 "target_id": self.key.target_id,
                 "kind": self.key.kind,
                 "actor_id": self.key.actor_id,
                 "state": int(self.on),
                 "ver": self.ver_us,
-                "total": self.total,
             }
         )
 
     @classmethod
-    def from_json(cls, body: str) -> ReactionChanged:
-        """The fact in ``body``. Raises BadRecord when it is none that we could have written."""
+    def from_json(cls, body: str) -> ReactionEvent:
+        """The event in ``body``.
+
+        Raises BadRecord for a body that Plaza never wrote, UnknownProtocol for one of a version
+        that this one does not know: it may be delivered again to one that does.
+        """
         try:
-            said = json.loads(body)
-            kind, target_type = said["kind"], said["target_type"]
+            fields = json.loads(body)
+            protocol = fields["protocol"]
+            if type(protocol) is int and protocol != PROTOCOL:
+                raise UnknownProtocol(f"reaction event of protocol {protocol}")
+            kind, target_type = fields["kind"], fields["target_type"]
             if target_type not in KINDS[kind].targets:
                 raise BadRecord(f"a {target_type} takes no {kind}")
-            state = _whole(said, "state", 0, 1)
+            state = _whole(fields, "state", 0, 1)
             key = Key(
                 target_type,
-                _whole(said, "target_id", 1, MOST_ID),
+                _whole(fields, "target_id", 1, MOST_ID),
                 kind,
-                _whole(said, "actor_id", 1, MOST_ID),
+                _whole(fields, "actor_id", 1, MOST_ID),
             )
-            total = said.get("total")
-            if total is not None:
-                total = _whole(said, "total", -MOST_ID, MOST_ID)
-            return cls(key, state == 1, _whole(said, "ver", 1, MOST_VER_US), total)
+            ver = fields["ver"]
+            if ver is not None:
+                ver = _whole(fields, "ver", 1, MOST_VER_US)
+            return cls(key, state == 1, ver)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise BadRecord(f"no fact about a reaction: {type(error).__name__} {error}") from None
+            raise BadRecord(f"no reaction event: {type(error).__name__} {error}") from None
+
+
+class Commit(NamedTuple):
+    """What one transaction did to one target and kind, or what it found there.
+
+    ``n`` is the version of the counter after it, with the epoch; ``total`` the counter. ``is_new``:
+    the transaction raised the version to ``n``; else it changed nothing, and ``rows`` are as of
+    ``n``. ``rows`` are (actor, ver_us, on), one an actor.
+    """
+
+    kind: Kind
+    target: Target
+    n: int
+    total: int
+    is_new: bool
+    rows: Sequence[tuple[int, int, bool]]
 
 
 def _whole(said: Mapping[str, object], name: str, least: int, most: int) -> int:
@@ -144,40 +195,59 @@ def _whole(said: Mapping[str, object], name: str, least: int, most: int) -> int:
     return value
 
 
-def newest(facts: Iterable[ReactionChanged]) -> dict[Key, ReactionChanged]:
-    """The newest fact of each key, in the order of the keys."""
-    last: dict[Key, ReactionChanged] = {}
-    for fact in facts:
-        held = last.get(fact.key)
-        if held is None or held.ver_us < fact.ver_us:
-            last[fact.key] = fact
-    return dict(sorted(last.items()))
+class Entry(NamedTuple):
+    """A row of the log: an event, and what it changed in the count of its target and kind."""
+
+    event: ReactionEvent
+    ver_us: int
+    change: int
 
 
-def applicable(
-    before: Mapping[Key, Row], facts: Mapping[Key, ReactionChanged]
-) -> dict[Key, ReactionChanged]:
-    """Those of ``facts`` that are newer than the row before them."""
-    return {
-        key: fact
-        for key, fact in facts.items()
-        if key not in before or before[key].ver_us < fact.ver_us
-    }
+def replay(before: Mapping[Key, Row], events: Iterable[ReactionEvent]) -> list[Entry]:
+    """The log rows of ``events``, in the order of (key, version), each version of a key once.
+
+    An event that is not newer than the row before it changes nothing.
+    """
+    entries = []
+    rows = dict(before)
+    ordered = sorted(((event.key, event.stamped, event) for event in events), key=lambda e: e[:2])
+    last = None
+    for key, ver_us, event in ordered:
+        if (key, ver_us) == last:
+            continue
+        last = key, ver_us
+        row = rows.get(key, _NEVER)
+        change = 0
+        if ver_us > row.ver_us:
+            change = int(event.on) - int(row.on)
+            rows[key] = Row(event.on, ver_us)
+        entries.append(Entry(event, ver_us, change))
+    return entries
 
 
-def turned(before: Mapping[Key, Row], applied: Mapping[Key, ReactionChanged]) -> dict[Key, int]:
-    """Which reactions went on (1) or off (-1) when ``applied`` replaced the rows ``before``."""
-    return {
-        key: 1 if fact.on else -1
-        for key, fact in applied.items()
-        if fact.on != (key in before and before[key].on)
-    }
+def newest_rows(before: Mapping[Key, Row], entries: Iterable[Entry]) -> dict[Key, Row]:
+    """The rows that ``entries`` bring to a newer version, in the order of the keys."""
+    rows: dict[Key, Row] = {}
+    for event, ver_us, _ in entries:
+        key = event.key
+        if ver_us > (rows.get(key) or before.get(key, _NEVER)).ver_us:
+            rows[key] = Row(event.on, ver_us)
+    return rows
 
 
-def transitions(turns: Mapping[Key, int]) -> dict[tuple[Target, str], int]:
-    """How much each (target, kind) total moves by ``turns``; 0 where they cancel out."""
+def add_up(entries: Iterable[Entry]) -> dict[Key, int]:
+    """How much the entries of each key change the count, in all: 1, -1, or left out for 0."""
+    changes: dict[Key, int] = {}
+    for event, _, change in entries:
+        if change:
+            changes[event.key] = changes.get(event.key, 0) + change
+    return {key: change for key, change in changes.items() if change}
+
+
+def transitions(changes: Mapping[Key, int]) -> dict[tuple[Target, str], int]:
+    """How much each (target, kind) total moves by ``changes``; 0 where they cancel out."""
     moves: dict[tuple[Target, str], int] = {}
-    for key, by in turns.items():
+    for key, by in changes.items():
         counted = (key.target, key.kind)
         moves[counted] = moves.get(counted, 0) + by
     return moves

@@ -12,9 +12,9 @@ from plaza.infra.redis import RedisDown
 from plaza.reactions import mysql_reactions, redis_reactions
 from plaza.reactions.hot_totals import hot_totals
 from plaza.reactions.mysql_reactions import Reacted, Reactor
-from plaza.reactions.reacting import ask_rebuild, hydrate, require_there
-from plaza.reactions.reactions import Kind, Target
-from plaza.reactions.redis_reactions import LIST_LENGTH
+from plaza.reactions.reacting import ask_rebuild, load, require_there
+from plaza.reactions.reactions import Kind, Target, Undecided
+from plaza.reactions.redis_reactions import LIST_LENGTH, Seen
 
 # What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
 _instead_of_redis = TokenBucket(rate_per_s=20, burst=40)
@@ -74,11 +74,17 @@ def read_mine(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool
 
 def _count_in_redis(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> list[Count]:
     seen = redis_reactions.read_all(wanted, actor_id)
-    cold = [w for w, s in zip(wanted, seen, strict=True) if s is None]
-    totals = _read_cold(cold) if cold else {}
+    if cold := [w for w, s in zip(wanted, seen, strict=True) if s is None]:
+        loaded = _load_cold(cold, actor_id)
+        seen = [loaded.get(w) if s is None else s for w, s in zip(wanted, seen, strict=True)]
     for (kind, target), s in zip(wanted, seen, strict=True):
         if s and s.rebuild:
             ask_rebuild(kind, target)
+    missing = [w for w, s in zip(wanted, seen, strict=True) if s is None]
+    totals = {
+        w: total
+        for w, (total, _) in zip(missing, mysql_reactions.read_counters(missing), strict=True)
+    }
     unknown = [w for w, s in zip(wanted, seen, strict=True) if s is None or s.mine is None]
     mine: dict[tuple[Kind, Target], bool] = {}
     if actor_id is not None and unknown:
@@ -93,50 +99,43 @@ def _count_in_redis(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None)
     ]
 
 
-def _read_cold(cold: Sequence[tuple[Kind, Target]]) -> dict[tuple[Kind, Target], int]:
-    """The totals of what isn't in Redis. Only what is there is brought back: hot means there."""
+def _load_cold(
+    cold: Sequence[tuple[Kind, Target]], actor_id: int | None
+) -> dict[tuple[Kind, Target], Seen]:
+    """What Redis knows of cold targets once they are loaded. Only targets that exist are loaded.
+
+    Raises Undecided for a target that has been loading for too long while MySQL's budget is spent.
+    """
     live = targets.find_live({target for _, target in cold})
     there = [w for w in cold if w[1] in live]
-    others = [w for w in cold if w[1] not in live]
-    totals = {w: s.total for w, s in zip(there, hydrate(there), strict=True)}
-    counters = mysql_reactions.read_counters(others)
-    return totals | {w: total for w, (total, _) in zip(others, counters, strict=True)}
+    left = load(there) if there else []
+    if left and not _instead_of_redis.take():
+        raise Undecided(f"{left[0][1]} is being loaded")
+    seen = redis_reactions.read_all(there, actor_id) if there else []
+    return {w: s for w, s in zip(there, seen, strict=True) if s is not None}
 
 
 def reactors(
     kind: Kind, target: Target, after: Reactor | None, latest: bool, limit: int
 ) -> tuple[list[Reactor], Reactor | None]:
-    """Who reacted, earliest first or latest first, and where the next page begins (None: the end).
+    """Saved reactions to a target, earliest or latest first, and where the next page begins.
 
-    The newest are in Redis, all that are saved in MySQL; what is pending overrides what is saved.
-    Raises TargetMissing, TargetGone, MysqlDown.
+    (None: the end.) What is accepted and not saved yet is not listed. The newest are in Redis, all
+    in MySQL. Raises TargetMissing, TargetGone, MysqlDown.
     """
     require_there(target)
     try:
-        complete, newest = _newest_reactors(kind, target, after, latest, limit)
+        is_complete, newest = _newest_reactors(kind, target, after, latest, limit)
     except RedisDown:
-        complete, newest = False, []
-    if complete or (latest and len(newest) > limit):
+        is_complete, newest = False, []
+    if is_complete or (latest and len(newest) > limit):
         return _cut(newest, limit)
-
-    begin = newest[-1] if latest and newest else after
-    saved = mysql_reactions.read_reactors(kind, target, begin, latest, limit + 1)
-    try:
-        pending = redis_reactions.read_pending(kind, target, [r.actor_id for r in saved])
-    except RedisDown:
-        pending = {}
+    if not latest:
+        return _cut(mysql_reactions.read_reactors(kind, target, after, latest, limit + 1), limit)
+    begin = newest[-1] if newest else after
+    older = mysql_reactions.read_reactors(kind, target, begin, latest, limit + 1 - len(newest))
     in_redis = {reactor.actor_id for reactor in newest}
-    current = [r for r in saved if r.actor_id not in in_redis and r.actor_id not in pending]
-    current += [Reactor(a, ver) for a, (on, ver) in pending.items() if on and a not in in_redis]
-    page = _in_order(
-        [r for r in current if after is None or _is_past(r, after, latest)] + newest, latest
-    )
-    if len(saved) > limit:
-        # Nobody knows yet who comes after the last that MySQL gave: the page ends there at most.
-        page = [r for r in page if not _is_past(r, saved[-1], latest)]
-        if len(page) <= limit:
-            return page, saved[-1]
-    return _cut(page, limit)
+    return _cut(newest + [r for r in older if r.actor_id not in in_redis], limit)
 
 
 def _newest_reactors(
@@ -145,12 +144,12 @@ def _newest_reactors(
     # One more for the next page, and one for ``after`` itself, which comes along.
     page = redis_reactions.read_page(kind, target, after, latest, limit + 2)
     if page is None:
-        hydrate([(kind, target)])
+        load([(kind, target)])
         page = redis_reactions.read_page(kind, target, after, latest, limit + 2)
-    complete, found = page or (False, [])
+    is_complete, found = page or (False, [])
     if after is not None:
         found = [reactor for reactor in found if _is_past(reactor, after, latest)]
-    return complete, _in_order(found, latest)
+    return is_complete, _in_order(found, latest)
 
 
 def _is_past(reactor: Reactor, after: Reactor, latest: bool) -> bool:

@@ -1,24 +1,37 @@
-"""Where reactions are in Redis, and the scripts that touch them.
+"""Reactions in Redis, and the scripts that touch them: a replica of MySQL, and the outbox above it.
+
+A target and kind in Redis is what MySQL had at version ``s`` of its counter; commits are applied
+in the order of that version, as a replica applies a log. The outbox is an overlay of what was
+accepted and is not saved: total = base + delta, and an actor's state is that of their entry, else
+the saved one. See docs/decisions.md.
 
 Everything about one target lives in one of 1,024 logical shards, and every key of a shard carries
 the hash tag ``{<shard>}``. Per target and kind, under ``{<shard>}:<kind>:<target>:``
 
-    meta     hash    total; ver, the last given; dbver and dbtotal, the newest the database told;
-                     complete, recent has everybody; bloom, the bits of the filter in use, 0 none;
-                     filling, filling_by, filling_at: of the filter being built; rebuild_at, when
-                     one was last asked for; waiting, how many are pending; stale; gone, it
-                     was deleted; sweeps, sweep_cursor
-    pending  hash    actor -> state:ver:total; accepted, not yet confirmed: the outbox
-    recent   zset    actor -> ver; the newest actors, at most cap
-    older    bitmap  Bloom filter of the actors that fell out of recent
+    meta     hash    protocol; run_id of the node that it was loaded at; s; base, the counter at s;
+                     delta, sum over the outbox of want - base; ver, the newest version; waiting,
+                     entries of the outbox; complete, recent has all actors that are on; floor, else
+                     recent has all with a version above it; bloom, the bits of the filter in use, 0
+                     none; filling, filling_by, filling_at: of the filter being built; rebuild_at,
+                     when a build was last requested; blocked, since when a commit is missing; gone,
+                     it was deleted; sweeps, sweep_cursor
+    outbox   hash    actor -> want:ver:base:nonce; accepted, not yet confirmed. The nonce has a
+                     letter before it: c when the request changed the state, u when it did not
+    recent   zset    actor -> ver; the newest saved actors, at most cap
+    bloom    bitmap  Bloom filter of the saved actors that are not in recent
     filling  bitmap  the Bloom filter that is being built
-    fence    string  newest dbver heard while the target was not in Redis
+    ahead    hash    n -> total|rows; commits that wait for the one before them
+    fence    string  newest n heard of while the target was not loaded
+    lease    string  who loads the target
+    loading  hash    sums over the outbox while the target is loaded
+    asked    hash    actor -> s when its row was asked for
+    toggles  hash    actor -> start:count of its changes in quick succession
 
-per shard ``{<shard>}:dirty``, a zset: <kind>:<target> -> oldest pending ver, or when it was last
-swept; and per user and kind, in the shard of the user, ``{<shard>}:<kind>:user:<id>:``
+per shard ``{<shard>}:outboxes``, a zset: <kind>:<target> -> oldest version in the outbox, or when
+it was last swept; and per user and kind, in the shard of the user, ``{<shard>}:<kind>:user:<id>:``
 
     newest   zset    target -> ver; floor -> the version above which the list is whole
-    lease    string  which reader may fill it
+    lease    string  who may fill it
 """
 
 from __future__ import annotations
@@ -27,14 +40,15 @@ import random
 import re
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from plaza.infra import redis
 from plaza.infra.lua import load_script
-from plaza.infra.redis import Call
+from plaza.infra.projections import key_of
+from plaza.infra.redis import Call, RedisDown
 from plaza.infra.settings import settings
 from plaza.infra.shards import SHARDS, shard_of
 from plaza.reactions.mysql_reactions import Reacted, Reactor, Snapshot
@@ -42,26 +56,34 @@ from plaza.reactions.reactions import (
     KINDS,
     MOST_ID,
     MOST_VER_US,
+    Commit,
     Key,
     Kind,
-    ReactionChanged,
+    ReactionEvent,
     Target,
+    Undecided,
 )
 
 FENCE_TTL_S = 300
+LOAD_LEASE_TTL_MS = 10_000
+MAX_AHEAD = 100  # commits that may wait for the one before them
+MAX_ROWS = 1_000  # of one call of a script
 LIST_LENGTH = 100
 LIST_TTL_S = 86_400
 LEASE_TTL_S = 10
 _FLOOR = "floor"
+_MAX_TRIES = 3
 
 _LUA = Path(__file__).with_name("lua")
 GATE = load_script(_LUA / "gate.lua")
 READ = load_script(_LUA / "read.lua")
 PAGE = load_script(_LUA / "page.lua")
+LEASE = load_script(_LUA / "lease.lua")
+REBASE = load_script(_LUA / "rebase.lua")
 HYDRATE = load_script(_LUA / "hydrate.lua")
-BURY = load_script(_LUA / "bury.lua")
-FORGET = load_script(_LUA / "forget.lua")
-SETTLE = load_script(_LUA / "settle.lua")
+APPLY = load_script(_LUA / "apply.lua")
+DROP = load_script(_LUA / "drop.lua")
+TOMBSTONE = load_script(_LUA / "tombstone.lua")
 SWEEP = load_script(_LUA / "sweep.lua")
 BEGIN_BLOOM = load_script(_LUA / "begin_bloom.lua")
 FILL_BLOOM = load_script(_LUA / "fill_bloom.lua")
@@ -73,15 +95,21 @@ _META_KEY = re.compile(r"\{\d+\}:([a-z]+):([a-z]+):([1-9]\d{0,18}):meta", re.ASC
 
 
 class Keys(NamedTuple):
-    """The keys of one target and kind; ``member`` is its name in the shard's dirty set."""
+    """The keys of one target and kind; ``member`` is its name in the index of its shard."""
 
     meta: str
-    pending: str
+    outbox: str
     recent: str
-    older: str
+    bloom: str
     filling: str
+    ahead: str
     fence: str
-    dirty: str
+    lease: str
+    loading: str
+    asked: str
+    toggles: str
+    there: str
+    outboxes: str
     member: str
 
 
@@ -89,34 +117,48 @@ class Decision(NamedTuple):
     """What the gate decided; see gate.lua for the codes."""
 
     code: str
-    total: int
-    ver_us: int
-    rebuild: bool
+    total: int = 0
+    ver_us: int = 0
+    rebuild: bool = False
 
 
 class Seen(NamedTuple):
-    """What Redis knows of a target: its total, and if the asking actor is on (None: ask MySQL)."""
+    """What Redis knows of a target: its total, and if the calling actor is on (None: ask MySQL)."""
 
     total: int
     mine: bool | None
     rebuild: bool
 
 
-class Settlement(NamedTuple):
-    """What MySQL has of one target and kind after a commit; ``rows`` are (actor, ver_us, on)."""
+class Applied(NamedTuple):
+    """What applying a commit came to; see apply.lua for the codes."""
+
+    code: str
+    waiting: int
+    rebuild: bool
+    s: int
+
+
+class Lease(NamedTuple):
+    """Permission to load a target, taken at a node in one of its runs.
+
+    ``code``: TAKEN, HELD, PRESENT; ``entries``: how many the outbox has.
+    """
+
+    code: str
+    token: str
+    run_id: str
+    entries: int
+
+
+class Swept(NamedTuple):
+    """What a sweep of one target found; see sweep.lua for the codes."""
 
     kind: Kind
     target: Target
-    dbtotal: int
-    dbver: int
-    rows: Sequence[tuple[int, int, bool]]
-
-
-class Settled(NamedTuple):
-    """What settling one target came to; see settle.lua for the codes."""
-
     code: str
-    drift: int
+    s: int
+    events: list[ReactionEvent]
 
 
 class Fingerprint(NamedTuple):
@@ -130,17 +172,20 @@ class Fingerprint(NamedTuple):
 class Held(NamedTuple):
     """What Redis holds of a target and kind, as far as it can be compared with MySQL.
 
-    ``waiting`` and ``pending`` are how many are in the outbox, by its meta and by itself. The
-    fingerprint is of everybody in recent with a version above ``floor_us``; None: of nobody.
+    ``base`` is the counter at version ``s``. ``waiting`` and ``entries`` are how many the outbox
+    has, by its meta and by itself. The fingerprint is of all actors in recent with a version above
+    ``floor_us``; None: of none. ``blocked``: a commit is missing.
     """
 
-    total: int
-    dbver: int
+    base: int
+    s: int
+    delta: int
     waiting: int
-    pending: int
+    entries: int
     complete: bool
     bloom: int
     floor_us: int | None
+    blocked: bool
     newest: Fingerprint
 
 
@@ -153,22 +198,28 @@ class Unreadable(NamedTuple):
 @lru_cache(maxsize=8192)
 def keys_of(kind: str, target: Target) -> Keys:
     """The keys of ``target``. Every script gets its keys from here."""
-    tag = f"{{{shard_of(str(target))}}}"
-    base = f"{tag}:{kind}:{target}"
+    shard = shard_of(str(target))
+    base = f"{{{shard}}}:{kind}:{target}"
     return Keys(
         meta=f"{base}:meta",
-        pending=f"{base}:pending",
+        outbox=f"{base}:outbox",
         recent=f"{base}:recent",
-        older=f"{base}:older",
+        bloom=f"{base}:bloom",
         filling=f"{base}:filling",
+        ahead=f"{base}:ahead",
         fence=f"{base}:fence",
-        dirty=_dirty_key(shard_of(str(target))),
+        lease=f"{base}:lease",
+        loading=f"{base}:loading",
+        asked=f"{base}:asked",
+        toggles=f"{base}:toggles",
+        there=key_of(str(target), "there"),
+        outboxes=_index_key(shard),
         member=f"{kind}:{target}",
     )
 
 
-def _dirty_key(shard: int) -> str:
-    return f"{{{shard}}}:dirty"
+def _index_key(shard: int) -> str:
+    return f"{{{shard}}}:outboxes"
 
 
 def _list_keys(kind: str, actor_id: int) -> tuple[str, str]:
@@ -177,74 +228,197 @@ def _list_keys(kind: str, actor_id: int) -> tuple[str, str]:
 
 
 def _idle_ttl_ms() -> int:
-    """Ten days, more or less: what was hydrated together need not expire together."""
+    """Ten days, more or less: what was loaded together need not expire together."""
     return int(settings().idle_ttl_s * 1000 * random.uniform(0.9, 1.1))
 
 
-def gate(
-    kind: Kind, target: Target, actor_id: int, on: bool, hint: tuple[bool, int] | None
-) -> Decision:
-    """Decide one reaction; ``hint`` is (state, dbver) from MySQL. One round trip.
+def _run_id(keys: Keys) -> str:
+    return redis.node_of(keys.meta).run_id
 
-    Raises RedisDown.
+
+def gate(
+    kind: Kind,
+    target: Target,
+    actor_id: int,
+    on: bool,
+    nonce: str,
+    expected: tuple[bool, int] | None,
+) -> Decision:
+    """Decide one reaction; ``expected`` is (state, n) of the actor's row in MySQL, if it was read.
+
+    One round trip. When it raises, no copy of the command will be executed any more: it waits for
+    the command's deadline, which the gate checks. Raises RedisDown; Undecided when the node turned
+    out to have restarted.
     """
     keys = keys_of(kind.name, target)
-    answer = redis.run(
-        GATE,
-        (keys.meta, keys.pending, keys.recent, keys.older, keys.filling, keys.dirty),
-        (
-            actor_id,
-            int(on),
-            "" if hint is None else int(hint[0]),
-            0 if hint is None else hint[1],
-            settings().recent_cap,
-            settings().outbox_limit,
-            keys.member,
-            _idle_ttl_ms(),
-        ),
-    )
-    code, total, ver_us, rebuild = answer if len(answer) == 4 else (answer[0], 0, 0, 0)
-    return Decision(code, total, ver_us, rebuild == 1)
+    timeout_s = settings().redis_timeout_s
+    for _ in range(_MAX_TRIES):
+        node, began_s = redis.node_of(keys.meta), time.monotonic()
+        try:
+            code, now_us, *rest = redis.run(
+                GATE,
+                (
+                    keys.meta,
+                    keys.outbox,
+                    keys.recent,
+                    keys.bloom,
+                    keys.filling,
+                    keys.asked,
+                    keys.toggles,
+                    keys.outboxes,
+                ),
+                (
+                    actor_id,
+                    int(on),
+                    nonce,
+                    node.clock_us + int((began_s + timeout_s) * 1e6),
+                    node.run_id,
+                    "" if expected is None else int(expected[0]),
+                    0 if expected is None else expected[1],
+                    settings().outbox_limit,
+                    keys.member,
+                    _idle_ttl_ms(),
+                ),
+            )
+        except RedisDown as error:
+            if error.may_have_run:
+                time.sleep(max(0.0, began_s + timeout_s - time.monotonic()))
+            raise
+        redis.learn_clock(keys.meta, now_us)
+        if _run_id(keys) != node.run_id:
+            raise Undecided(f"Redis restarted while {target} was changed")
+        if code == "UNKNOWN":
+            return Decision(code, rebuild=rest[0] == 1)
+        if code != "LATE":
+            total, ver_us, rebuild = rest or (0, 0, 0)
+            return Decision(code, total, ver_us, rebuild == 1)
+    raise RedisDown("Redis answers too late", may_have_run=False)
 
 
 def read_all(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> list[Seen | None]:
-    """What Redis knows of each of ``wanted``; None for what isn't there. One round trip.
+    """What Redis knows of each of ``wanted``; None for what is not loaded. One round trip.
 
     Raises RedisDown.
     """
     actor, ttl_ms = "" if actor_id is None else actor_id, _idle_ttl_ms()
-    calls = []
-    for kind, target in wanted:
-        keys = keys_of(kind.name, target)
-        calls.append(
+    all_keys = [keys_of(kind.name, target) for kind, target in wanted]
+
+    def calls() -> list[Call]:
+        return [
             Call(
                 READ,
-                (keys.meta, keys.pending, keys.recent, keys.older, keys.filling),
-                (actor, ttl_ms),
+                (keys.meta, keys.outbox, keys.recent, keys.bloom, keys.filling),
+                (_run_id(keys), actor, ttl_ms),
             )
-        )
+            for keys in all_keys
+        ]
+
     return [
-        a and Seen(a[0], None if a[1] == -1 else a[1] == 1, a[2] == 1) for a in redis.run_all(calls)
+        a and Seen(a[0], None if a[1] == "" else a[1] == "1", a[2] == 1)
+        for a in _run_reads(all_keys, calls)
     ]
 
 
-def hydrate_all(found: Sequence[tuple[Kind, Target, Snapshot]]) -> list[str]:
-    """Bring targets back; HYDRATED, PRESENT or FENCED for each. One round trip.
+def _run_reads(all_keys: Sequence[Keys], calls: Callable[[], list[Call]]) -> list[Any]:
+    """The answers of ``calls``; once more when a node turned out to have restarted meanwhile."""
+    answers: list[Any] = []
+    for _ in range(_MAX_TRIES):
+        before = [_run_id(keys) for keys in all_keys]
+        answers = redis.run_all(calls())
+        if before == [_run_id(keys) for keys in all_keys]:
+            return answers
+    raise RedisDown("Redis restarts again and again")
 
-    Raises RedisDown.
+
+def take_load_leases(wanted: Sequence[tuple[Kind, Target]]) -> list[Lease]:
+    """Ask for permission to load targets, for 10 s. One round trip. Raises RedisDown."""
+    token = secrets.token_hex(8)
+    calls, run_ids = [], []
+    for kind, target in wanted:
+        keys = keys_of(kind.name, target)
+        run_ids.append(_run_id(keys))
+        calls.append(
+            Call(
+                LEASE,
+                (keys.meta, keys.outbox, keys.lease),
+                (run_ids[-1], token, LOAD_LEASE_TTL_MS),
+            )
+        )
+    return [
+        Lease(code, token, run_id, entries)
+        for run_id, (code, entries) in zip(run_ids, redis.run_all(calls), strict=True)
+    ]
+
+
+def read_outboxes(wanted: Sequence[tuple[Kind, Target, int]]) -> list[list[int]]:
+    """The actors in the outbox of each (kind, target, entries), which must not change meanwhile.
+
+    One round trip, and one for each 1,000 entries of an outbox that has more. Raises RedisDown.
     """
+    found: list[list[int]] = [[] for _ in wanted]
+    small = [i for i, (_, _, entries) in enumerate(wanted) if 0 < entries <= MAX_ROWS]
+    keys = [keys_of(kind.name, target).outbox for kind, target, _ in wanted]
+    if small:
+        answers = redis.pipeline([("HKEYS", keys[i]) for i in small])
+        for i, actors in zip(small, answers, strict=True):
+            found[i] = [int(actor) for actor in actors]
+    for i, (_, _, entries) in enumerate(wanted):
+        cursor: str | None = "0" if entries > MAX_ROWS else None
+        seen: set[int] = set()
+        while cursor is not None:
+            following, pairs = redis.execute("HSCAN", keys[i], cursor, "COUNT", MAX_ROWS)
+            seen.update(int(actor) for actor in pairs[::2])
+            cursor = None if following in ("0", 0) else following
+            found[i] = sorted(seen)
+    return found
+
+
+def hydrate_all(found: Sequence[tuple[Kind, Target, Lease, Snapshot]]) -> list[str]:
+    """Load targets from snapshots; see hydrate.lua for the codes.
+
+    One round trip; one more for each 1,000 entries of the largest outbox. Raises RedisDown.
+    """
+    pages = [
+        [s.rows[start : start + MAX_ROWS] for start in range(0, len(s.rows), MAX_ROWS)]
+        for _, _, _, s in found
+    ]
+    for number in range(max(map(len, pages), default=0)):
+        redis.run_all(
+            [
+                _rebase_call(kind, target, lease, number + 1, of_target[number])
+                for (kind, target, lease, _), of_target in zip(found, pages, strict=True)
+                if number < len(of_target)
+            ]
+        )
     calls = []
-    for kind, target, snapshot in found:
+    for kind, target, lease, snapshot in found:
         keys = keys_of(kind.name, target)
         calls.append(
             Call(
                 HYDRATE,
-                (keys.meta, keys.recent, keys.fence, keys.older, keys.filling, keys.pending),
                 (
+                    keys.meta,
+                    keys.outbox,
+                    keys.recent,
+                    keys.bloom,
+                    keys.filling,
+                    keys.ahead,
+                    keys.fence,
+                    keys.lease,
+                    keys.asked,
+                    keys.outboxes,
+                    keys.loading,
+                    keys.there,
+                ),
+                (
+                    lease.run_id,
+                    lease.token,
+                    snapshot.n,
                     snapshot.total,
-                    snapshot.dbver,
-                    int(snapshot.complete),
+                    int(snapshot.is_complete),
                     snapshot.last_ver_us,
+                    settings().recent_cap,
+                    keys.member,
                     _idle_ttl_ms(),
                     *(part for pair in snapshot.newest for part in pair),
                 ),
@@ -253,22 +427,54 @@ def hydrate_all(found: Sequence[tuple[Kind, Target, Snapshot]]) -> list[str]:
     return redis.run_all(calls)
 
 
-def forget_all(targets: Iterable[tuple[Kind, Target]]) -> None:
-    """Drop what Redis holds of ``targets``, or mark it stale. One round trip. Raises RedisDown."""
+def _rebase_call(
+    kind: Kind, target: Target, lease: Lease, page: int, rows: Sequence[tuple[int, int, bool]]
+) -> Call:
+    keys = keys_of(kind.name, target)
+    return Call(
+        REBASE,
+        (keys.outbox, keys.lease, keys.loading),
+        (lease.token, page, LOAD_LEASE_TTL_MS, _render_rows(rows)),
+    )
+
+
+def _render_rows(rows: Iterable[tuple[int, int, bool]]) -> str:
+    return ";".join([f"{actor_id} {ver_us} {on:d}" for actor_id, ver_us, on in rows])
+
+
+def drop_all(targets: Iterable[tuple[Kind, Target, int | None]]) -> list[str]:
+    """Drop targets but for their outbox; with a version only if they are at it still.
+
+    One round trip. Raises RedisDown.
+    """
     calls = []
-    for kind, target in targets:
+    for kind, target, s in targets:
         keys = keys_of(kind.name, target)
         calls.append(
-            Call(FORGET, (keys.meta, keys.pending, keys.recent, keys.older, keys.filling), ())
+            Call(
+                DROP,
+                (
+                    keys.meta,
+                    keys.recent,
+                    keys.bloom,
+                    keys.filling,
+                    keys.ahead,
+                    keys.fence,
+                    keys.lease,
+                    keys.asked,
+                    keys.loading,
+                ),
+                ("" if s is None else s, FENCE_TTL_S),
+            )
         )
-    redis.run_all(calls)
+    return redis.run_all(calls)
 
 
-def bury_all(deleted: Iterable[Target]) -> None:
-    """Mark what Redis holds of deleted targets, of all kinds. One round trip. Raises RedisDown."""
+def tombstone_all(deleted: Iterable[Target]) -> None:
+    """Mark deleted targets that are loaded, of all kinds. One round trip. Raises RedisDown."""
     redis.run_all(
         [
-            Call(BURY, (keys_of(kind.name, target).meta,), ())
+            Call(TOMBSTONE, (keys_of(kind.name, target).meta,), ())
             for target in deleted
             for kind in KINDS.values()
             if target.type in kind.targets
@@ -276,42 +482,58 @@ def bury_all(deleted: Iterable[Target]) -> None:
     )
 
 
-def settle_all(settlements: Sequence[Settlement]) -> list[Settled]:
-    """Tell targets what MySQL has, and drop the lists of those who reacted. One round trip.
+def apply_all(commits: Sequence[Commit]) -> list[Applied]:
+    """Apply commits to their targets, and drop the lists of the users who reacted.
 
-    Raises RedisDown.
+    One round trip; one more while a target has more to apply than fits one call. Raises RedisDown.
     """
-    scripts: list[Call] = []
-    leave_at_ms = int(time.time() * 1000) + _idle_ttl_ms()
-    for settlement in settlements:
-        keys = keys_of(settlement.kind.name, settlement.target)
-        scripts.append(
-            Call(
-                SETTLE,
-                (
-                    keys.meta,
-                    keys.pending,
-                    keys.recent,
-                    keys.older,
-                    keys.filling,
-                    keys.dirty,
-                    keys.fence,
-                ),
-                (
-                    settlement.dbtotal,
-                    settlement.dbver,
-                    keys.member,
-                    leave_at_ms,
-                    FENCE_TTL_S,
-                    settings().recent_cap,
-                    *(part for actor, ver, on in settlement.rows for part in (actor, ver, int(on))),
-                ),
-            )
-        )
-    of_users = sorted({(s.kind.name, row[0]) for s in settlements for row in s.rows})
+    expires_at_ms = int(time.time() * 1000) + _idle_ttl_ms()
+    calls = [_apply_call(commit, expires_at_ms) for commit in commits]
+    of_users = sorted({(c.kind.name, row[0]) for c in commits for row in c.rows})
     lists = (key for of_user in of_users for key in _list_keys(*of_user))
-    answers = redis.run_all(scripts, redis.deletions(lists))
-    return [Settled(code, drift) for code, drift in answers[: len(scripts)]]
+    answers = redis.run_all(calls, redis.deletions(lists))[: len(calls)]
+    applied = [_read_applied(answer) for answer in answers]
+    while more := [i for i, a in enumerate(applied) if a.code == "MORE"]:
+        again = redis.run_all([calls[i] for i in more])
+        for i, answer in zip(more, again, strict=True):
+            applied[i] = _read_applied(answer, applied[i].rebuild)
+    return applied
+
+
+def _read_applied(answer: Sequence[Any], rebuild: bool = False) -> Applied:
+    code, waiting, asked, s = answer
+    return Applied(code, waiting, rebuild or asked == 1, s)
+
+
+def _apply_call(commit: Commit, expires_at_ms: int) -> Call:
+    keys = keys_of(commit.kind.name, commit.target)
+    return Call(
+        APPLY,
+        (
+            keys.meta,
+            keys.outbox,
+            keys.recent,
+            keys.bloom,
+            keys.filling,
+            keys.ahead,
+            keys.fence,
+            keys.lease,
+            keys.asked,
+            keys.outboxes,
+        ),
+        (
+            _run_id(keys),
+            commit.n,
+            commit.total,
+            int(commit.is_new),
+            _render_rows(commit.rows),
+            settings().recent_cap,
+            MAX_AHEAD,
+            keys.member,
+            expires_at_ms,
+            FENCE_TTL_S,
+        ),
+    )
 
 
 def target_of_key(key: str) -> tuple[Kind, Target] | None:
@@ -325,47 +547,56 @@ def target_of_key(key: str) -> tuple[Kind, Target] | None:
 
 
 def inspect_all(wanted: Sequence[tuple[Kind, Target]], most: int) -> list[Held | Unreadable | None]:
-    """What Redis holds of each of ``wanted``, with its ``most`` newest actors; None: nothing.
+    """What Redis holds of each of ``wanted``, with its ``most`` newest actors; None: not loaded.
 
     Nothing lives longer for it. One round trip. Raises RedisDown.
     """
     calls = []
     for kind, target in wanted:
         keys = keys_of(kind.name, target)
-        calls.append(Call(INSPECT, (keys.meta, keys.pending, keys.recent), (most,)))
+        calls.append(Call(INSPECT, (keys.meta, keys.outbox, keys.recent), (_run_id(keys), most)))
     return [answer and _read_held(answer) for answer in redis.run_all(calls)]
 
 
 def _read_held(answer: Sequence[str | int]) -> Held | Unreadable:
-    total, dbver, waiting, pending, complete, bloom, floor, *newest = answer
+    s, base, delta, waiting, entries, complete, bloom, floor, blocked, *newest = answer
     try:
         floor_us = int(floor)
         held = Held(
-            int(total),
-            int(dbver),
+            int(base),
+            int(s),
+            int(delta),
             int(waiting),
-            int(pending),
+            int(entries),
             complete == "1",
             int(bloom),
             None if floor_us < 0 else floor_us,
+            blocked != "",
             Fingerprint(*map(int, newest)),
         )
     except ValueError:
-        return Unreadable(f"total {total!s:.20} dbver {dbver!s:.20} waiting {waiting!s:.20}")
-    return held if 0 <= held.dbver <= MOST_VER_US else Unreadable(f"dbver {dbver!s:.20}")
+        return Unreadable(
+            f"base {base!s:.20} s {s!s:.20} delta {delta!s:.20} waiting {waiting!s:.20}"
+        )
+    return held if 0 <= held.s <= MOST_VER_US else Unreadable(f"s {s!s:.20}")
 
 
-def find_denied(wanted: Sequence[tuple[Kind, Target, Sequence[int]]]) -> list[list[int]]:
-    """Of each page of actors, whom the gate would take for off without asking MySQL.
+def find_denied(
+    wanted: Sequence[tuple[Kind, Target, Sequence[int]]],
+) -> list[tuple[int, list[int]]]:
+    """Of each page of actors, those that are off by recent and the filter, and the s of the target.
 
-    Who is pending is left out. One round trip. Raises RedisDown.
+    The outbox does not count. One round trip. Raises RedisDown.
     """
     calls = []
     for kind, target, actor_ids in wanted:
         keys = keys_of(kind.name, target)
-        of_target = (keys.meta, keys.pending, keys.recent, keys.older)
-        calls.append(Call(FIND_DENIED, of_target, tuple(actor_ids)))
-    return [[int(actor) for actor in answer] for answer in redis.run_all(calls)]
+        of_target = (keys.meta, keys.recent, keys.bloom)
+        calls.append(Call(FIND_DENIED, of_target, (_run_id(keys), *actor_ids)))
+    return [
+        (int(answer[0]), [int(actor) for actor in answer[1:]]) if answer else (0, [])
+        for answer in redis.run_all(calls)
+    ]
 
 
 def read_recent(wanted: Sequence[tuple[Kind, Target]], most: int) -> list[dict[str, int]]:
@@ -392,28 +623,18 @@ def read_page(
     """
     keys = keys_of(kind.name, target)
     begin = after.ver_us if after else ("+inf" if latest else "-inf")
-    answer = redis.run(PAGE, (keys.meta, keys.recent), (begin, "desc" if latest else "asc", count))
+    order = "desc" if latest else "asc"
+
+    def calls() -> list[Call]:
+        return [Call(PAGE, (keys.meta, keys.recent), (_run_id(keys), begin, order, count))]
+
+    [answer] = _run_reads([keys], calls)
     if not answer:
         return None
     pairs = iter(answer[1:])
     return answer[0] == 1, [
         Reactor(int(actor), int(float(ver))) for actor, ver in zip(pairs, pairs, strict=True)
     ]
-
-
-def read_pending(
-    kind: Kind, target: Target, actor_ids: Sequence[int]
-) -> dict[int, tuple[bool, int]]:
-    """(on, ver_us) of those of ``actor_ids`` who are in the outbox. Raises RedisDown."""
-    if not actor_ids:
-        return {}
-    entries = redis.execute("HMGET", keys_of(kind.name, target).pending, *actor_ids)
-    found = {}
-    for actor_id, entry in zip(actor_ids, entries, strict=True):
-        if entry:
-            state, ver, _ = entry.split(":")
-            found[actor_id] = state == "1", int(ver)
-    return found
 
 
 def read_list(kind: Kind, actor_id: int) -> tuple[int, list[Reacted]] | None:
@@ -452,14 +673,14 @@ def fill_list(
     redis.run(FILL_LIST, _list_keys(kind.name, actor_id), (lease, LIST_TTL_S, *members))
 
 
-def find_dirty(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
-    """Targets that are due for a sweep: dirty since ``before_us``, at most ``limit`` a shard.
+def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
+    """Targets that are due for a sweep since ``before_us``, at most ``limit`` a shard.
 
     One round trip. Raises RedisDown.
     """
     answers = redis.pipeline(
         [
-            ("ZRANGE", _dirty_key(shard), "-inf", before_us, "BYSCORE", "LIMIT", 0, limit)
+            ("ZRANGE", _index_key(shard), "-inf", before_us, "BYSCORE", "LIMIT", 0, limit)
             for shard in range(SHARDS)
         ]
     )
@@ -472,8 +693,8 @@ def find_dirty(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
 
 def sweep_all(
     targets: Sequence[tuple[Kind, Target]], grace_us: int, count: int, longest_wait_us: int
-) -> list[ReactionChanged]:
-    """The facts of ``targets`` that waited too long, to be published again. One round trip.
+) -> list[Swept]:
+    """What of ``targets`` waited too long, to be published again. One round trip.
 
     Raises RedisDown.
     """
@@ -483,29 +704,31 @@ def sweep_all(
         calls.append(
             Call(
                 SWEEP,
-                (keys.meta, keys.pending, keys.dirty),
-                (keys.member, grace_us, count, longest_wait_us),
+                (keys.meta, keys.outbox, keys.outboxes),
+                (_run_id(keys), keys.member, grace_us, count, longest_wait_us),
             )
         )
-    facts = []
-    for (kind, target), entries in zip(targets, redis.run_all(calls), strict=True):
+    swept = []
+    for (kind, target), (code, s, *entries) in zip(targets, redis.run_all(calls), strict=True):
         pairs = iter(entries)
+        events = []
         for actor, entry in zip(pairs, pairs, strict=True):
-            state, ver, total = entry.split(":")
-            key = Key(*target, kind.name, int(actor))
-            facts.append(ReactionChanged(key, state == "1", int(ver), int(total)))
-    return facts
+            want, ver, _ = entry.split(":", 2)
+            events.append(ReactionEvent(Key(*target, kind.name, int(actor)), want == "1", int(ver)))
+        swept.append(Swept(kind, target, code, int(s), events))
+    return swept
 
 
 def begin_bloom(kind: Kind, target: Target, build: str, actors: int) -> str:
     """Start to build the filter for ``actors``; see begin_bloom.lua. Raises RedisDown."""
     keys = keys_of(kind.name, target)
-    return str(redis.run(BEGIN_BLOOM, (keys.meta, keys.filling), (build, actors)))
+    args = (_run_id(keys), build, actors)
+    return str(redis.run(BEGIN_BLOOM, (keys.meta, keys.filling), args))
 
 
 def fill_bloom(kind: Kind, target: Target, build: str, actor_ids: Sequence[int], last: bool) -> str:
     """Add a page to the filter; see fill_bloom.lua. Raises RedisDown."""
     keys = keys_of(kind.name, target)
     return str(
-        redis.run(FILL_BLOOM, (keys.meta, keys.filling, keys.older), (build, int(last), *actor_ids))
+        redis.run(FILL_BLOOM, (keys.meta, keys.filling, keys.bloom), (build, int(last), *actor_ids))
     )

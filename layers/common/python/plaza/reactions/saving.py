@@ -1,81 +1,140 @@
-"""Saving: from the queue into MySQL, then telling Redis what is safe."""
+"""Saving: events from the queue into MySQL, then each commit into Redis."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pymysql.cursors import Cursor
 
 from plaza import counters, targets
 from plaza.counters import ContentCounter, UserCounter
 from plaza.infra import mysql, queues
+from plaza.infra.errors import Unavailable, UnknownProtocol
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import BadRecord
 from plaza.infra.redis import RedisDown
 from plaza.reactions import mysql_reactions, redis_rankings, redis_reactions
+from plaza.reactions.reacting import ask_rebuild, load
 from plaza.reactions.reactions import (
     FOLLOW,
     KINDS,
     LIKE,
     MOST_ID,
+    MOST_VER_US,
+    PROTOCOL,
+    Commit,
     Key,
-    ReactionChanged,
+    Kind,
+    ReactionEvent,
     Row,
     Target,
-    applicable,
-    newest,
+    add_up,
+    newest_rows,
+    replay,
     transitions,
-    turned,
 )
 from plaza.reactions.redis_rankings import PostLikes
-from plaza.reactions.redis_reactions import Settlement
 
-SETTLEMENTS = "settlements"  # the queue of settles that failed
-FOLLOWS = "follows"  # the queue of (who, whom) whose follow may have changed
-_MOST_KEYS = 1000
+SETTLEMENTS = "settlements"  # the queue of commits that Redis did not take
+FOLLOWS = "follows"  # the queue of (actor, user) whose follow may have changed
+_MAX_KEYS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What MySQL has after a commit: of targets, and of the users whose totals moved.
+    """What MySQL has after a transaction: commits of targets, and totals of users.
 
-    ``changed_us`` are the versions of the facts that changed something.
+    ``changed_us`` are the versions of the rows that it changed.
     """
 
-    settlements: Sequence[Settlement]
+    commits: Sequence[Commit]
     users: Mapping[int, UserCounter]
     changed_us: Sequence[int] = ()
 
 
-def save(facts: Sequence[ReactionChanged]) -> None:
-    """Save a batch of facts in one transaction of ten statements at most, then settle it.
+@dataclass(frozen=True, slots=True)
+class Unacknowledged:
+    """A message of SETTLEMENTS: commits that Redis did not take, or keys to be read again."""
 
-    Safe to repeat. A settle that fails goes onto a queue of its own: the batch is not done again.
-    Raises MysqlDown; QueueDown when Redis is away too or a follow is in the batch, and then the
-    batch does come again.
+    commits: Sequence[Commit] = ()
+    keys: Sequence[Key] = ()
+
+    def to_json(self) -> str:
+        """The body of the message."""
+        fields: dict[str, Any] = {"protocol": PROTOCOL, "keys": self.keys}
+        fields["commits"] = [[c.kind.name, *c.target, *c[2:]] for c in self.commits]
+        return json.dumps(fields, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, body: str) -> Unacknowledged:
+        """The message in ``body``. Raises BadRecord, UnknownProtocol."""
+        try:
+            fields = json.loads(body)
+            protocol = fields["protocol"]
+            if type(protocol) is int and protocol != PROTOCOL:
+                raise UnknownProtocol(f"commits of protocol {protocol}")
+            message = cls(
+                [_read_commit(*commit) for commit in fields["commits"]],
+                [Key(*key) for key in fields["keys"]],
+            )
+            of_commits = [(c.kind, c.target, row[0]) for c in message.commits for row in c.rows]
+            of_keys = [(KINDS[key.kind], key.target, key.actor_id) for key in message.keys]
+            good = all(
+                target.type in kind.targets and _is_id(target.id) and _is_id(actor_id)
+                for kind, target, actor_id in of_commits + of_keys
+            )
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise BadRecord(f"no commits: {type(error).__name__} {error}") from None
+        if not good or not 0 < len(of_commits) + len(of_keys) <= _MAX_KEYS:
+            raise BadRecord("no commits of reactions")
+        return message
+
+
+def _read_commit(
+    kind: str, of: str, target_id: int, n: int, total: int, is_new: bool, rows: list[Any]
+) -> Commit:
+    read = [(actor_id, ver_us, on) for actor_id, ver_us, on in rows]
+    whole = all(type(i) is int for i in (n, total, *(v for a, ver, _ in read for v in (a, ver))))
+    flags = all(type(flag) is bool for flag in (is_new, *(on for _, _, on in read)))
+    if not whole or not flags or not 0 <= n <= MOST_VER_US:
+        raise ValueError("a commit of other types")
+    return Commit(KINDS[kind], Target(of, target_id), n, total, is_new, read)
+
+
+def _is_id(number: object) -> bool:
+    return type(number) is int and 0 < number <= MOST_ID
+
+
+def save(events: Sequence[ReactionEvent]) -> None:
+    """Save a batch of events in one transaction of ten statements at most, then tell Redis.
+
+    Safe to repeat. Commits that Redis does not take go onto a queue of their own: the batch is not
+    saved again. Raises MysqlDown; QueueDown when Redis is unavailable too or a follow is in the
+    batch, and then the batch comes again.
     """
-    saved = mysql.atomically(lambda cursor: _write(cursor, facts))
-    settlements = saved.settlements
+    saved = mysql.atomically(lambda cursor: _write(cursor, events))
+    metrics = {"accepted": len(events), "changed": len(saved.changed_us)}
+    leads_ms = [e.sent_ms - e.ver_us / 1000 for e in events if e.ver_us and e.sent_ms]
     record(
         "reactions_saved",
-        {"accepted": len(facts), "changed": len(saved.changed_us)},
-        targets=len(settlements),
+        metrics | ({"queue_clock_lead_min_ms": round(min(leads_ms), 1)} if leads_ms else {}),
+        targets=len(saved.commits),
     )
     try:
-        settle(saved)
+        acknowledge(saved)
         _record_lag(saved.changed_us)
     except RedisDown as error:
-        keys = [(*s.target, s.kind.name, actor_id) for s in settlements for actor_id, *_ in s.rows]
-        queues.send(SETTLEMENTS, json.dumps(keys, separators=(",", ":")))
-        record("settle_postponed", {"settles_postponed": len(settlements)}, **cause(error))
-    _tell_of_follows(facts)
+        queues.send(SETTLEMENTS, Unacknowledged(commits=saved.commits).to_json())
+        record("settle_postponed", {"settles_postponed": len(saved.commits)}, **cause(error))
+    _tell_of_follows(events)
 
 
 def _record_lag(changed_us: Sequence[int]) -> None:
-    """How long ago what a batch changed was accepted; Redis has just been told that it is safe."""
+    """How long ago what a batch changed was accepted; Redis has just been told that it is saved."""
     if changed_us:
         now_us = time.time_ns() // 1000
         lags_s = [max(0.0, round((now_us - ver_us) / 1e6, 3)) for ver_us in sorted(changed_us)]
@@ -83,98 +142,119 @@ def _record_lag(changed_us: Sequence[int]) -> None:
         record("reactions_settled", metrics)
 
 
-def _tell_of_follows(facts: Sequence[ReactionChanged]) -> None:
-    """Name whose follows may have changed, also when this batch changed none: who saved them may
-    have been killed before. Raises QueueDown; the batch comes again then, and this with it."""
-    pairs = sorted({(f.key.actor_id, f.key.target_id) for f in facts if f.key.kind == FOLLOW.name})
-    for start in range(0, len(pairs), _MOST_KEYS):
-        part = pairs[start : start + _MOST_KEYS]
+def _tell_of_follows(events: Sequence[ReactionEvent]) -> None:
+    """Send whose follows may have changed, also when this batch changed none: the consumer that
+    saved them may have been killed before. Raises QueueDown; the batch comes again then."""
+    pairs = sorted({(e.key.actor_id, e.key.target_id) for e in events if e.key.kind == FOLLOW.name})
+    for start in range(0, len(pairs), _MAX_KEYS):
+        part = pairs[start : start + _MAX_KEYS]
         queues.send(FOLLOWS, json.dumps(part, separators=(",", ":")))
 
 
-def settle(saved: Saved) -> None:
-    """Tell Redis what MySQL has. Four round trips at most. Raises RedisDown."""
-    settled = redis_reactions.settle_all(saved.settlements)
+def acknowledge(saved: Saved) -> None:
+    """Bring Redis to what MySQL has. Four round trips when all is in order. Raises RedisDown."""
+    applied = redis_reactions.apply_all(saved.commits)
     counters.project_users(saved.users)
     redis_rankings.project_likes(
         [
-            PostLikes(s.target.id, s.dbtotal, s.dbver)
-            for s in saved.settlements
-            if s.kind is LIKE and s.target.type == "post"
+            PostLikes(c.target.id, c.total, c.n)
+            for c in saved.commits
+            if c.kind is LIKE and c.target.type == "post"
         ]
     )
-    limited = [s for s in saved.settlements if s.kind.given]
+    limited = [c for c in saved.commits if c.kind.given]
     # Last: until a follow is in the actor's total, its claim stands for it.
-    counters.release((actor, str(s.target), ver) for s in limited for actor, ver, _ in s.rows)
-    for settlement, (code, drift) in zip(saved.settlements, settled, strict=True):
-        if drift:
-            record(
-                "total_corrected",
-                {"drift": abs(drift)},
-                kind=settlement.kind.name,
-                target=str(settlement.target),
-                by=drift,
-            )
-        elif code == "FORGOTTEN":
-            record("target_forgotten", {"forgotten": 1}, target=str(settlement.target))
+    counters.release((actor, str(c.target), ver) for c in limited for actor, ver, _ in c.rows)
+    lost, cold = [], []
+    for commit, (code, waiting, rebuild, s) in zip(saved.commits, applied, strict=True):
+        if rebuild:
+            ask_rebuild(commit.kind, commit.target)
+        if code == "GAP":
+            lost.append((commit.kind, commit.target, s))
+        elif code == "COLD" and waiting:
+            cold.append((commit.kind, commit.target))
+    resync(lost, cold)
 
 
-def read_keys(body: str) -> list[Key]:
-    """The keys of a settle that failed. Raises BadRecord."""
+def resync(
+    lost: Sequence[tuple[Kind, Target, int]], cold: Iterable[tuple[Kind, Target]] = ()
+) -> None:
+    """Drop targets that miss a commit if they are still at a version; load them and cold ones.
+
+    What MySQL cannot answer now is loaded by the next reader or sweep. Raises RedisDown.
+    """
+    todo = list(cold)
+    if lost:
+        codes = redis_reactions.drop_all(lost)
+        dropped = [of[:2] for of, code in zip(lost, codes, strict=True) if code == "DROPPED"]
+        record("targets_resynced", {"resynced": len(dropped)})
+        todo += dropped
     try:
-        keys = [Key(*key) for key in json.loads(body)]
-        good = all(
-            key.target_type in KINDS[key.kind].targets
-            and all(type(i) is int and 0 < i <= MOST_ID for i in (key.target_id, key.actor_id))
-            for key in keys
-        )
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadRecord(f"no keys of reactions: {type(error).__name__} {error}") from None
-    if not good or not 0 < len(keys) <= _MOST_KEYS:
-        raise BadRecord("no keys of reactions")
-    return keys
+        if todo:
+            load(todo, wait_s=0)
+    except Unavailable as error:
+        if isinstance(error, RedisDown):
+            raise
+        record("load_postponed", targets=len(todo), **cause(error))
 
 
-def settle_again(batches: Sequence[Sequence[Key]]) -> None:
-    """Settle keys by what MySQL has of them now. Raises MysqlDown, RedisDown."""
-    keys = sorted({key for batch in batches for key in batch})
-    for start in range(0, len(keys), _MOST_KEYS):
-        part = keys[start : start + _MOST_KEYS]
-        settle(mysql.atomically(lambda cursor, part=part: _read(cursor, part)))  # type: ignore[misc]
+def settle_again(messages: Sequence[Unacknowledged]) -> None:
+    """Apply commits that Redis did not take, and what MySQL has of some keys by now.
+
+    Raises MysqlDown, RedisDown.
+    """
+    for message in messages:
+        rows_of = [Key(*c.target, c.kind.name, row[0]) for c in message.commits for row in c.rows]
+        if rows_of:
+            users = mysql.atomically(lambda cursor, keys=rows_of: _read_users_of(cursor, keys))  # type: ignore[misc]
+            acknowledge(Saved(message.commits, users))
+    keys = sorted({key for message in messages for key in message.keys})
+    for start in range(0, len(keys), _MAX_KEYS):
+        part = keys[start : start + _MAX_KEYS]
+        acknowledge(mysql.atomically(lambda cursor, part=part: _read(cursor, part)))  # type: ignore[misc]
 
 
-def _write(cursor: Cursor, facts: Sequence[ReactionChanged]) -> Saved:
-    mysql_reactions.pass_log_gate(cursor)
-    mysql_reactions.append_log(cursor, facts)
-    latest = newest(facts)
-    owners = targets.read_owners(cursor, _targets(latest))
-    # From here to the commit nobody else saves reactions to these targets.
-    held = counters.lock_content(cursor, _targets(latest))
-    before = mysql_reactions.read_rows(cursor, latest)
-    applied = applicable(before, latest)
-    if applied:
-        mysql_reactions.upsert_rows(cursor, applied.values())
-    turns = turned(before, applied)
-    # Also where they cancel out: who is on has changed, and what was read before is old.
-    moves = dict.fromkeys(((key.target, key.kind) for key in applied), 0) | transitions(turns)
+def _write(cursor: Cursor, events: Sequence[ReactionEvent]) -> Saved:
+    epoch = mysql_reactions.pass_log_gate(cursor)
+    keys = {event.key for event in events}
+    owners = targets.read_owners(cursor, _targets(keys))
+    # From here to the commit no other transaction saves reactions to these targets.
+    held = counters.lock_content(cursor, _targets(keys))
+    before = mysql_reactions.read_rows(cursor, keys)
+    entries = replay(before, events)
+    rows = newest_rows(before, entries)
+    turns = add_up(entries)
+    # Also where changes cancel out: rows have changed, and what was read before is old.
+    moves = dict.fromkeys(((key.target, key.kind) for key in rows), 0) | transitions(turns)
+    commits = _commits(
+        epoch, held, moves, {key: before.get(key, Row(False, 0)) for key in keys} | rows
+    )
+    versions = {(commit.target, commit.kind.name): commit.n for commit in commits}
+    mysql_reactions.append_log(cursor, entries, versions)
+    if rows:
+        mysql_reactions.upsert_rows(cursor, rows)
     _move_counters(cursor, owners, turns, moves)
-    rows = before | {key: Row(fact.on, fact.ver_us) for key, fact in applied.items()}
-    changed = [fact.ver_us for fact in applied.values()]
-    return Saved(_settlements(held, moves, rows), _read_users(cursor, owners, latest), changed)
+    changed_us = [row.ver_us for row in rows.values()]
+    return Saved(commits, _read_users(cursor, owners, keys), changed_us)
 
 
 def _read(cursor: Cursor, keys: Collection[Key]) -> Saved:
+    epoch = mysql_reactions.pass_log_gate(cursor)
     owners = targets.read_owners(cursor, _targets(keys))
     held = counters.lock_content(cursor, _targets(keys))
     rows = mysql_reactions.read_rows(cursor, keys)
-    return Saved(_settlements(held, {}, rows), _read_users(cursor, owners, keys))
+    return Saved(_commits(epoch, held, {}, rows), _read_users(cursor, owners, keys))
+
+
+def _read_users_of(cursor: Cursor, keys: Collection[Key]) -> dict[int, UserCounter]:
+    return _read_users(cursor, targets.read_owners(cursor, _targets(keys)), keys)
 
 
 def _read_users(
     cursor: Cursor, owners: Mapping[tuple[str, int], int], keys: Collection[Key]
 ) -> dict[int, UserCounter]:
-    """The totals of all whom ``keys`` concern, changed or not: who saved them may have been killed
-    before Redis was told."""
+    """The totals of all users that ``keys`` concern, changed or not: the consumer that saved them
+    may have been killed before Redis was told."""
     actors = {key.actor_id for key in keys if KINDS[key.kind].given}
     return counters.read_users_in(cursor, sorted({*owners.values(), *actors}))
 
@@ -209,22 +289,19 @@ def _move_counters(
     counters.add_to_users(cursor, of_users)
 
 
-def _settlements(
+def _commits(
+    epoch: int,
     held: Mapping[tuple[str, int], ContentCounter],
     moves: Mapping[tuple[Target, str], int],
     rows: Mapping[Key, Row],
-) -> list[Settlement]:
+) -> list[Commit]:
     by_target: dict[tuple[Target, str], list[tuple[int, int, bool]]] = {}
     for key, row in rows.items():
         by_target.setdefault((key.target, key.kind), []).append((key.actor_id, row.ver_us, row.on))
-    moved = {target for target, _ in moves}
-    return [
-        Settlement(
-            KINDS[kind],
-            target,
-            held[target].totals[KINDS[kind].total] + moves.get((target, kind), 0),
-            held[target].ver + (target in moved),
-            entries,
-        )
-        for (target, kind), entries in by_target.items()
-    ]
+    commits = []
+    for (target, name), of_target in sorted(by_target.items()):
+        column, is_new = KINDS[name].total, (target, name) in moves
+        total = held[target].totals[column] + moves.get((target, name), 0)
+        n = epoch + held[target].vers[column] + is_new
+        commits.append(Commit(KINDS[name], target, n, total, is_new, of_target))
+    return commits

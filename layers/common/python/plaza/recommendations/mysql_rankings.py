@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza.infra import mysql
-from plaza.reactions import GONE_VER, PostLikes, Ranked
+from plaza.reactions import EPOCH_NOW, GONE_VER, PostLikes, Ranked
 
 _LIVE = (
     " STRAIGHT_JOIN content AS c ON c.content_type = 'post' AND c.content_id = {post_id}"
@@ -27,7 +27,8 @@ def read_likes(post_ids: Sequence[int]) -> list[PostLikes]:
         return []
     numbers = ",".join(str(int(post_id)) for post_id in post_ids)
     rows = mysql.fetch_all(
-        "SELECT k.target_id, k.like_total, k.ver, c.content_id IS NOT NULL AND c.deleted_at IS NULL"
+        f"SELECT k.target_id, k.like_total, {EPOCH_NOW} + k.like_ver,"
+        " c.content_id IS NOT NULL AND c.deleted_at IS NULL"
         " FROM content_counter AS k FORCE INDEX (PRIMARY) LEFT JOIN content AS c"
         " ON c.content_type = 'post' AND c.content_id = k.target_id"
         f" WHERE k.target_type = 'post' AND k.target_id IN ({numbers})"
@@ -67,7 +68,8 @@ def read_window_ranking(
 
 def _select_most_liked(count: int) -> str:
     return (
-        "SELECT k.target_id, k.like_total, k.ver FROM content_counter AS k FORCE INDEX (by_likes)"
+        f"SELECT k.target_id, k.like_total, {EPOCH_NOW} + k.like_ver"
+        " FROM content_counter AS k FORCE INDEX (by_likes)"
         + _LIVE.format(post_id="k.target_id")
         + " WHERE k.target_type = 'post' AND k.like_total > 0"
         f" ORDER BY k.like_total DESC, k.target_id DESC LIMIT {count:d}"

@@ -6,7 +6,6 @@ may have a lower seq than one that is; the log gate is what tells when none has 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pymysql.cursors import Cursor
@@ -22,19 +21,6 @@ _LIKES = (
 )
 _REVIEWS = _LIKES.format(target_type="review")
 _POSTS = _LIKES.format(target_type="post")
-# What every fact of an actor about a post changed, as far as the log went up to ``end``: a like of
-# who likes it changed nothing. Of who was not heard of since ``first_day``, Redis knew: it took a
-# change (total says so) or a wish, which is one if it is a like. Days before are not looked at,
-# whether or not they were dropped: what is left there of a history may be some of it.
-_TURNS = """
-    SELECT target_id AS post_id, ver DIV {hour_us} AS hour, {sign} * (state - COALESCE(
-        LAG(state) OVER (PARTITION BY target_id, actor_id ORDER BY ver),
-        IF(total IS NULL, 0, 1 - state))) AS turn
-    FROM (SELECT DISTINCT target_id, actor_id FROM {posts}) AS touched
-    STRAIGHT_JOIN reaction_log AS l FORCE INDEX (PRIMARY) USING (target_id, actor_id)
-    WHERE l.target_type = 'post' AND l.kind = 'like' AND l.seq <= %({until})s
-    AND l.create_date >= %(first_day)s
-"""
 
 
 class Rolled(NamedTuple):
@@ -58,8 +44,7 @@ def _roll_up_page(cursor: Cursor, head: int, size: int, first_hour: int) -> Roll
     if head <= begin:
         return Rolled(begin, begin)
     end = _find_end(cursor, begin, head, size)
-    first_day = datetime.fromtimestamp(first_hour * 3600, UTC).date()
-    page = {"begin": begin, "end": end, "first_hour": first_hour, "first_day": first_day}
+    page = {"begin": begin, "end": end, "first_hour": first_hour}
     # INSERT rather than UPDATE: what an INSERT ... SELECT reads it does not lock, so it can't get
     # into a deadlock with those who save reactions.
     cursor.execute(
@@ -81,12 +66,11 @@ def _roll_up_page(cursor: Cursor, head: int, size: int, first_hour: int) -> Roll
         " ON DUPLICATE KEY UPDATE seq = GREATEST(stale_list.seq, VALUES(seq))",
         page,
     )
-    after = _TURNS.format(hour_us=HOUR_US, sign=1, posts=_POSTS, until="end")
-    before = _TURNS.format(hour_us=HOUR_US, sign=-1, posts=_POSTS, until="begin")
     cursor.execute(
-        "INSERT INTO post_hour (hour, post_id, net) SELECT hour, post_id, SUM(turn)"
-        f" FROM ({after} UNION ALL {before}) AS turns WHERE hour >= %(first_hour)s"
-        " GROUP BY hour, post_id HAVING SUM(turn) <> 0 ORDER BY hour, post_id"
+        "INSERT INTO post_hour (hour, post_id, net)"
+        f" SELECT ver DIV {HOUR_US} AS hour, target_id, SUM(change_by) FROM {_POSTS}"
+        f" AND ver >= %(first_hour)s * {HOUR_US} GROUP BY hour, target_id"
+        " HAVING SUM(change_by) <> 0 ORDER BY hour, target_id"
         " ON DUPLICATE KEY UPDATE net = post_hour.net + VALUES(net)",
         page,
     )

@@ -137,7 +137,7 @@ def _ask_filter(kind: Kind, target: Target, after_id: int) -> Done:
     actor_ids = reactions.read_actors(kind, target, after_id, _ACTORS_PER_STEP)
     denied = [
         actor_id
-        for of_call in reactions.find_denied(
+        for _, of_call in reactions.find_denied(
             [
                 (kind, target, actor_ids[start : start + _ACTORS_PER_CALL])
                 for start in range(0, len(actor_ids), _ACTORS_PER_CALL)
@@ -179,12 +179,17 @@ def _find_denied(suspects: Sequence[Suspect]) -> list[Finding]:
         (KINDS[s.subject.what], s.subject.target, [int(i) for i in s.seen.split(",")])
         for s in suspects
     ]
+    counters = reactions.read_counters([(kind, target) for kind, target, _ in wanted])
     before = mysql_counts.read_on(wanted)
     denied = reactions.find_denied(wanted)
     after = mysql_counts.read_on(wanted)
     findings = []
-    for suspect, on, by_filter, still_on in zip(suspects, before, denied, after, strict=True):
-        wronged = [i for i in by_filter if i in on and on[i] == still_on.get(i)]
+    of_redis = zip(counters, denied, strict=True)
+    for suspect, on, ((_, n), (s, by_filter)), still_on in zip(
+        suspects, before, of_redis, after, strict=True
+    ):
+        # Of a commit that has not reached Redis, the filter knows nothing yet.
+        wronged = [i for i in by_filter if s >= n and i in on and on[i] == still_on.get(i)]
         if wronged:
             said = f"says no to {', '.join(map(str, wronged[:5]))}"
             findings.append(Finding(FILTER, suspect.subject, said))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from pymysql.cursors import Cursor
 
+from plaza import reactions
 from plaza.infra import mysql
 from plaza.reactions import KINDS, Fingerprint, Kind, Target
 from plaza.reconciliation.reconciliation import CONTENT_TOTALS, MOST_ID, USER_TOTALS, Recorded
@@ -19,6 +20,7 @@ MOST_RELATIONS = 50_000
 _MOST_COUNTERS = 10_000
 _MOST_TEXTS = 2_000
 _TOTALS = ", ".join(CONTENT_TOTALS.values())
+_VERSIONS = ", ".join(column.replace("_total", "_ver") for column in CONTENT_TOTALS.values())
 _GIVEN = {kind.given: kind.name for kind in KINDS.values() if kind.given}
 _RECEIVED = {
     kind.name: kind.received.removesuffix("_total") for kind in KINDS.values() if not kind.given
@@ -167,6 +169,7 @@ def read_recorded(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[Rec
     newest = [Fingerprint(0, 0, 0)] * len(wanted)
     places = {(kind.name, target): i for i, (kind, target, _) in enumerate(wanted)}
     sums = f"COUNT(*), SUM(MOD(actor_id, {_MOD})), SUM(MOD(ver, {_MOD}))"
+    zeros = ", 0" * (2 * len(CONTENT_TOTALS) - 3)
     arms: list[str] = []
     whole: dict[tuple[str, str], list[int]] = {}
     for kind, target, floor_us in wanted:
@@ -174,40 +177,45 @@ def read_recorded(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[Rec
             whole.setdefault((kind.name, target.type), []).append(target.id)
         elif floor_us is not None:
             arms.append(
-                f"(SELECT '{kind.name}', '{target.type}', {target.id:d}, {sums}, 0, 0"
+                f"(SELECT '{kind.name}', '{target.type}', {target.id:d}, {sums}{zeros}"
                 " FROM reaction FORCE INDEX (by_target)"
                 f" WHERE target_type = '{target.type}' AND target_id = {target.id:d}"
                 f" AND kind = '{kind.name}' AND state = 1 AND ver > {floor_us:d})"
             )
     for (name, target_type), ids in whole.items():
         arms.append(
-            f"(SELECT '{name}', '{target_type}', target_id, {sums}, 0, 0"
+            f"(SELECT '{name}', '{target_type}', target_id, {sums}{zeros}"
             " FROM reaction FORCE INDEX (by_target)"
             f" WHERE target_type = '{target_type}' AND target_id IN ({','.join(map(str, ids))})"
             f" AND kind = '{name}' AND state = 1 GROUP BY target_id)"
         )
     arms += _select_counters(target for _, target, _ in wanted)
     counters: dict[Target, tuple[int, ...]] = {}
+    arms.append(f"(SELECT 'epoch', '', 0, {reactions.EPOCH_NOW}, 0, 0{zeros})")
+    epoch = 0
     for name, target_type, target_id, *numbers in mysql.fetch_all(" UNION ALL ".join(arms)):
         target = Target(target_type, target_id)
-        if name:
+        if name == "epoch":
+            epoch = int(numbers[0])
+        elif name:
             newest[places[name, target]] = Fingerprint(*(int(n or 0) for n in numbers[:3]))
         else:
             counters[target] = tuple(int(n) for n in numbers)
     columns = list(CONTENT_TOTALS)
     found = []
     for (kind, target, _), fingerprint in zip(wanted, newest, strict=True):
-        *totals, ver = counters.get(target, (0,) * (len(columns) + 1))
-        total = totals[columns.index(kind.name)]
-        found.append(Recorded(target in counters, total, ver, fingerprint))
+        counter = counters.get(target, (0,) * (2 * len(columns)))
+        place = columns.index(kind.name)
+        n = epoch + counter[len(columns) + place]
+        found.append(Recorded(target in counters, counter[place], n, fingerprint))
     return found
 
 
 def read_comments(post_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
     """(comments, version) by the counters of posts. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
-        "SELECT target_id, comment_total, ver FROM content_counter WHERE target_type = 'post'"
-        f" AND target_id IN ({','.join(str(int(i)) for i in post_ids)})"
+        "SELECT target_id, comment_total, comment_ver FROM content_counter"
+        f" WHERE target_type = 'post' AND target_id IN ({','.join(str(int(i)) for i in post_ids)})"
     )
     return dict.fromkeys(post_ids, (0, 0)) | {i: (total, ver) for i, total, ver in rows}
 
@@ -323,7 +331,7 @@ def _user_total(source: str) -> str:
 
 def _select_counters(targets: Iterable[Target]) -> list[str]:
     return [
-        f"(SELECT '', target_type, target_id, {_TOTALS}, ver FROM content_counter"
+        f"(SELECT '', target_type, target_id, {_TOTALS}, {_VERSIONS} FROM content_counter"
         f" FORCE INDEX (PRIMARY) WHERE target_type = '{target_type}'"
         f" AND target_id IN ({','.join(map(str, ids))}))"
         for target_type, ids in _by_type(targets).items()

@@ -30,7 +30,7 @@ PROJECTION = "projection"  # what Redis shows of a user or of comments is not th
 AHEAD = "ahead"  # Redis has a version that MySQL never had, and would not be told anything newer
 UNKNOWN = "unknown"  # Redis counts something that MySQL has no counter of
 UNREADABLE = "unreadable"  # what is in Redis is not what Plaza writes
-STUCK = "stuck"  # the outbox is empty and Redis waits for it
+STUCK = "stuck"  # the outbox has not as many entries as Redis waits for
 
 # How Redis is looked at: what it holds of a target or projects of a counter, or a Bloom filter.
 HELD = "held"
@@ -220,23 +220,21 @@ def look_at_target(held: Held | Unreadable, recorded: Recorded) -> Look:
     """Hold a target in Redis against MySQL, which was read after it."""
     if isinstance(held, Unreadable):
         return Look({UNREADABLE: held.said})
-    if held.pending:
-        return Look(is_pending=True)
-    if held.waiting:
-        return Look({STUCK: f"Redis waits for {held.waiting}, none is pending"})
-    versions = f"Redis @{held.dbver}, MySQL @{recorded.ver}"
-    if not recorded.known and (held.total or held.newest.actors):
-        return Look({UNKNOWN: f"Redis {held.total}, {versions}"})
+    if held.waiting != held.entries:
+        return Look({STUCK: f"Redis waits for {held.waiting}, the outbox has {held.entries}"})
+    versions = f"Redis @{held.s}, MySQL @{recorded.ver}"
+    if not recorded.known and (held.base or held.newest.actors):
+        return Look({UNKNOWN: f"Redis {held.base}, {versions}"})
     reasons = {}
-    if held.dbver > recorded.ver:
+    if held.s > recorded.ver:
         reasons[AHEAD] = versions
-    if held.total != recorded.total:
-        reasons[TOTAL] = f"Redis {held.total}, counter {recorded.total}, {versions}"
+    if held.base != recorded.total:
+        reasons[TOTAL] = f"Redis {held.base}, counter {recorded.total}, {versions}"
     if held.newest != recorded.newest:
         reasons[MEMBERS] = (
             f"Redis {held.newest.actors}, rows {recorded.newest.actors} of them, {versions}"
         )
-    return Look(reasons, is_certain=held.dbver >= recorded.ver)
+    return Look(reasons, is_certain=held.s >= recorded.ver)
 
 
 def look_at_user(held: tuple[str, str], counter: UserCounter) -> Look:

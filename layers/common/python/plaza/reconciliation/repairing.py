@@ -15,34 +15,32 @@ from plaza import counters, reactions, recommendations
 from plaza.counters import ContentCounter, UserCounter
 from plaza.infra import mysql
 from plaza.infra.observability import record
-from plaza.reactions import KINDS, LIKE, Held, Kind, PostLikes, Settlement, Target
+from plaza.reactions import KINDS, LIKE, Held, Kind, PostLikes, Target
 from plaza.reconciliation import mysql_counts, mysql_runs
 from plaza.reconciliation.looking import look_at
 from plaza.reconciliation.reconciliation import (
     CONTENT_TOTALS,
     COUNTER,
-    FILTER,
-    MEMBERS,
-    STUCK,
-    UNKNOWN,
     UNREADABLE,
     Finding,
     RepairsAsked,
-    Subject,
     read_ver,
 )
 
-# What is dropped from Redis, so that the next reader brings it back.
-_FORGOTTEN = frozenset({MEMBERS, UNKNOWN, UNREADABLE, STUCK})
+_COMMENTS = "comment_total"
 
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """The counters as they are after the commit, and how many of them were wrong."""
+    """The counters as they are after the commit, and how many of them were wrong.
+
+    Versions of content are those of rows; ``epoch`` is added where Redis compares them.
+    """
 
     content: Mapping[Target, ContentCounter]
     users: Mapping[int, UserCounter]
     wrong: int
+    epoch: int
 
 
 def repair(asked: Sequence[RepairsAsked]) -> None:
@@ -86,16 +84,16 @@ def _kinds_of(targets: Sequence[Target]) -> list[tuple[Kind, Target]]:
 
 def _versions_of_targets(
     hot: Sequence[tuple[Kind, Target]], targets: Sequence[Target]
-) -> dict[Target, int]:
-    """The newest version of each that Redis has heard of; MySQL's must be newer to be heard."""
-    newest: dict[Target, int] = {}
-    for (_, target), held in zip(hot, reactions.inspect_all(hot, 1), strict=True):
+) -> dict[tuple[Target, str], int]:
+    """The newest version of each total that Redis has; MySQL's must not be older."""
+    newest: dict[tuple[Target, str], int] = {}
+    for (kind, target), held in zip(hot, reactions.inspect_all(hot, 1), strict=True):
         if isinstance(held, Held):
-            newest[target] = max(newest.get(target, 0), held.dbver)
+            newest[target, kind.total] = held.s
     posts = [target for target in targets if target.type == "post"]
     for target, raw in zip(posts, counters.read_raw(posts), strict=True):
         if raw is not None:
-            newest[target] = max(newest.get(target, 0), read_ver(raw[0]) or 0)
+            newest[target, _COMMENTS] = read_ver(raw[0]) or 0
     return newest
 
 
@@ -111,7 +109,7 @@ def _versions_of_users(user_ids: Sequence[int]) -> dict[int, int]:
 def _correct(
     cursor: Cursor,
     found: Sequence[Finding],
-    least_of_targets: Mapping[Target, int],
+    least_of_targets: Mapping[tuple[Target, str], int],
     least_of_users: Mapping[int, int],
 ) -> Corrected:
     """Hold the counters, content before users, count what they count, and set those that are wrong.
@@ -126,20 +124,28 @@ def _correct(
         elif finding.reason == COUNTER:
             of_users[finding.subject.id] = True
 
+    epoch = 0
     content: dict[Target, ContentCounter] = {}
     users: dict[int, UserCounter] = {}
     wrong_content: dict[tuple[str, int], ContentCounter] = {}
     wrong_users: dict[int, UserCounter] = {}
     if of_targets:
+        epoch = reactions.read_epoch(cursor)
         held = counters.lock_content(cursor, sorted(of_targets))
         right = mysql_counts.recount_targets(
             cursor, [t for t, wrong in of_targets.items() if wrong]
         )
         for target in of_targets:
             counter = held[target]
-            totals, least = right.get(target, counter.totals), least_of_targets.get(target, 0)
-            if totals != counter.totals or least > counter.ver:
-                counter = ContentCounter(totals, max(counter.ver, least) + 1)
+            totals = right.get(target, counter.totals)
+            vers = {
+                column: _raise(ver, least_of_targets.get((target, column), 0), epoch)
+                if totals[column] == counter.totals[column]
+                else _raise(ver, least_of_targets.get((target, column), 0), epoch) + 1
+                for column, ver in counter.vers.items()
+            }
+            if vers != counter.vers:
+                counter = ContentCounter(totals, vers)
                 wrong_content[target] = counter
             content[target] = counter
     if of_users:
@@ -156,37 +162,32 @@ def _correct(
         counters.correct_content(cursor, wrong_content)
     if wrong_users:
         counters.correct_users(cursor, wrong_users)
-    return Corrected(content, users, len(wrong_content) + len(wrong_users))
+    return Corrected(content, users, len(wrong_content) + len(wrong_users), epoch)
+
+
+def _raise(ver: int, heard: int, epoch: int) -> int:
+    """A version of MySQL that is newer than what Redis has heard of, if that is ahead of it."""
+    heard = heard - epoch if heard >= epoch else heard
+    return ver if heard <= ver else heard + 1
 
 
 def _tell(
     found: Sequence[Finding], hot: Sequence[tuple[Kind, Target]], corrected: Corrected
 ) -> None:
-    """Let Redis forget what it can't be told, and tell it the rest. Raises RedisDown, MysqlDown."""
-    subjects = [
-        *(Subject(kind.name, *target) for kind, target in hot),
-        *{f.subject for f in found if f.subject.what in ("user", "comments")},
-    ]
-    looks = {subject: seen.look.reasons for subject, seen in look_at(subjects).items()}
-    doubted = {f.subject for f in found if f.reason == FILTER}
-    forgotten = {s for s, why in looks.items() if _FORGOTTEN & why.keys()} | doubted
-    unreadable = [s for s in forgotten if s.what not in KINDS]
-    if unreadable:
+    """Drop the targets from Redis, and project the totals again. Raises RedisDown, MysqlDown."""
+    projected = sorted({f.subject for f in found if f.subject.what in ("user", "comments")})
+    looks = look_at(projected)
+    if unreadable := [s for s, seen in looks.items() if UNREADABLE in seen.look.reasons]:
         counters.forget_projections((s.type, s.id) for s in unreadable)
-    if targets := [(KINDS[s.what], s.target) for s in sorted(forgotten) if s.what in KINDS]:
-        reactions.forget_all(targets)
-    # Also what is cold: whoever read the counter before must not bring that back.
-    reactions.settle_all(
-        [
-            Settlement(kind, target, counter.totals[kind.total], counter.ver, [])
-            for kind, target in hot
-            if (counter := corrected.content.get(target)) is not None
-            and UNREADABLE not in looks.get(Subject(kind.name, *target), {})
-        ]
-    )
+    # Also what is not loaded: a reader of the counter as it was loses its lease.
+    reactions.drop_all((kind, target, None) for kind, target in hot)
     reactions.project_likes(
         [
-            PostLikes(target.id, counter.totals[LIKE.total], counter.ver)
+            PostLikes(
+                target.id,
+                counter.totals[LIKE.total],
+                corrected.epoch + counter.vers[LIKE.total],
+            )
             for target, counter in corrected.content.items()
             if target.type == "post"
         ]

@@ -25,14 +25,13 @@ REST = "p_rest"  # the partition without an end
 PATIENCE_S = 1  # while somebody waits for the table, consumers wait behind them
 FETCH = 10_000
 _NO_SUCH_PARTITION = 1735  # ER_UNKNOWN_PARTITION
-_COLUMNS = "target_type, target_id, kind, actor_id, ver, state, total"
+_COLUMNS = "target_type, target_id, kind, actor_id, ver, state, change_by"
 _KEY = "target_type, target_id, kind, actor_id, ver"
-# A row as ``ReactionChanged.to_json`` writes it: the driver takes one text in half the time that it
-# takes seven columns.
+# A row as JSON: the driver takes one text in half the time that it takes eight columns.
 _LINE = (
     """CONCAT('{"target_type":"', target_type, '","target_id":', target_id, ',"kind":"', kind,"""
-    """ '","actor_id":', actor_id, ',"state":', state, ',"ver":', ver, ',"total":',"""
-    """ COALESCE(total, 'null'), '}')"""
+    """ '","actor_id":', actor_id, ',"state":', state, ',"ver":', ver, ',"change":',"""
+    """ change_by, ',"commit":', commit_n, '}')"""
 )
 _SELECT_PARTITIONS = (
     "SELECT PARTITION_NAME, PARTITION_DESCRIPTION FROM information_schema.PARTITIONS"

@@ -15,10 +15,7 @@ DAYS_BACK = 60  # rows in the partition without an end get partitions by day bac
 
 
 class Logged(NamedTuple):
-    """A row of the log, which is a fact.
-
-    ``total`` is what Redis counted, None for a wish that was taken while Redis was away.
-    """
+    """A row of the log: an event, and what it changed in the count of its target and kind."""
 
     target_type: str
     target_id: int
@@ -26,7 +23,7 @@ class Logged(NamedTuple):
     actor_id: int
     ver_us: int
     state: int
-    total: int | None
+    change: int
 
 
 class Line(NamedTuple):
@@ -167,7 +164,7 @@ def read_lines(text: str) -> list[Logged]:
             fact["actor_id"],
             fact["ver"],
             fact["state"],
-            fact["total"],
+            fact["change"],
         )
         for fact in json.loads(f"[{','.join(text.splitlines())}]")
     ]

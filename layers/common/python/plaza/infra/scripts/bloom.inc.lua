@@ -21,3 +21,17 @@ local function bloom_has(key, bits, actor)
   return redis.call('GETBIT', key, p) == 1 and redis.call('GETBIT', key, q) == 1
     and redis.call('GETBIT', key, r) == 1 and redis.call('GETBIT', key, s) == 1
 end
+
+-- Adds many actors with few commands.
+local function bloom_add_all(key, bits, actors)
+  for first = 1, #actors, 250 do
+    local sets = {}
+    for i = first, math.min(first + 249, #actors) do
+      for _, position in ipairs({bloom_positions(bits, actors[i])}) do
+        local n = #sets
+        sets[n + 1], sets[n + 2], sets[n + 3], sets[n + 4] = 'SET', 'u1', position, 1
+      end
+    end
+    redis.call('BITFIELD', key, unpack(sets))
+  end
+end

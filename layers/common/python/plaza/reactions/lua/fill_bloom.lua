@@ -2,30 +2,31 @@
 
   KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: bloom, filling, filling_by, filling_at, ...
   KEYS[2]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter that is being built
-  KEYS[3]  {<shard>}:<kind>:<target>:older    bitmap: the Bloom filter in use
+  KEYS[3]  {<shard>}:<kind>:<target>:bloom    bitmap: the Bloom filter in use
   ARGV[1]  build: the name it was begun with
   ARGV[2]  1 when this page is the last, else 0
-  ARGV[3...]  actors that MySQL has on, at most a page of them
+  ARGV[3...]  actors that are on in MySQL, at most a page of them
 
-  Returns FILLED, FINISHED, or LOST (the target was forgotten, or another build took over)
+  Returns FILLED, FINISHED, or LOST (the target was dropped, or another build took over)
 
   Safe to repeat: a bit that is set is set; after the end it answers LOST and changes nothing. ]]
 --!include bloom
 --!include idle
-local meta_key, filling, older = KEYS[1], KEYS[2], KEYS[3]
+local meta_key, filling, bloom = KEYS[1], KEYS[2], KEYS[3]
 local meta = redis.call('HMGET', meta_key, 'filling', 'filling_by')
 if meta[2] ~= ARGV[1] or redis.call('GETBIT', filling, meta[1]) == 0 then return 'LOST' end
 
-local bits = tonumber(meta[1])
-for i = 3, #ARGV do bloom_add(filling, bits, ARGV[i]) end
+local bits, actors = tonumber(meta[1]), {}
+for i = 3, #ARGV do actors[i - 2] = ARGV[i] end
+bloom_add_all(filling, bits, actors)
 if ARGV[2] ~= '1' then
   local now = redis.call('TIME')
   redis.call('HSET', meta_key, 'filling_at', now[1] * 1000000 + now[2])
   return 'FILLED'
 end
 
-redis.call('RENAME', filling, older)
-leave_with(meta_key, older)
+redis.call('RENAME', filling, bloom)
+expire_with(meta_key, bloom)
 redis.call('HSET', meta_key, 'bloom', bits)
 redis.call('HDEL', meta_key, 'filling', 'filling_by', 'filling_at', 'rebuild_at')
 return 'FINISHED'

@@ -1,84 +1,108 @@
---[[ gate: decide one reaction of one actor to one target, and write the decision to the outbox.
+--[[ gate: decide one reaction of one actor to one target, and record it in the outbox.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: total, ver, dbver, complete, bloom, waiting, gone, ...
-  KEYS[2]  {<shard>}:<kind>:<target>:pending  hash: actor -> state:ver:total, the outbox
-  KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> ver, the newest actors
-  KEYS[4]  {<shard>}:<kind>:<target>:older    bitmap: Bloom filter of actors that fell out of recent
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: s, base, delta, ver, waiting, complete, bloom, gone, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:ver:base:nonce
+  KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> ver, the newest saved actors
+  KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of saved actors that are not in recent
   KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter that is being built, if any
-  KEYS[6]  {<shard>}:dirty                    zset: member -> oldest pending ver
+  KEYS[6]  {<shard>}:<kind>:<target>:asked    hash: actor -> s when its row was asked for
+  KEYS[7]  {<shard>}:<kind>:<target>:toggles  hash: actor -> start:count of its changes in quick succession
+  KEYS[8]  {<shard>}:outboxes                 zset: member -> version of the oldest entry
   ARGV[1]  actor
   ARGV[2]  wanted state: 1 on, 0 off
-  ARGV[3]  hint: the actor's state in MySQL, 1 or 0, or '' when nobody looked
-  ARGV[4]  the dbver that the hint was read with, or 0
-  ARGV[5]  cap: how many actors recent keeps
-  ARGV[6]  limit: how many entries the outbox of a target may hold
-  ARGV[7]  member: the target's name in dirty
-  ARGV[8]  ttl of an idle target, milliseconds
+  ARGV[3]  nonce of this request: the same for each repeat of it
+  ARGV[4]  deadline of the caller, microseconds on the clock of this node
+  ARGV[5]  run_id of this node
+  ARGV[6]  expected state: the actor's row in MySQL, 1 or 0, or '' when it was not read
+  ARGV[7]  the counter version that the expected state was read at, or 0
+  ARGV[8]  how many entries the outbox of a target may hold
+  ARGV[9]  member: the target's name in outboxes
+  ARGV[10]  TTL of an idle target, milliseconds
 
-  Returns {code, total, ver, rebuild}
-    code     CHANGED, UNCHANGED; or with nothing behind it: COLD (not in Redis: see if there is such
-             a target, hydrate, try again), GONE (deleted), FULL (the outbox is full);
-             UNKNOWN (read the actor's row, try again with the hint)
+  Returns {code, now, total, ver, rebuild}
+    code     CHANGED, UNCHANGED (both are assertions: publish them with ver); without total, ver and rebuild: COLD (not
+             loaded: hydrate, try again), GONE (deleted), LATE (past the deadline), FULL (the outbox), LIMITED (too many
+             changes of this actor), UNKNOWN (read the actor's row, try again with it as expected state)
+    now      time of this node, microseconds
     total    of the target, after this
-    ver      microseconds; of this change, or the last one given
-    rebuild  1 when the caller should ask for the Bloom filter to be built; UNKNOWN has it too
+    ver      microseconds; version of the recorded state
+    rebuild  1 when the caller should request a build of the Bloom filter; after UNKNOWN it is the third value
 
-  Safe to repeat: the second time the actor is where they want to be, and the answer is UNCHANGED. ]]
+  Safe to repeat: a repeat has the nonce of the entry and gets the answer of the first time. ]]
 --!include bloom
---!include recent
 --!include state
 --!include idle
-local meta_key, pending, recent, older, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local actor, want = ARGV[1], ARGV[2]
+local ASKED_TTL_MS = 60000
+local TOGGLES_S = 60       -- of one actor in so many seconds
+local MAX_TOGGLES = 20     -- so many quick changes
+local QUICK_US = 10000000  -- taken back within so long is a quick change
+local MAX_TOGGLERS = 10000
+local meta_key, outbox, recent, bloom, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local asked, toggles = KEYS[6], KEYS[7]
+local actor, want, nonce = ARGV[1], ARGV[2], ARGV[3]
 
-local meta = read_meta(meta_key)
-if not meta then return {'COLD'} end
-if meta.gone then return {'GONE'} end
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+if now > tonumber(ARGV[4]) then return {'LATE', now} end
+local meta = read_meta(meta_key, ARGV[5])
+if not meta then return {'COLD', now} end
+if meta.gone then return {'GONE', now} end
+local total = meta.base + meta.delta
 
-local now = redis.call('TIME')
-local ver = math.max(meta.ver + 1, now[1] * 1000000 + now[2])
-local ver_text = string.format('%.0f', ver)
+-- Whether this actor changed too often lately. Only quick changes leave a trace.
+local function is_limited()
+  local start, count = string.match(redis.call('HGET', toggles, actor) or '', '^(%d+):(%d+)$')
+  if not start or time[1] - start >= TOGGLES_S then start, count = time[1], 0 end
+  if tonumber(count) >= MAX_TOGGLES then return true end
+  if redis.call('HLEN', toggles) >= MAX_TOGGLERS then redis.call('UNLINK', toggles) end
+  redis.call('HSET', toggles, actor, start .. ':' .. count + 1)
+  redis.call('EXPIRE', toggles, TOGGLES_S)
+  return false
+end
 
--- Who isn't pending is asked by doing: what recent says to the write tells if they were in it.
-local entry = redis.call('HGET', pending, actor)
-local full = not entry and meta.waiting >= tonumber(ARGV[6])
-local state, written = nil, false
+local entry = redis.call('HGET', outbox, actor)
+local was, base
 if entry then
-  state = string.sub(entry, 1, 1)
-elseif full then
-  state = state_of(actor, meta, pending, recent, older)
-elseif want == '1' then
-  written = redis.call('ZADD', recent, 'NX', ver_text, actor) == 1
-  state = not written and '1' or state_outside_recent(actor, meta, older)
+  local held, flag, of_request
+  was, held, base, flag, of_request = string.match(entry, '^(%d):(%d+):(%d):(%a)(.*)$')
+  if of_request == nonce then
+    return {flag == 'c' and 'CHANGED' or 'UNCHANGED', now, total, tonumber(held), 0}
+  end
+  if is_limited() then return {'LIMITED', now} end
 else
-  written = redis.call('ZREM', recent, actor) == 1
-  state = written and '1' or state_outside_recent(actor, meta, older)
+  local since = redis.call('ZSCORE', recent, actor)
+  was = since and '1' or state_outside_recent(actor, meta, bloom)
+  if not was then
+    -- The state read from MySQL counts if no row of this actor was applied since it was asked for.
+    local at = redis.call('HGET', asked, actor)
+    if not (at and ARGV[6] ~= '' and tonumber(ARGV[7]) >= tonumber(at)) then
+      if not at then redis.call('HSET', asked, actor, string.format('%.0f', meta.s)) end
+      redis.call('PEXPIRE', asked, ASKED_TTL_MS)
+      return {'UNKNOWN', now, request_rebuild(meta_key, meta)}
+    end
+    was = ARGV[6]
+  end
+  if meta.waiting >= tonumber(ARGV[8]) then return {'FULL', now} end
+  if since and want == '0' and now - since < QUICK_US and is_limited() then return {'LIMITED', now} end
+  base = was
 end
--- A hint older than what settle has told us could be the state before a change that is already settled.
-if not state and ARGV[3] ~= '' and tonumber(ARGV[4]) >= meta.dbver then state = ARGV[3] end
 
-if not state or state == want then
-  if written then redis.call('ZREM', recent, actor) end -- they don't belong there: put it back
-  if not state then return {'UNKNOWN', meta.total, meta.ver, ask_rebuild(meta_key, meta)} end
-  keep_warm(meta_key, recent, older, filling, tonumber(ARGV[8]))
-  return {'UNCHANGED', meta.total, meta.ver, 0}
+local changed = was ~= want
+local ver = now > meta.ver and now or meta.ver + 1
+local ver_text = string.format('%.0f', ver)
+redis.call('HSET', outbox, actor, want .. ':' .. ver_text .. ':' .. base .. (changed and ':c' or ':u') .. nonce)
+local delta = meta.delta
+if changed then
+  local by = want == '1' and 1 or -1
+  delta, total = delta + by, total + by
 end
-if full then return {'FULL'} end
-
-local total = meta.total + (want == '1' and 1 or -1)
-redis.call('HSET', pending, actor, want .. ':' .. ver_text .. ':' .. total)
-redis.call('HSET', meta_key, 'total', total, 'ver', ver_text, 'waiting', meta.waiting + (entry and 0 or 1))
-if meta.waiting == 0 then
-  redis.call('ZADD', KEYS[6], 'NX', ver_text, ARGV[7])
-  stay(meta_key, recent, older, filling)
+if entry then
+  redis.call('HSET', meta_key, 'ver', ver_text, 'delta', delta)
+else
+  redis.call('HSET', meta_key, 'ver', ver_text, 'delta', delta, 'waiting', meta.waiting + 1)
+  if meta.waiting == 0 then
+    redis.call('ZADD', KEYS[8], 'NX', ver_text, ARGV[9])
+    stay(meta_key, recent, bloom, filling)
+  end
 end
-if entry and want == '0' then redis.call('ZREM', recent, actor) end
-if entry and want == '1' then redis.call('ZADD', recent, ver_text, actor) end
-
--- While recent has everybody, it has as many as total says.
-local cap = tonumber(ARGV[5])
-if want == '0' or meta.complete and total <= cap then return {'CHANGED', total, ver, 0} end
-if not keep_newest(cap, meta, meta_key, recent, older, filling) then
-  return {'CHANGED', total, ver, 0}
-end
-return {'CHANGED', total, ver, ask_rebuild(meta_key, meta)}
+return {changed and 'CHANGED' or 'UNCHANGED', now, total, ver, 0}

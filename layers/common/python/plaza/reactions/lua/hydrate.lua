@@ -1,41 +1,78 @@
---[[ hydrate: bring a target that isn't in Redis back from what MySQL said.
+--[[ hydrate: load a target from one snapshot of MySQL, below the outbox that it may have.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: total, ver, dbver, dbtotal, complete, bloom, waiting
-  KEYS[2]  {<shard>}:<kind>:<target>:recent   zset: actor -> ver
-  KEYS[3]  {<shard>}:<kind>:<target>:fence    string: the newest dbver heard while the target was away
-  KEYS[4]  {<shard>}:<kind>:<target>:older    bitmap: Bloom filter; a left-over is removed
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: s, base, delta, ver, waiting, complete, floor, bloom, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:ver:base:nonce
+  KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> ver, the newest saved actors
+  KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter; what is left of it is removed
   KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: likewise
-  KEYS[6]  {<shard>}:<kind>:<target>:pending  hash: actor -> state:ver:total
-  ARGV[1]  total of the counter
-  ARGV[2]  dbver: ver of the counter, read in the same snapshot
-  ARGV[3]  1 when the actors that follow are all there are, else 0
-  ARGV[4]  the newest ver among all rows of the target, also those that are off
-  ARGV[5]  ttl of an idle target, milliseconds
-  ARGV[6...]  actor, ver, actor, ver, ...: the newest actors, at most cap
+  KEYS[6]  {<shard>}:<kind>:<target>:ahead    hash: n -> total|rows, commits heard of meanwhile
+  KEYS[7]  {<shard>}:<kind>:<target>:fence    string: newest n heard of while the target was not loaded
+  KEYS[8]  {<shard>}:<kind>:<target>:lease    string: who loads the target
+  KEYS[9]  {<shard>}:<kind>:<target>:asked    hash: actor -> s when its row was asked for
+  KEYS[10]  {<shard>}:outboxes                 zset: member -> version of the oldest entry
+  KEYS[11]  {<shard>}:<kind>:<target>:loading  hash: token, page, delta, waiting, ver: sums over the outbox, see rebase
+  KEYS[12]  {<shard>}:<target>:there           string: gone when the target was deleted
+  ARGV[1]  run_id of this node when the lease was taken
+  ARGV[2]  token of the caller's lease, taken before the snapshot
+  ARGV[3]  s: version of the counter in the snapshot
+  ARGV[4]  total of the counter in the snapshot
+  ARGV[5]  1 when the actors that follow are all that are on, else 0
+  ARGV[6]  newest version of any row of the target, also of those that are off
+  ARGV[7]  cap: how many actors recent keeps
+  ARGV[8]  member: the target's name in outboxes
+  ARGV[9]  TTL of an idle target, milliseconds
+  ARGV[10...]  actor, ver, actor, ver, ...: the newest actors, at most cap
 
-  Returns HYDRATED, PRESENT (somebody was faster: theirs stands) or
-          FENCED (MySQL has moved on since: read again)
+  Returns HYDRATED; PRESENT (loaded already: that stands); STALE (no lease, or a newer commit was heard of: read again);
+          INCOMPLETE (entries of the outbox were not compared: read again)
 
-  Safe to repeat: the second time the target is present. ]]
+  Safe to repeat: the second time the target is present, or the lease is used up. ]]
+--!include bloom
+--!include state
 --!include idle
-local meta_key, recent = KEYS[1], KEYS[2]
-if redis.call('EXISTS', meta_key) == 1 then return 'PRESENT' end
-if tonumber(redis.call('GET', KEYS[3]) or 0) > tonumber(ARGV[2]) then return 'FENCED' end
+--!include commits
+local meta_key, outbox, recent, bloom, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local ahead, fence, lease, asked, index = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local loading, there = KEYS[11], KEYS[12]
+if read_meta(meta_key, ARGV[1]) then return 'PRESENT' end
+if redis.call('GET', lease) ~= ARGV[2] then return 'STALE' end
+local s = tonumber(ARGV[3])
+if tonumber(redis.call('GET', fence) or 0) > s then return 'STALE' end
+local l = redis.call('HMGET', loading, 'token', 'delta', 'waiting', 'ver')
+if l[1] ~= ARGV[2] then l = {ARGV[2], 0, 0, 0} end
+if redis.call('HLEN', outbox) ~= tonumber(l[3]) then return 'INCOMPLETE' end
 
-redis.call('DEL', recent, KEYS[4], KEYS[5])
-redis.call('HSET', meta_key, 'total', ARGV[1], 'ver', ARGV[4], 'dbver', ARGV[2], 'dbtotal', ARGV[1],
-  'complete', ARGV[3], 'bloom', 0, 'waiting', redis.call('HLEN', KEYS[6]))
-for i = 6, #ARGV, 500 do
-  local pairs_of = {}
+redis.call('UNLINK', meta_key, recent, bloom, filling, lease, asked, loading)
+local complete, floor = ARGV[5] == '1', 0
+for i = 10, #ARGV, 500 do
+  local newest = {}
   for j = i, math.min(i + 499, #ARGV), 2 do
-    pairs_of[#pairs_of + 1], pairs_of[#pairs_of + 2] = ARGV[j + 1], ARGV[j]
+    newest[#newest + 1], newest[#newest + 2] = ARGV[j + 1], ARGV[j]
+    if not complete and (floor == 0 or tonumber(ARGV[j + 1]) < floor) then floor = tonumber(ARGV[j + 1]) end
   end
-  redis.call('ZADD', recent, unpack(pairs_of))
+  redis.call('ZADD', recent, unpack(newest))
 end
-if redis.call('EXISTS', KEYS[6]) == 1 then
-  -- An outbox without its target: part of Redis was lost. Believe it until it is empty, then read again.
-  redis.call('HSET', meta_key, 'stale', 1)
-else
-  rest(meta_key, recent, KEYS[4], KEYS[5], tonumber(ARGV[5]))
+local meta = {
+  s = s, base = tonumber(ARGV[4]), delta = tonumber(l[2]), ver = math.max(tonumber(ARGV[6]), tonumber(l[4])),
+  waiting = tonumber(l[3]), complete = complete, floor = floor, bloom = 0, filling = 0, budget = MAX_ROWS,
+}
+redis.call('HSET', meta_key, 'protocol', PROTOCOL, 'run_id', ARGV[1])
+if redis.call('GET', there) == 'gone' then redis.call('HSET', meta_key, 'gone', 1) end
+
+-- At most as many as apply lets wait.
+for _, n in ipairs(redis.call('HKEYS', ahead)) do
+  if tonumber(n) <= s then redis.call('HDEL', ahead, n) end
 end
+local time = redis.call('TIME')
+if redis.call('EXISTS', ahead) == 1 then
+  drain(meta, ahead, asked, outbox, recent, bloom, filling, tonumber(ARGV[7]))
+  if redis.call('EXISTS', ahead) == 1 then
+    redis.call('PERSIST', ahead)
+    meta.blocked = time[1] * 1000000 + time[2]
+    redis.call('HSET', meta_key, 'blocked', meta.blocked)
+  end
+end
+if meta.waiting > 0 or meta.blocked then redis.call('ZADD', index, 'NX', time[1] * 1000000 + time[2], ARGV[8]) end
+write_meta(meta, meta_key, recent, bloom, filling, index, ARGV[8],
+  time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[9]))
 return 'HYDRATED'

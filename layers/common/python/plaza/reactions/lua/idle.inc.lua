@@ -1,27 +1,27 @@
--- idle: how long a target stays. All its keys go at one instant, or not at all.
-local function leave_at(at_ms, ...)
+-- idle: how long a target stays. All its keys expire at one instant, or none does.
+local function expire_at(at_ms, ...)
   for _, key in ipairs({...}) do redis.call('PEXPIREAT', key, at_ms) end
 end
 
--- Something is pending: nothing of the target may go.
+-- The outbox has entries: nothing of the target may expire.
 local function stay(...)
   for _, key in ipairs({...}) do redis.call('PERSIST', key) end
 end
 
--- Nothing is pending: the target goes after ttl_ms without a reader.
-local function rest(meta_key, recent, older, filling, ttl_ms)
+-- The outbox is empty: the target expires after ttl_ms without a reader.
+local function rest(meta_key, recent, bloom, filling, ttl_ms)
   local now = redis.call('TIME')
-  leave_at(now[1] * 1000 + math.floor(now[2] / 1000) + ttl_ms, meta_key, recent, older, filling)
+  expire_at(now[1] * 1000 + math.floor(now[2] / 1000) + ttl_ms, meta_key, recent, bloom, filling)
 end
 
--- Somebody came by: begin the ttl again once half of it is over.
-local function keep_warm(meta_key, recent, older, filling, ttl_ms)
+-- A reader: start the TTL again once half of it is over.
+local function keep_warm(meta_key, recent, bloom, filling, ttl_ms)
   local left_ms = redis.call('PTTL', meta_key)
-  if left_ms >= 0 and left_ms < ttl_ms / 2 then rest(meta_key, recent, older, filling, ttl_ms) end
+  if left_ms >= 0 and left_ms < ttl_ms / 2 then rest(meta_key, recent, bloom, filling, ttl_ms) end
 end
 
--- A key made later goes when the target goes.
-local function leave_with(meta_key, key)
+-- A key made later expires with the target.
+local function expire_with(meta_key, key)
   local at_ms = redis.call('PEXPIRETIME', meta_key)
-  if at_ms >= 0 then leave_at(at_ms, key) else stay(key) end
+  if at_ms >= 0 then expire_at(at_ms, key) else stay(key) end
 end

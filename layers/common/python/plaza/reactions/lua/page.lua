@@ -1,22 +1,23 @@
 --[[ page: a page of the newest actors of a target, in the order of their versions.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: complete, ...
-  KEYS[2]  {<shard>}:<kind>:<target>:recent  zset: actor -> ver
-  ARGV[1]  the version to begin with, inclusive, or -inf or +inf
-  ARGV[2]  asc or desc
-  ARGV[3]  count: at least so many, and never a part of those with equal versions
+  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: s, run_id, complete, floor, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:recent  zset: actor -> ver, the newest saved actors
+  ARGV[1]  run_id of this node
+  ARGV[2]  the version to begin with, inclusive, or -inf or +inf
+  ARGV[3]  asc or desc
+  ARGV[4]  count: at least so many, and never a part of those with equal versions
 
-  Returns {complete, actor, ver, actor, ver, ...}, or false when the target isn't in Redis
-    complete  1 when recent has everybody
+  Returns {complete, actor, ver, actor, ver, ...}, or false when the target is not loaded
+    complete  1 when recent has all actors
 
   Safe to repeat: it only reads. ]]
-local complete = redis.call('HGET', KEYS[1], 'complete')
-if not complete then return false end
-local count = tonumber(ARGV[3])
+local m = redis.call('HMGET', KEYS[1], 's', 'run_id', 'complete', 'floor')
+if not m[1] or m[2] ~= ARGV[1] then return false end
+local complete, count = m[3], tonumber(ARGV[4])
 local range = function(from, to, ...)
   return redis.call('ZRANGE', KEYS[2], from, to, 'BYSCORE', ...)
 end
-local asc = ARGV[2] == 'asc'
+local asc = ARGV[3] == 'asc'
 local last_of_all = asc and '+inf' or '-inf'
 local function page_from(from)
   if asc then return range(from, last_of_all, 'LIMIT', 0, count, 'WITHSCORES') end
@@ -24,11 +25,11 @@ local function page_from(from)
 end
 -- Those with the version to begin with come on top of the count: the caller may know them already.
 local begin, found = {}, nil
-if tonumber(ARGV[1]) and math.abs(tonumber(ARGV[1])) ~= math.huge then
-  begin = range(ARGV[1], ARGV[1], 'WITHSCORES')
-  found = page_from('(' .. ARGV[1])
+if tonumber(ARGV[2]) and math.abs(tonumber(ARGV[2])) ~= math.huge then
+  begin = range(ARGV[2], ARGV[2], 'WITHSCORES')
+  found = page_from('(' .. ARGV[2])
 else
-  found = page_from(ARGV[1])
+  found = page_from(ARGV[2])
 end
 -- Equal versions stand in the order of strings here and of numbers elsewhere: give all of them or none.
 if #found == 2 * count and count > 0 then
@@ -39,9 +40,9 @@ if #found == 2 * count and count > 0 then
 end
 for i = 1, #begin do found[#found + 1] = begin[i] end
 if complete == '1' then return {1, unpack(found)} end
--- Of those with the lowest version some may have fallen out: they are MySQL's to tell.
-local lowest, whole = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2], {}
+-- Only above the floor recent has all saved actors; the others are MySQL's.
+local floor, whole = tonumber(m[4]), {}
 for i = 1, #found, 2 do
-  if found[i + 1] ~= lowest then whole[#whole + 1] = found[i]; whole[#whole + 1] = found[i + 1] end
+  if tonumber(found[i + 1]) > floor then whole[#whole + 1] = found[i]; whole[#whole + 1] = found[i + 1] end
 end
 return {0, unpack(whole)}

@@ -1,25 +1,30 @@
 --[[ read: the total of a target, and whether one actor reacted to it.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: total, ver, dbver, complete, bloom, ...
-  KEYS[2]  {<shard>}:<kind>:<target>:pending  hash: actor -> state:ver:total
-  KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> ver
-  KEYS[4]  {<shard>}:<kind>:<target>:older    bitmap: Bloom filter
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: s, base, delta, complete, bloom, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:ver:base:nonce
+  KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> ver, the newest saved actors
+  KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of saved actors that are not in recent
   KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter that is being built, if any
-  ARGV[1]  actor, or '' for nobody
-  ARGV[2]  ttl of an idle target, milliseconds
+  ARGV[1]  run_id of this node
+  ARGV[2]  actor, or '' for an anonymous caller
+  ARGV[3]  TTL of an idle target, milliseconds
 
-  Returns {total, mine, rebuild}, or false when the target isn't in Redis
-    mine     1 on, 0 off or nobody, -1 only MySQL can say
-    rebuild  1 when the caller should ask for the Bloom filter to be built
+  Returns {total, state, rebuild}, or false when the target is not loaded
+    state    1 on, 0 off or anonymous, '' only MySQL knows
+    rebuild  1 when the caller should request a build of the Bloom filter
 
-  Safe to repeat: it writes nothing but the time to live, and when a rebuild was asked for. ]]
+  Safe to repeat: it writes nothing but the time to live, and when a build was requested. ]]
 --!include bloom
 --!include state
 --!include idle
-local meta = read_meta(KEYS[1])
+local meta = read_meta(KEYS[1], ARGV[1])
 if not meta then return false end
-keep_warm(KEYS[1], KEYS[3], KEYS[4], KEYS[5], tonumber(ARGV[2]))
-if ARGV[1] == '' then return {meta.total, 0, 0} end
-local state = state_of(ARGV[1], meta, KEYS[2], KEYS[3], KEYS[4])
-if not state then return {meta.total, -1, ask_rebuild(KEYS[1], meta)} end
-return {meta.total, tonumber(state), 0}
+local total = meta.base + meta.delta
+if meta.waiting == 0 then keep_warm(KEYS[1], KEYS[3], KEYS[4], KEYS[5], tonumber(ARGV[3])) end
+if ARGV[2] == '' then return {total, '0', 0} end
+local entry = redis.call('HGET', KEYS[2], ARGV[2])
+if entry then return {total, string.sub(entry, 1, 1), 0} end
+if redis.call('ZSCORE', KEYS[3], ARGV[2]) then return {total, '1', 0} end
+local state = state_outside_recent(ARGV[2], meta, KEYS[4])
+if not state then return {total, '', request_rebuild(KEYS[1], meta)} end
+return {total, state, 0}

@@ -1,35 +1,32 @@
--- state: what Redis knows of a target, and of one actor on it.
-local REBUILD_AGAIN_US = 600000000 -- a build that was asked for and not done by then was lost
+-- state: what Redis knows of a target, and of one actor on it. Needs bloom.
+local PROTOCOL = '2'
+local REBUILD_AGAIN_US = 600000000 -- a build requested and not finished by then was lost
 
--- nil when the target isn't in Redis. The values of more fields, if asked for, begin at the ninth of the second.
-local function read_meta(key, ...)
-  local m = redis.call('HMGET', key, 'total', 'ver', 'complete', 'bloom', 'dbver', 'filling', 'waiting', 'gone', ...)
+-- nil when the target is not loaded, or was loaded before this node restarted or took over: what it holds may
+-- be older than what was acknowledged. Additional fields, if named, are at index 12 and up of the second result.
+local function read_meta(key, run_id, ...)
+  local m = redis.call('HMGET', key, 's', 'run_id', 'protocol', 'base', 'delta', 'ver', 'waiting', 'complete', 'bloom',
+    'filling', 'gone', ...)
   if not m[1] then return nil end
+  if m[3] ~= PROTOCOL then error({err = 'PROTOCOL ' .. tostring(m[3]) .. ' of this target is not supported'}) end
+  if m[2] ~= run_id then return nil end
   return {
-    total = tonumber(m[1]), ver = tonumber(m[2]), complete = m[3] == '1', bloom = tonumber(m[4]),
-    dbver = tonumber(m[5]), filling = tonumber(m[6] or 0), waiting = tonumber(m[7]), gone = m[8] == '1',
+    s = tonumber(m[1]), base = tonumber(m[4]), delta = tonumber(m[5]), ver = tonumber(m[6]), waiting = tonumber(m[7]),
+    complete = m[8] == '1', bloom = tonumber(m[9]), filling = tonumber(m[10] or 0), gone = m[11] == '1',
   }, m
 end
 
--- Of an actor who is neither pending nor in recent: '0' off, nil when only MySQL can say.
-local function state_outside_recent(actor, meta, older)
+-- Of an actor without an outbox entry who is not in recent: '0' off, nil when only MySQL knows.
+local function state_outside_recent(actor, meta, bloom)
   if meta.complete then return '0' end
-  if meta.bloom > 0 and not bloom_has(older, meta.bloom, actor) then return '0' end
+  if meta.bloom > 0 and not bloom_has(bloom, meta.bloom, actor) then return '0' end
   return nil
 end
 
--- '1' on, '0' off, nil when only MySQL can say. The first that knows answers.
-local function state_of(actor, meta, pending, recent, older)
-  local entry = redis.call('HGET', pending, actor)
-  if entry then return string.sub(entry, 1, 1) end
-  if redis.call('ZSCORE', recent, actor) then return '1' end
-  return state_outside_recent(actor, meta, older)
-end
-
--- 1 when the filter is missing or crowded and nobody was asked lately to build it, else 0.
-local function ask_rebuild(key, meta)
+-- 1 when the Bloom filter is missing or crowded and no build was requested lately, else 0.
+local function request_rebuild(key, meta)
   if meta.complete then return 0 end
-  if meta.bloom > 0 and (meta.bloom >= meta.total * BLOOM_BITS_PER_ACTOR / 2 or meta.bloom >= BLOOM_MOST_BITS) then
+  if meta.bloom > 0 and (meta.bloom >= meta.base * BLOOM_BITS_PER_ACTOR / 2 or meta.bloom >= BLOOM_MOST_BITS) then
     return 0
   end
   local now = redis.call('TIME')

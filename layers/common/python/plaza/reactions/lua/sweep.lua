@@ -1,46 +1,56 @@
---[[ sweep: what of a target has waited too long in the outbox, and when to look again.
+--[[ sweep: what of a target waited too long in the outbox, and when to look again.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: sweeps, sweep_cursor, ...
-  KEYS[2]  {<shard>}:<kind>:<target>:pending  hash: actor -> state:ver:total
-  KEYS[3]  {<shard>}:dirty                    zset: member -> oldest pending ver, or when it may be swept again
-  ARGV[1]  member: the target's name in dirty
-  ARGV[2]  grace: how long an entry may wait for its consumer, microseconds
-  ARGV[3]  count: about how many entries to look at
-  ARGV[4]  longest wait between two sweeps of a target, microseconds
+  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: s, run_id, blocked, sweeps, sweep_cursor, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:outbox  hash: actor -> want:ver:base:nonce
+  KEYS[3]  {<shard>}:outboxes                zset: member -> version of the oldest entry, or when it may be swept again
+  ARGV[1]  run_id of this node
+  ARGV[2]  member: the target's name in outboxes
+  ARGV[3]  grace: how long an entry may wait for its consumer, microseconds
+  ARGV[4]  count: about how many entries to look at
+  ARGV[5]  longest wait between two sweeps of a target, microseconds
 
-  Returns {actor, state:ver:total, actor, state:ver:total, ...}: what to publish again
+  Returns {code, s, actor, entry, actor, entry, ...}: entries to publish again
+    code  SWEPT; COLD (not loaded: hydrate, so that its entries are answered); GAP (a commit was lost on its way: drop
+          the target if it is still at s, then hydrate)
+    s     version of the counter that the target is at
 
-  Safe to repeat: a fact that is published twice is saved once. ]]
-local LEAST_WAIT_US = 1000000
-local meta_key, pending, dirty, member = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+  Safe to repeat: an event that is published twice is saved once. ]]
+--!include bloom
+--!include state
+local MIN_WAIT_US = 1000000
+local meta_key, outbox, index, member = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
 local now = redis.call('TIME')
-local now_us, grace_us = now[1] * 1000000 + now[2], tonumber(ARGV[2])
+local now_us, grace_us = now[1] * 1000000 + now[2], tonumber(ARGV[3])
 
-if redis.call('EXISTS', pending) == 0 then
-  redis.call('ZREM', dirty, member)
-  return {}
+local meta, fields = read_meta(meta_key, ARGV[1], 'blocked', 'sweeps', 'sweep_cursor')
+local blocked = meta and tonumber(fields[12])
+if redis.call('EXISTS', outbox) == 0 and not blocked then
+  redis.call('ZREM', index, member)
+  return {'SWEPT', '0'}
 end
+local code = 'SWEPT'
+if not meta then code = 'COLD'
+elseif blocked and now_us - blocked > MIN_WAIT_US then code = 'GAP' end
 
-local seen = redis.call('HMGET', meta_key, 'sweeps', 'sweep_cursor')
-local sweeps, cursor = tonumber(seen[1] or 0), seen[2] or '0'
-local page = redis.call('HSCAN', pending, cursor, 'COUNT', ARGV[3])
-local old = {}
+local sweeps, cursor = meta and tonumber(fields[13] or 0) or 0, meta and fields[14] or '0'
+local page = redis.call('HSCAN', outbox, cursor, 'COUNT', ARGV[4])
+local found = {code, meta and string.format('%.0f', meta.s) or '0'}
 for i = 1, #page[2], 2 do
   local ver = tonumber(string.match(page[2][i + 1], ':(%d+):'))
   if ver <= now_us - grace_us then
-    old[#old + 1], old[#old + 2] = page[2][i], page[2][i + 1]
+    found[#found + 1], found[#found + 2] = page[2][i], page[2][i + 1]
   end
 end
 
 -- Not through yet: the rest of it is due at once. Else wait, longer after each time that found something.
 local wait_us = 0
 if page[1] == '0' then
-  wait_us = math.max(grace_us, LEAST_WAIT_US)
-  if #old > 0 then
-    wait_us = math.min(wait_us * 2 ^ math.min(sweeps + 1, 20), tonumber(ARGV[4]))
+  wait_us = math.max(grace_us, MIN_WAIT_US)
+  if #found > 2 then
+    wait_us = math.min(wait_us * 2 ^ math.min(sweeps + 1, 20), tonumber(ARGV[5]))
     sweeps = sweeps + 1
   end
 end
-redis.call('HSET', meta_key, 'sweeps', sweeps, 'sweep_cursor', page[1])
-redis.call('ZADD', dirty, 'XX', string.format('%.0f', now_us + wait_us - grace_us), member)
-return old
+if meta then redis.call('HSET', meta_key, 'sweeps', sweeps, 'sweep_cursor', page[1]) end
+redis.call('ZADD', index, 'XX', string.format('%.0f', now_us + wait_us - grace_us), member)
+return found

@@ -1,0 +1,40 @@
+"""Messages that the queue did not take, kept in MySQL until it does: ``spilled_message``.
+
+A 200 promises two copies. When SQS refuses a message, the second copy is a row here; the sweeper
+sends it again and deletes it. A message that is sent twice is handled once by its consumer.
+"""
+
+from __future__ import annotations
+
+import time
+
+from plaza.infra import mysql, queues
+
+_BATCH = 500
+_MAX_S = 10
+
+
+def spill(queue: str, body: str) -> None:
+    """Keep one message for ``queue``. One statement. Raises MysqlDown."""
+    mysql.write("INSERT INTO spilled_message (queue, body) VALUES (%s, %s)", (queue, body))
+
+
+def send_spilled(queue: str, max_s: float = _MAX_S) -> int:
+    """Send what was kept for ``queue``, oldest first; returns how many messages the queue took.
+
+    Two statements for each 500 messages. Stops after ``max_s``. Raises MysqlDown, QueueDown.
+    """
+    sent, until_s = 0, time.monotonic() + max_s
+    while time.monotonic() < until_s:
+        rows = mysql.fetch_all(
+            "SELECT id, body FROM spilled_message FORCE INDEX (by_queue) WHERE queue = %s"
+            " ORDER BY id LIMIT %s",
+            (queue, _BATCH),
+        )
+        if not rows or queues.send_all(queue, [body for _, body in rows]) < len(rows):
+            break
+        mysql.write("DELETE FROM spilled_message WHERE id IN %s", ([row_id for row_id, _ in rows],))
+        sent += len(rows)
+        if len(rows) < _BATCH:
+            break
+    return sent

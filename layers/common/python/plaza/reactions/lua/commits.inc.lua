@@ -1,0 +1,113 @@
+-- commits: what MySQL committed, applied to a target in the order of its counter's versions. Needs bloom, state, idle.
+local MAX_ROWS = 1000       -- applied in one call; the rest with the next
+local GAP_US = 1000000      -- a commit missing for so long was lost on its way
+local NOTE = '?'            -- in ahead: this commit exists, its rows are not known
+
+-- Sets the bits of actors in the filter in use and in the one that is being built.
+local function add_to_filters(meta, bloom, filling, actors)
+  if meta.bloom > 0 then bloom_add_all(bloom, meta.bloom, actors) end
+  if meta.filling > 0 then bloom_add_all(filling, meta.filling, actors) end
+end
+
+-- Rows as text: "actor ver state;actor ver state;...". Versions have 16 digits, ids 19: numbers only where compared.
+local function parse_rows(text)
+  local actors, vers, states = {}, {}, {}
+  for actor, ver, state in string.gmatch(text, '(%d+) (%d+) (%d)') do
+    local i = #actors + 1
+    actors[i], vers[i], states[i] = actor, ver, state
+  end
+  return actors, vers, states
+end
+
+-- Arguments of one command are limited: lists go in parts.
+local function zadd_all(key, pairs_of)
+  for i = 1, #pairs_of, 1000 do redis.call('ZADD', key, unpack(pairs_of, i, math.min(i + 999, #pairs_of))) end
+end
+
+local function zrem_all(key, members)
+  for i = 1, #members, 1000 do redis.call('ZREM', key, unpack(members, i, math.min(i + 999, #members))) end
+end
+
+-- Removes the outbox entries that rows of MySQL answer, and moves the base of the others if the rows are a new commit.
+local function answer_entries(meta, outbox, actors, vers, states, is_new)
+  if meta.waiting == 0 then return end
+  local entries, done, moved = redis.call('HMGET', outbox, unpack(actors)), {}, {}
+  for i, entry in ipairs(entries) do
+    if entry then
+      local want, held, base, rest = string.match(entry, '^(%d):(%d+):(%d):(.*)$')
+      if tonumber(vers[i]) >= tonumber(held) then
+        done[#done + 1] = actors[i]
+        meta.delta = meta.delta - (want - base)
+      elseif is_new and base ~= states[i] then
+        moved[#moved + 1] = actors[i]
+        moved[#moved + 1] = want .. ':' .. held .. ':' .. states[i] .. ':' .. rest
+        meta.delta = meta.delta + base - states[i]
+      end
+    end
+  end
+  if #done > 0 then redis.call('HDEL', outbox, unpack(done)) end
+  if #moved > 0 then redis.call('HSET', outbox, unpack(moved)) end
+  meta.waiting = meta.waiting - #done
+end
+
+-- Brings recent and the filters to what the rows say. True when actors left recent for the filters.
+local function apply_rows(meta, recent, bloom, filling, cap, actors, vers, states)
+  local on, off, older = {}, {}, {}
+  for i, actor in ipairs(actors) do
+    if states[i] == '0' then off[#off + 1] = actor
+    elseif tonumber(vers[i]) > meta.floor then
+      on[#on + 1] = vers[i]
+      on[#on + 1] = actor
+    else older[#older + 1] = actor end
+  end
+  if #off > 0 then zrem_all(recent, off) end
+  if #on > 0 then zadd_all(recent, on) end
+  local over = redis.call('ZCARD', recent) - cap
+  if over > 0 then
+    local out = redis.call('ZPOPMIN', recent, over)
+    for i = 1, #out, 2 do older[#older + 1] = out[i] end
+    meta.floor = tonumber(out[#out])
+    if meta.complete then meta.complete, meta.bloom = false, BLOOM_FIRST_BITS end
+  end
+  if #older > 0 then add_to_filters(meta, bloom, filling, older) end
+  return over > 0
+end
+
+-- Applies one commit. True when actors left recent.
+local function apply_commit(meta, asked, outbox, recent, bloom, filling, cap, n, total, text)
+  local actors, vers, states = parse_rows(text)
+  meta.s, meta.base, meta.budget = n, total, meta.budget - #actors
+  for _, ver in ipairs(vers) do
+    if tonumber(ver) > meta.ver then meta.ver = tonumber(ver) end
+  end
+  if #actors == 0 then return false end
+  if redis.call('EXISTS', asked) == 1 then redis.call('HDEL', asked, unpack(actors)) end
+  answer_entries(meta, outbox, actors, vers, states, true)
+  return apply_rows(meta, recent, bloom, filling, cap, actors, vers, states)
+end
+
+-- Applies what is ahead, in order, until a commit is missing or the budget is spent. True when actors left recent.
+local function drain(meta, ahead, asked, outbox, recent, bloom, filling, cap)
+  local evicted, key = false, nil
+  while meta.budget > 0 do
+    key = string.format('%.0f', meta.s + 1)
+    local commit = redis.call('HGET', ahead, key)
+    if not commit or commit == NOTE then break end
+    redis.call('HDEL', ahead, key)
+    local total, text = string.match(commit, '^(%-?%d+)|(.*)$')
+    evicted = apply_commit(meta, asked, outbox, recent, bloom, filling, cap, meta.s + 1, tonumber(total), text) or evicted
+  end
+  return evicted
+end
+
+-- Writes meta back, and the lives of the keys: while the outbox has entries nothing expires.
+local function write_meta(meta, meta_key, recent, bloom, filling, index, member, expires_at_ms)
+  redis.call('HSET', meta_key, 's', string.format('%.0f', meta.s), 'base', meta.base, 'delta', meta.delta,
+    'ver', string.format('%.0f', meta.ver), 'waiting', meta.waiting, 'complete', meta.complete and 1 or 0,
+    'bloom', meta.bloom, 'floor', string.format('%.0f', meta.floor))
+  if meta.waiting > 0 or meta.blocked then return end
+  redis.call('ZREM', index, member)
+  expire_at(expires_at_ms, meta_key, recent)
+  if meta.bloom > 0 then expire_at(expires_at_ms, bloom) end
+  if meta.filling > 0 then expire_at(expires_at_ms, filling) end
+end

@@ -1,0 +1,21 @@
+--[[ lease: become the one who loads a target.
+
+  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: s, run_id, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:outbox  hash: actor -> want:ver:base:nonce
+  KEYS[3]  {<shard>}:<kind>:<target>:lease   string: who loads the target
+  ARGV[1]  run_id of this node
+  ARGV[2]  token of the caller
+  ARGV[3]  TTL of the lease, milliseconds
+
+  Returns {code, entries}
+    code     TAKEN; HELD (by another caller), PRESENT (loaded already)
+    entries  how many the outbox has
+
+  Safe to repeat: a repeat has the token that is in the lease. ]]
+local m = redis.call('HMGET', KEYS[1], 's', 'run_id')
+local entries = redis.call('HLEN', KEYS[2])
+if m[1] and m[2] == ARGV[1] then return {'PRESENT', entries} end
+if redis.call('SET', KEYS[3], ARGV[2], 'NX', 'PX', ARGV[3]) or redis.call('GET', KEYS[3]) == ARGV[2] then
+  return {'TAKEN', entries}
+end
+return {'HELD', entries}

@@ -1,0 +1,42 @@
+--[[ rebase: compare a page of the outbox of a target that is being loaded with the rows of its actors.
+
+  KEYS[1]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:ver:base:nonce
+  KEYS[2]  {<shard>}:<kind>:<target>:lease    string: who loads the target
+  KEYS[3]  {<shard>}:<kind>:<target>:loading  hash: token, page, delta, waiting, ver: sums of the pages so far
+  ARGV[1]  token of the caller's lease
+  ARGV[2]  page: 1 for the first, then one more each time
+  ARGV[3]  TTL of the lease from now on, milliseconds
+  ARGV[4]  rows: "actor ver state;...", 0 and 0 for an actor without a row, at most 1,000
+
+  Returns DONE, or STALE (the caller has no lease any more: begin again)
+
+  Safe to repeat: a page that was added is not added again. ]]
+local outbox, lease, loading = KEYS[1], KEYS[2], KEYS[3]
+if redis.call('GET', lease) ~= ARGV[1] then return 'STALE' end
+redis.call('PEXPIRE', lease, ARGV[3])
+local l = redis.call('HMGET', loading, 'token', 'page', 'delta', 'waiting', 'ver')
+if l[1] ~= ARGV[1] then
+  redis.call('UNLINK', loading)
+  l = {ARGV[1], 0, 0, 0, 0}
+end
+local page = tonumber(ARGV[2])
+if tonumber(l[2]) == page then return 'DONE' end
+if tonumber(l[2]) ~= page - 1 then return 'STALE' end
+
+local delta, waiting, newest = tonumber(l[3]), tonumber(l[4]), tonumber(l[5])
+for actor, ver, state in string.gmatch(ARGV[4], '(%d+) (%d+) (%d)') do
+  local entry = redis.call('HGET', outbox, actor)
+  if entry then
+    local want, held, base, rest = string.match(entry, '^(%d):(%d+):(%d):(.*)$')
+    if tonumber(ver) >= tonumber(held) then
+      redis.call('HDEL', outbox, actor)
+    else
+      if base ~= state then redis.call('HSET', outbox, actor, want .. ':' .. held .. ':' .. state .. ':' .. rest) end
+      delta, waiting, newest = delta + (want - state), waiting + 1, math.max(newest, tonumber(held))
+    end
+  end
+end
+redis.call('HSET', loading, 'token', ARGV[1], 'page', page, 'delta', delta, 'waiting', waiting,
+  'ver', string.format('%.0f', newest))
+redis.call('PEXPIRE', loading, ARGV[3])
+return 'DONE'
