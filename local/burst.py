@@ -35,11 +35,17 @@ console = Console(highlight=False)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How large a burst is; see the command's help. ``every_s``: between two moments."""
+    """How large a burst is; see the command's help. ``every_s``: between two moments.
+
+    ``earlier`` likes by other actors are saved before, and Redis is empty when the burst begins:
+    then the Bloom filter is built at its beginning, ``build_lag_s`` after it was asked for.
+    """
 
     likes: int
     seconds: float
     lag_s: float
+    earlier: int = 0
+    build_lag_s: float = 0.0
     sample: int = 300
     every_s: float = 1.0
     seed: int = 0
@@ -125,7 +131,7 @@ def main(args: argparse.Namespace) -> int:
             raise LocalError(f"--{name} must be above 0")
     if args.lag < 0:
         raise LocalError("--lag can't be below 0")
-    options = Options(args.likes, args.seconds, args.lag, args.sample, seed=args.seed)
+    options = Options(args.likes, args.seconds, args.lag, sample=args.sample, seed=args.seed)
     out = Console(stderr=True, highlight=False) if args.json else console
     packages.check_servers()
     with contextlib.ExitStack() as ends:
@@ -157,7 +163,7 @@ def run_burst(environment: Mapping[str, str], options: Options) -> Report:
 
     ``environment`` has the settings (``PLAZA_*``), and this process has them, too.
     """
-    shared = Shared(options.likes, options.lag_s, options.workers)
+    shared = Shared(options.likes, options.workers)
     with contextlib.ExitStack() as ends:
         ends.enter_context(_quiet_log())
         ends.enter_context(shared.in_place_of_sqs())
@@ -166,6 +172,9 @@ def run_burst(environment: Mapping[str, str], options: Options) -> Report:
         actors = ends.enter_context(
             running(shared, environment, POST, options.likes, options.seconds)
         )
+        if options.earlier:
+            observer.like_earlier(options.earlier)
+        shared.lag_s.value, shared.build_lag_s.value = options.lag_s, options.build_lag_s
         shared.start.wait()
         began_s = time.monotonic()
         moments: list[Moment] = []
@@ -191,7 +200,7 @@ def run_burst(environment: Mapping[str, str], options: Options) -> Report:
         took_s = time.monotonic() - began_s
         if any(actor.exitcode for actor in actors):
             raise LocalError("a process of the burst failed; its error is above")
-        # What is touched is not saved for as long as the consumer is behind, so this part only asks.
+        # A touch is saved only after the lag, so that this phase would not end: it only asks.
         quiet = watch(is_quiet, touch=False)
         quiet_after_s = time.monotonic() - began_s - took_s if quiet else None
         moments.append(observer.look(time.monotonic() - began_s, options.likes, touch=True))
@@ -224,8 +233,24 @@ class Observer:
     def __init__(self, shared: Shared, options: Options) -> None:
         self._shared = shared
         self._chance = random.Random(options.seed)
+        self._earlier = 0
         self._unliked: set[int] = set()  # places of actors who took their like back
         self._unknown: set[int] = set()  # whose last request was answered 202 or 503
+
+    def like_earlier(self, count: int) -> None:
+        """Let other actors like the post, until all of it is saved; then empty Redis.
+
+        Raises LocalError when they are not saved.
+        """
+        from plaza import reactions
+        from plaza.infra import redis
+
+        for number in range(1, count + 1):
+            reactions.react(reactions.LIKE, _target(), FIRST_ACTOR - number, True)
+        if not wait_until(lambda: self._shared.count_unfinished() == 0, MAX_PHASE_S):
+            raise LocalError("the earlier likes were not saved")
+        redis.execute("FLUSHALL")
+        self._earlier = count
 
     def look(self, at_s: float, most: int, *, touch: bool) -> Moment:
         """Ask about up to ``most`` actors, and ``touch``: let some act again.
@@ -267,8 +292,8 @@ class Observer:
         self, before: Mapping[Answer, int], after: Mapping[Answer, int]
     ) -> tuple[int, int]:
         """The least and the largest total that is true between two counts of answers."""
-        largest = sum(after.values()) - after[Answer.NONE]
-        least = before[Answer.LIKED] + before[Answer.WRONG]
+        largest = self._earlier + sum(after.values()) - after[Answer.NONE]
+        least = self._earlier + before[Answer.LIKED] + before[Answer.WRONG]
         return least - len(self._unliked | self._unknown), largest - len(self._unliked)
 
     def count_wrong_rows(self) -> int:

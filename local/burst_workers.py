@@ -57,11 +57,12 @@ class Message(NamedTuple):
 class Shared:
     """What the processes of a burst share: two queues, counts, and the answers by actor.
 
-    Messages about reactions are delivered ``lag_s`` after they were sent, all others at once.
+    Messages about reactions are delivered ``lag_s`` after they were sent, and all others
+    ``build_lag_s`` after.
     """
 
-    def __init__(self, likes: int, lag_s: float, workers: int) -> None:
-        self.lag_s = lag_s
+    def __init__(self, likes: int, workers: int) -> None:
+        self.lag_s, self.build_lag_s = _CONTEXT.RawValue("d", 0), _CONTEXT.RawValue("d", 0)
         self.answers = _CONTEXT.RawArray("b", likes)
         self.reactions: Any = _CONTEXT.Queue()
         self.others: Any = _CONTEXT.Queue()
@@ -75,7 +76,7 @@ class Shared:
         """Take one message, in place of ``plaza.infra.queues.send``."""
         is_reaction = name == REACTIONS
         now_s = time.time()
-        due_s = now_s + delay_s + (self.lag_s if is_reaction else 0)
+        due_s = now_s + delay_s + (self.lag_s if is_reaction else self.build_lag_s).value
         with self._lock:
             self._sent.value += 1
             self._sent_reactions.value += is_reaction
