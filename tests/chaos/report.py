@@ -46,7 +46,10 @@ def render(rows: Sequence[Row], took_s: float) -> str:
     ]
     for part in dict.fromkeys(name.split()[0] for name in EXPECTED if name in found):
         lines += ["", f"### {_NAMES[part]}", ""]
-        lines += [f"| fault | {' | '.join(OPERATIONS)} | all quiet |", "|---" * 7 + "|"]
+        lines += [
+            f"| fault | {' | '.join(OPERATIONS)} | all quiet |",
+            "|---" * (len(OPERATIONS) + 2) + "|",
+        ]
         notes = []
         for fault in FAULTS:
             name = f"{part} {fault}"
@@ -56,7 +59,7 @@ def render(rows: Sequence[Row], took_s: float) -> str:
                 notes.append(f"* {fault}: {row.how}.")
                 notes += [f"* **{fault} is not as expected**: {p}" for p in row.problems]
             elif name in NOT_THERE:
-                lines.append(f"| {fault} | {' | '.join(['-'] * 5)} | - |")
+                lines.append(f"| {fault} | {' | '.join(['-'] * len(OPERATIONS))} | - |")
                 notes.append(f"* {fault}: not there. {NOT_THERE[name]}.")
         lines += ["", *notes]
     return "\n".join(lines)
@@ -75,6 +78,7 @@ _PROMISES = {
     "sign-in": "sign-ins",
     "read": "reads",
     "feed": "feeds",
+    "toggle": "toggles",
 }
 
 

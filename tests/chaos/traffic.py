@@ -8,14 +8,21 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
+import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from local.paths import LocalError
+from tests.chaos.ledger import Ledger, Request, find_all_broken
+
 TIMEOUT_S = 60.0
 PACE_S = 0.12
+_MAX_TRIES = 100
+_SAME_AGAIN = 0.2  # of the requests of one client
 
 
 class Reply(NamedTuple):
@@ -160,6 +167,139 @@ class Likes(Operation):
             if saved.get((user, post), False) is not on
         ]
         return len(self.promised), lost
+
+
+class Wanted(NamedTuple):
+    """A reaction of a user, as a client asks for it. ``item_id``: of a post, or of a user."""
+
+    kind: str  # like, collect, follow
+    user_id: int
+    item_id: int
+
+    def __str__(self) -> str:
+        what = "user" if self.kind == "follow" else "post"
+        return f"{self.kind} of {what} {self.item_id} by {self.user_id}"
+
+    @property
+    def path(self) -> str:
+        """Where it is put and deleted."""
+        if self.kind == "follow":
+            return f"/users/{self.item_id}/followers/me"
+        return f"/posts/{self.item_id}/{self.kind}s/me"
+
+    @property
+    def field(self) -> str:
+        """What answers call its state."""
+        return {"like": "liked", "collect": "collected", "follow": "following"}[self.kind]
+
+
+@dataclass
+class Toggles(Operation):
+    """Contrary wants for the same few reactions, over and over.
+
+    The ``single`` ones by one client that waits for each answer, and sometimes reads its own state;
+    the ``shared`` ones by two devices that send at the same time. ``tokens``: user -> token.
+    """
+
+    address: Address
+    tokens: Mapping[int, str]
+    single: Sequence[Wanted]
+    shared: Sequence[Wanted]
+    name = "toggle"
+    seed: int = 0
+    ledgers: dict[Wanted, Ledger] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.ledgers = {wanted: Ledger() for wanted in (*self.single, *self.shared)}
+        self._chance = random.Random(self.seed)
+        self._turn = itertools.count(1)
+        self._next_single = itertools.cycle(self.single)
+        self._next_shared = itertools.cycle(self.shared)
+        self._last = dict.fromkeys(self.ledgers, False)
+        self._devices = ThreadPoolExecutor(2)
+
+    def begin(self) -> None:
+        """Turn each of them on once, and off again. Raises LocalError."""
+        for wanted, on in itertools.product(self.ledgers, (True, False)):
+            while (request := self._send(wanted, on)[1]).status != 200:
+                self.ledgers[wanted].add(request)
+                if len(self.ledgers[wanted].requests) > _MAX_TRIES:
+                    raise LocalError(f"{wanted} is answered {request.status}")
+                time.sleep(PACE_S)
+            self.ledgers[wanted].add(request)
+
+    def step(self) -> tuple[float, str]:
+        match next(self._turn) % 4:
+            case 0:
+                return self._look(next(self._next_single))
+            case 1:
+                return self._use_two_devices(next(self._next_shared))
+        wanted = next(self._next_single)
+        # Mostly the contrary; the same again must be answered unchanged.
+        self._last[wanted] = self._last[wanted] is (self._chance.random() < _SAME_AGAIN)
+        label, request = self._send(wanted, self._last[wanted])
+        self.ledgers[wanted].add(request)
+        return request.ended_s - request.began_s, label
+
+    def check(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> tuple[int, list[str]]:
+        users = ", ".join(["%s"] * len(self.tokens))
+        saved = {
+            Wanted(kind, user_id, item_id)
+            for kind, user_id, item_id in rows(
+                "SELECT kind, actor_id, target_id FROM reaction WHERE state = 1"
+                f" AND actor_id IN ({users})",
+                *self.tokens,
+            )
+        }
+        broken = find_all_broken(
+            [
+                (str(wanted), ledger, wanted in saved, self._read(wanted)[1] is True)
+                for wanted, ledger in self.ledgers.items()
+            ]
+        )
+        return sum(len(ledger.requests) for ledger in self.ledgers.values()), broken
+
+    def _look(self, wanted: Wanted) -> tuple[float, str]:
+        began_s = time.monotonic()
+        label, state = self._read(wanted)
+        if state is not None:
+            self.ledgers[wanted].see(state)
+        return time.monotonic() - began_s, label
+
+    def _use_two_devices(self, wanted: Wanted) -> tuple[float, str]:
+        first_on = self._chance.random() < 0.5
+        sent = [self._devices.submit(self._send, wanted, on) for on in (first_on, not first_on)]
+        (label, first), (other_label, second) = (future.result() for future in sent)
+        self.ledgers[wanted].add_both(first, second)
+        took_s = max(one.ended_s - one.began_s for one in (first, second))
+        return took_s, other_label if label in self.normal else label
+
+    def _send(self, wanted: Wanted, on: bool) -> tuple[str, Request]:
+        began_s = time.monotonic()
+        reply = self.address.ask(
+            "PUT" if on else "DELETE", wanted.path, self.tokens[wanted.user_id]
+        )
+        label, changed = label_of(reply), None
+        if reply.status == 200:
+            changed = reply.body["changed"]
+        if reply.status in (200, 202) and reply.body[wanted.field] is not on:
+            label = f"{reply.status} for the contrary"
+        if label == "202":  # a follow: its answer has no ``exact``
+            label = "202 inexact"
+        return label, Request(began_s, time.monotonic(), on, reply.status, changed)
+
+    def _read(self, wanted: Wanted) -> tuple[str, bool | None]:
+        """How it is answered, and the caller's own state; None unless that is exact."""
+        token = self.tokens[wanted.user_id]
+        if wanted.kind == "follow":
+            reply = self.address.ask("GET", f"/users/{wanted.item_id}", token)
+            items = [reply.body]
+        else:
+            query = {"targets": [{"type": "post", "id": str(wanted.item_id)}]}
+            reply = self.address.ask("POST", "/reactions/query", token, query)
+            items = reply.body.get("items", []) if isinstance(reply.body, dict) else []
+        label = label_of(reply)
+        return label, items[0]["mine"][wanted.field] if label == "200" else None
 
 
 @dataclass
