@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pymysql
@@ -66,6 +68,7 @@ class Faults:
             "redis emptied": self._redis_emptied,
             "redis failing-over": self._redis_failing_over,
             "cluster failing-over": self._cluster_failing_over,
+            "cluster dying-unreplicated": self._cluster_dying_unreplicated,
             "mysql failing-over": self._mysql_failing_over,
             "sqs emptied": self._sqs_emptied,
             "sqs failing-over": self._sqs_failing_over,
@@ -167,6 +170,26 @@ class Faults:
             cluster.start,
         )
 
+    def _cluster_dying_unreplicated(self) -> Fault:
+        """What the master accepts meanwhile is on no replica when it dies."""
+        cluster = self._stack.redis
+        assert isinstance(cluster, Cluster)
+        ends = contextlib.ExitStack()
+
+        def lose() -> None:
+            ends.enter_context(cluster.losing_the_newest(self._key))
+
+        def end() -> None:
+            ends.close()  # the master is killed, and its replica elected
+            cluster.start()
+
+        return Fault(
+            "the replica of one of three masters hears nothing; then the master is killed (SIGKILL)"
+            " and that replica elected",
+            [Step(lose)],
+            end,
+        )
+
     def _mysql_failing_over(self) -> Fault:
         def close() -> None:
             with self._as_root() as connection, connection.cursor() as cursor:
@@ -242,6 +265,25 @@ def commit(fault: Fault) -> tuple[float, float, float]:
     finally:
         fault.undo()
     return began_s, ended_s, time.monotonic()
+
+
+def commit_both(first: Fault, second: Fault, for_s: float) -> tuple[float, float]:
+    """Do two faults at the same time, each for about ``for_s``, the second a quarter of that later;
+    when the first had begun and both had ended (monotonic)."""
+    with ThreadPoolExecutor(2) as pool:
+        began_s = time.monotonic()
+        done = [pool.submit(commit, _shorten(first, for_s))]
+        time.sleep(for_s / 4)
+        done.append(pool.submit(commit, _shorten(second, for_s)))
+        for future in done:
+            future.result()
+    return began_s, time.monotonic()
+
+
+def _shorten(fault: Fault, for_s: float) -> Fault:
+    """The same steps in ``for_s`` together."""
+    share = for_s / sum(step.for_s for step in fault.steps)
+    return fault._replace(steps=[step._replace(for_s=step.for_s * share) for step in fault.steps])
 
 
 def _asking(server: Server) -> redis.Redis:

@@ -9,7 +9,6 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -94,15 +93,6 @@ def find_broken(ledger: Ledger, row: bool, seen: bool) -> list[str]:
     if seen is not row:
         broken.append(f"its row is {_name(row)}, the API answers {_name(seen)}")
     return broken
-
-
-def find_all_broken(ledgers: Sequence[tuple[str, Ledger, bool, bool]]) -> list[str]:
-    """``find_broken`` and the wrong answers of (name, ledger, row, seen)."""
-    return [
-        f"{name}: {what}"
-        for name, ledger, row, seen in ledgers
-        for what in [*ledger.wrong, *find_broken(ledger, row, seen)]
-    ]
 
 
 def _outweighs(later: Request, earlier: Request) -> bool:

@@ -22,6 +22,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 from typing import Any
 
 MODES = ("pass", "slow", "hang", "refuse", "close", "throttle", "fail")
@@ -131,6 +132,9 @@ class Road:
 class Proxy:
     """The process. Use it as a context manager; ``road`` makes a way, ``set`` makes it fail."""
 
+    def __init__(self) -> None:
+        self._one_at_a_time = threading.Lock()
+
     def __enter__(self) -> Proxy:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.chaos.proxy"],
@@ -160,9 +164,10 @@ class Proxy:
     def _command(self, **said: Any) -> dict[str, Any]:
         assert self._process.stdin
         assert self._process.stdout
-        self._process.stdin.write(json.dumps(said) + "\n")
-        self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        with self._one_at_a_time:
+            self._process.stdin.write(json.dumps(said) + "\n")
+            self._process.stdin.flush()
+            answer: dict[str, Any] = json.loads(self._process.stdout.readline())
         return answer
 
 

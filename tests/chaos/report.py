@@ -12,6 +12,7 @@ from tests.chaos.expectations import EXPECTED, FAULTS, NOT_THERE, OPERATIONS
 from tests.chaos.judging import Cell, Row
 
 BEGIN = "<!-- figures of `make chaos`: it writes from here -->"
+BEGIN_PAIRS = '<!-- figures of `make chaos ARGS="pairs"`: it writes from here -->'
 END = "<!-- to here -->"
 _NAMES = {
     "redis": "Redis",
@@ -65,11 +66,11 @@ def render(rows: Sequence[Row], took_s: float) -> str:
     return "\n".join(lines)
 
 
-def write(path: Path, text: str) -> None:
-    """Put the figures in their place; the words around them stay."""
-    before, _, rest = path.read_text().partition(BEGIN)
+def write(path: Path, text: str, begin: str = BEGIN) -> None:
+    """Put the figures in their place, after ``begin``; the words around them stay."""
+    before, _, rest = path.read_text().partition(begin)
     _, _, after = rest.partition(END)
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+    path.write_text(f"{before}{begin}\n\n{text}\n\n{END}{after}")
 
 
 _PROMISES = {

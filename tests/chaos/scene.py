@@ -47,12 +47,10 @@ FIRST_POST = 7_200_001
 FIRST_BUYER = 7_300_001
 STOCK = 1_000_000
 _POSTS_PER_CELL = 60
-_BUYERS_PER_CELL = 400
+_BUYERS_PER_CELL = 800
 _NEWCOMERS_PER_CELL = 300
 _WORKERS = 7  # as many as there are operations, and one of them uses two devices
 _PARAMETERS = {"ResendOrdersAfter": "20"}  # in prod after five minutes
-
-Rows = Callable[..., Sequence[tuple[Any, ...]]]
 
 
 class Scene:
@@ -89,25 +87,34 @@ class Scene:
 
     def open_cell(self) -> list[Operation]:
         """Every operation, on posts, buyers and phones of its own."""
+        likes, orders, toggles = self.open_pairs()
+        for post in self._known:
+            self._do("GET", f"/posts/{post}", self.reader)
+        return [
+            likes,
+            Reads(self.address, self.reader, self._known),
+            Feeds(self.address, self.reader, self._feed),
+            orders,
+            SignIns(self.address, self._bring_newcomers(), self.read_code),
+            toggles,
+        ]
+
+    def open_pairs(self) -> tuple[Likes, Orders, Toggles]:
+        """The operations that change something others count, on posts and buyers of their own."""
         self._follow_redis()
         posts = self._add_posts(_POSTS_PER_CELL)
         old = list(itertools.islice(itertools.product(self.fans, posts), 24))
         for user, post in old:
             self._do("PUT", f"/posts/{post}/likes/me", self.fans[user])
         self._warm(posts)
-        for post in self._known:
-            self._do("GET", f"/posts/{post}", self.reader)
         wait_for("the old likes are saved", lambda: self._count_likes(posts) == len(old))
         toggles = self._bring_toggles()
         toggles.begin()
-        return [
+        return (
             Likes(self.address, self.fans, posts, old),
-            Reads(self.address, self.reader, self._known),
-            Feeds(self.address, self.reader, self._feed),
             Orders(self.address, self._bring_buyers(), self.voucher),
-            SignIns(self.address, self._bring_newcomers(), self.read_code),
             toggles,
-        ]
+        )
 
     def read_code(self, phone: str) -> str | None:
         """The code that a phone got; None when it is not there any more."""
