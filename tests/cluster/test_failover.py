@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.cluster.conftest import (
     NODE_TIMEOUT_MS,
     POSTS,
     REDIS_TIMEOUT_S,
+    Toggles,
     Traffic,
     events,
     meta_key,
@@ -80,6 +82,80 @@ def test_likes_go_on_when_a_master_ends(
     tell_figures(record_property, traffic, lost)
     assert lost == 0, "the facts were on the queue"
     assert truth.clean, truth.differences
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["fail over", "die", "hang"])
+def test_the_last_answered_want_stands_when_a_master_ends(
+    toggles: Toggles, nodes: Cluster, quiet: Callable[[], Truth], record_property: Tell, how: str
+) -> None:
+    toggles.go_on(0.5)
+    key = meta_key(POSTS[0])
+    master = nodes.master_of(key)
+    replica = nodes.replica_of(master)
+    match how:
+        case "fail over":
+            with connect_node(replica) as client:
+                client.execute_command("CLUSTER", "FAILOVER")
+        case "die":
+            master.kill()
+        case "hang":
+            master.pause()
+    toggles.go_on(NODE_TIMEOUT_MS / 1000 + 2)
+    nodes.wait_for_master(key, replica)
+    redis.breaker.close()
+    toggles.go_on(1)
+    if how == "hang":
+        master.resume()  # it still thinks that it is the master, for a moment
+        toggles.go_on(1)
+    truth = quiet()
+    statuses = Counter(one.status for ledger in toggles.ledgers.values() for one in ledger.requests)
+    record_property("answers", dict(sorted(statuses.items())))
+    assert set(statuses) <= {200, 202, 503}, "never a 500"
+    assert toggles.find_broken() == []
+    assert truth.clean, truth.differences
+
+
+@pytest.mark.xfail(strict=True, reason="gate of protocol 1")
+def test_an_unlike_stands_after_a_like_that_only_the_queue_has(
+    toggles: Toggles, nodes: Cluster, quiet: Callable[[], Truth]
+) -> None:
+    """The master dies before it replicates the like, and the new one answers the unlike."""
+    pair = next(iter(toggles.ledgers))
+    assert toggles.toggle(pair, on=False) == 200
+    assert quiet().clean
+    with nodes.losing_the_newest(meta_key(pair[1])):
+        assert toggles.toggle(pair, on=True) == 200
+    deadline_s = time.monotonic() + 30
+    while toggles.toggle(pair, on=False) != 200:
+        assert time.monotonic() < deadline_s
+    truth = quiet()
+    assert truth.clean, truth.differences
+    # The unlike may be answered as unchanged: nothing but the queue knew of the like.
+    toggles.ledgers[pair].wrong.clear()
+    assert toggles.find_broken() == []
+
+
+@pytest.mark.xfail(strict=True, reason="gate of protocol 1")
+def test_an_unlike_that_is_answered_stands_over_a_like_that_was_accepted_before(
+    toggles: Toggles, nodes: Cluster, quiet: Callable[[], Truth]
+) -> None:
+    """202 while the master is away, then the contrary at the new one, then the 202 is saved."""
+    pair = next(iter(toggles.ledgers))
+    assert toggles.toggle(pair, on=False) == 200
+    assert quiet().clean
+    key = meta_key(pair[1])
+    master = nodes.master_of(key)
+    replica = nodes.replica_of(master)
+    master.kill()
+    assert toggles.toggle(pair, on=True) == 202
+    nodes.wait_for_master(key, replica)
+    redis.breaker.close()
+    assert toggles.toggle(pair, on=False) == 200
+    toggles.look(pair)
+    truth = quiet()
+    assert truth.clean, truth.differences
+    assert toggles.find_broken() == []
 
 
 def test_a_like_that_the_queue_has_outlives_a_master_that_dies_before_it_replicates(
