@@ -22,7 +22,6 @@ import socket
 import struct
 import subprocess
 import sys
-import threading
 from typing import Any
 
 MODES = ("pass", "slow", "hang", "refuse", "close", "throttle", "fail")
@@ -132,9 +131,6 @@ class Road:
 class Proxy:
     """The process. Use it as a context manager; ``road`` makes a way, ``set`` makes it fail."""
 
-    def __init__(self) -> None:
-        self._one_at_a_time = threading.Lock()
-
     def __enter__(self) -> Proxy:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.chaos.proxy"],
@@ -164,10 +160,9 @@ class Proxy:
     def _command(self, **said: Any) -> dict[str, Any]:
         assert self._process.stdin
         assert self._process.stdout
-        with self._one_at_a_time:
-            self._process.stdin.write(json.dumps(said) + "\n")
-            self._process.stdin.flush()
-            answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        self._process.stdin.write(json.dumps(said) + "\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
         return answer
 
 
