@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from local.paths import ROOT
+from tests.chaos import report
 from tests.chaos.pairs import (
     FAULTS,
     Pair,
@@ -84,3 +87,14 @@ def test_what_is_lost_is_told_of_the_pair_in_which_it_was_promised() -> None:
     text = render([result], {Pair("redis down", "redis slow"): "one Redis"}, 60)
     assert "| redis down | sqs refusing 1/7 |" in text
     assert "1 not played: one Redis" in text
+
+
+def test_matrix_and_pairs_are_written_each_in_its_place(tmp_path: Path) -> None:
+    page = tmp_path / "failures.md"
+    page.write_text((ROOT / "docs" / "failures.md").read_text())
+    report.write(page, "the matrix")
+    report.write(page, "the pairs", report.BEGIN_PAIRS)
+    text = page.read_text()
+    assert text.index("the matrix") < text.index(report.BEGIN_PAIRS) < text.index("the pairs")
+    assert text.count(report.END) == 2
+    assert "## The soak" in text
