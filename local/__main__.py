@@ -92,7 +92,9 @@ def build_parser() -> argparse.ArgumentParser:
         _delegate("local.failover"),
         "play a file and let a master of the Redis Cluster fail over in the middle of it",
     )
-    sub.add_argument("file", type=Path, help="as for replay")
+    sub.add_argument(
+        "file", type=Path, nargs="?", help="as for replay (default: 40 users who toggle likes)"
+    )
     sub.add_argument("--limit", type=int, default=4000, help="so many rows (default: 4000)")
     sub.add_argument("--concurrency", type=int, default=8, help="users at once (default: 8)")
     sub.add_argument(
