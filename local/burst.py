@@ -169,7 +169,7 @@ def run_burst(environment: Mapping[str, str], options: Options) -> Report:
         ends.enter_context(shared.in_place_of_sqs())
         _add_post()
         observer = Observer(shared, options)
-        actors = ends.enter_context(
+        actors, consumers = ends.enter_context(
             running(shared, environment, POST, options.likes, options.seconds)
         )
         if options.earlier:
@@ -183,6 +183,8 @@ def run_burst(environment: Mapping[str, str], options: Options) -> Report:
         def watch(until: Callable[[], bool], *, touch: bool) -> bool:
             deadline_s = time.monotonic() + MAX_PHASE_S
             while not until():
+                if not all(consumer.is_alive() for consumer in consumers):
+                    raise LocalError("a consumer of the burst failed; its error is above")
                 if time.monotonic() > deadline_s:
                     return False
                 at_s = began_s + (len(moments) + 1) * options.every_s

@@ -130,8 +130,8 @@ class Shared:
 @contextlib.contextmanager
 def running(
     shared: Shared, environment: Mapping[str, str], post_id: int, likes: int, seconds: float
-) -> Iterator[list[Any]]:
-    """The processes of a burst: yields those of the actors, and ends all of them afterwards.
+) -> Iterator[tuple[list[Any], list[Any]]]:
+    """The processes of a burst: yields (actors, consumers), and ends all of them afterwards.
 
     The actors begin when the caller passes the barrier ``shared.start``.
     """
@@ -151,7 +151,7 @@ def running(
     try:
         for process in (*consumers, *actors):
             process.start()
-        yield actors
+        yield actors, consumers
     finally:
         shared.end.set()
         shared.reactions.cancel_join_thread()  # what is left in it is for no consumer

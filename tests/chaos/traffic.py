@@ -256,8 +256,8 @@ class Toggles(Operation):
             case 1:
                 return self._use_two_devices(next(self._next_shared))
         wanted = next(self._next_single)
-        # Mostly the contrary; the same again must be answered unchanged.
-        self._last[wanted] = self._last[wanted] is (self._chance.random() < _SAME_AGAIN)
+        if self._chance.random() >= _SAME_AGAIN:  # else it must be answered unchanged
+            self._last[wanted] = not self._last[wanted]
         label, request = self._send(wanted, self._last[wanted])
         self.ledgers[wanted].add(request)
         return request.ended_s - request.began_s, label
