@@ -100,8 +100,8 @@ def play_group(scene: Scene, first: str, group: Sequence[Pair]) -> list[PairResu
             wait_until_well(crowd, operations, well_s, problems)
             for operation in operations:
                 operation.phase = str(pair)
-            first_fault, second_fault = map(scene.faults.find, pair)
-            began_s, ended_s = commit_both(first_fault, second_fault, pairs.PAIR_S)
+            faults = [scene.faults.find(name) for name in pair.in_time]
+            began_s, ended_s = commit_both(faults[0], faults[1], pairs.PAIR_S)
             well_s = ended_s
             wait_until_well(crowd, operations, ended_s, problems)
             now_s = time.monotonic()

@@ -24,13 +24,19 @@ _EMPTIES_REDIS = {"redis down", "redis emptied", "redis+mysql down"}
 
 
 class Pair(NamedTuple):
-    """Two faults: the first begins first. The names are those of the matrix."""
+    """Two faults. The names are those of the matrix."""
 
     first: str
     second: str
 
     def __str__(self) -> str:
         return f"{self.first} × {self.second}"
+
+    @property
+    def in_time(self) -> list[str]:
+        """The names as the faults begin: SQS first, so that what is accepted before the other one
+        fails was refused by SQS."""
+        return sorted(self, key=lambda name: not name.startswith("sqs "))
 
     @property
     def slug(self) -> str:

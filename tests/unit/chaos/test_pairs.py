@@ -72,6 +72,11 @@ def test_faults_that_exclude_each_other_are_not(pair: tuple[str, str], reason: s
     assert reason in str(find_reason_to_skip(Pair(*pair)))
 
 
+def test_sqs_fails_before_what_has_the_other_copy() -> None:
+    assert Pair("redis down", "sqs refusing").in_time == ["sqs refusing", "redis down"]
+    assert Pair("redis slow", "mysql down").in_time == ["redis slow", "mysql down"]
+
+
 def test_an_answer_outside_of_the_contract_is_a_problem_and_a_503_is_not() -> None:
     samples = {"like": [Sample(1, 0.1, "503 unavailable"), Sample(2, 0.1, "500 internal")]}
     result = judge_pair(PAIR, [Like()], samples, 0, 10)
