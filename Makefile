@@ -74,7 +74,7 @@ bench: setup ## what is fast, each figure beside its limit or peer
 	@.venv/bin/python -m bench $(ARGS)
 
 .PHONY: chaos
-chaos: setup ## the failure matrix on a stack of its own, into docs/failures.md (ARGS="redis-down": only that)
+chaos: setup ## the failure matrix on a stack of its own, into docs/failures.md (ARGS="redis-down": only that; ARGS="pairs": two at a time)
 	@.venv/bin/python -m tests.chaos $(ARGS)
 
 .PHONY: soak

@@ -92,7 +92,9 @@ def build_parser() -> argparse.ArgumentParser:
         _delegate("local.failover"),
         "play a file and let a master of the Redis Cluster fail over in the middle of it",
     )
-    sub.add_argument("file", type=Path, help="as for replay")
+    sub.add_argument(
+        "file", type=Path, nargs="?", help="as for replay (default: 40 users who toggle likes)"
+    )
     sub.add_argument("--limit", type=int, default=4000, help="so many rows (default: 4000)")
     sub.add_argument("--concurrency", type=int, default=8, help="users at once (default: 8)")
     sub.add_argument(
@@ -121,6 +123,22 @@ def build_parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--json", action="store_true", help="for a machine")
 
+    sub = add(
+        "burst",
+        _alone("local.burst"),
+        "many likes of one post with a late consumer, on servers of its own: is every answer true?",
+    )
+    sub.add_argument("--likes", type=int, default=26_828, help="actors (default: 26828)")
+    sub.add_argument("--seconds", type=float, default=8, help="of likes, at least (default: 8)")
+    sub.add_argument(
+        "--lag", type=float, default=3, metavar="S", help="consumer's delay, at least (default: 3)"
+    )
+    sub.add_argument(
+        "--sample", type=int, default=300, help="actors asked about at a moment (default: 300)"
+    )
+    sub.add_argument("--seed", type=int, default=0, help="which actors are asked about")
+    sub.add_argument("--json", action="store_true", help="for a machine")
+
     sub = add("audit", _delegate("local.audit"), "the table of truth; exit status 1 unless clean")
     sub.add_argument("--json", action="store_true", help="for a machine")
     sub.add_argument("--wait", action="store_true", help="for quiet, first")
@@ -140,7 +158,11 @@ def build_parser() -> argparse.ArgumentParser:
     one.add_argument("--user", metavar="ID", help="only theirs")
     sub.add_argument("--json", action="store_true", help="for a machine")
 
-    sub = add("soak", _soak, "hours of use in minutes, on a stack of its own: is memory flat?")
+    sub = add(
+        "soak",
+        _alone("local.soak"),
+        "hours of use in minutes, on a stack of its own: is memory flat?",
+    )
     sub.add_argument("--minutes", type=float, default=5, help="of traffic (default: 5)")
     sub.add_argument("--json", action="store_true", help="for a machine")
 
@@ -179,8 +201,13 @@ def _down(args: argparse.Namespace) -> int:
     return 0
 
 
-def _soak(args: argparse.Namespace) -> int:
-    return int(importlib.import_module("local.soak").main(args))
+def _alone(module: str) -> Command:
+    """A command that needs no running stack; its module is loaded when it is asked for."""
+
+    def run(args: argparse.Namespace) -> int:
+        return int(importlib.import_module(module).main(args))
+
+    return run
 
 
 def _packages(args: argparse.Namespace) -> int:

@@ -15,12 +15,17 @@ from rich.console import Console
 from local import audit
 from local.audit import mark, new_list
 from local.cluster import Cluster, connect_node
+from local.interactions import Interaction
+from local.interactions_piece import InteractionsPiece
 from local.logs import read_lines
 from local.paths import LocalError
 from local.replay import Options, Piece, Report, console, read_piece, replay, show_played
 from local.stack import Stack
 
 UNREPLICATED_S = 2.0
+FIRST_TOGGLER = 9_800_001
+TOGGLERS = 40
+TOGGLED_POSTS = 5
 SLOT_OF = "{7}"  # any master will do: the one that has this tag
 _REPAIRS = ("total_corrected", "target_forgotten")
 _TELLING = ("ReactionsApi", "FollowsApi", "SaveReactions", "SettleReactions", "SweepOutbox")
@@ -77,11 +82,17 @@ class Failover:
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Play a file, end a master halfway; 1 unless nothing came of it. Raises LocalError."""
+    """Play a file, or toggles; end a master halfway. 1 unless nothing came of it.
+
+    Raises LocalError.
+    """
     options = Options(concurrency=args.concurrency)
-    piece = read_piece(args.file, options, args.limit)
+    name = args.file.name if args.file else "toggles"
+    piece: Piece = InteractionsPiece(make_toggles(args.limit))
+    if args.file:
+        piece = read_piece(args.file, options, args.limit)
     out = Console(stderr=True, highlight=False) if args.json else console
-    found = fail_over_in(stack, args.file.name, piece, args.how, args.concurrency, out=out)
+    found = fail_over_in(stack, name, piece, args.how, args.concurrency, out=out)
     if args.json:
         print(json.dumps(found.to_json()))
     else:
@@ -122,6 +133,19 @@ def fail_over_in(
         nodes.resume()
         nodes.start(attached=False)  # as the stack's own, which ends it
     return Failover(how, took_s, report, count_events(stack, since_ms))
+
+
+def make_toggles(count: int) -> list[Interaction]:
+    """Contrary wants for the same few likes, in order: like, unlike, like ... each user in turn."""
+    pairs = [
+        (FIRST_TOGGLER + user, FIRST_TOGGLER + post)
+        for post in range(TOGGLED_POSTS)
+        for user in range(TOGGLERS)
+    ]
+    return [
+        Interaction(*pairs[turn % len(pairs)], 1.0 if turn // len(pairs) % 2 else 4.0, turn)
+        for turn in range(count)
+    ]
 
 
 def end_master(nodes: Cluster, how: str) -> float:

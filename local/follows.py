@@ -89,12 +89,16 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the API shows: (followers, following) of users, and lists of their ids."""
+    """What the API shows: (followers, following) of users, and lists of their ids.
+
+    ``mine``: (user, other) -> whether the user is answered that they follow the other.
+    """
 
     totals: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     followers: Mapping[int, Sequence[int]] = field(default_factory=dict)
     following: Mapping[int, Sequence[int]] = field(default_factory=dict)
     common: Mapping[Pair, Sequence[int]] = field(default_factory=dict)
+    mine: Mapping[Pair, bool] = field(default_factory=dict)
 
 
 def read_file(path: Path, limit: int | None = None) -> list[Follow]:
@@ -162,6 +166,26 @@ def choose_pairs(follows: Iterable[Follow], count: int, seed: int = 0) -> list[P
     return list(pairs)
 
 
+def choose_askers(
+    follows: Iterable[Follow],
+    user_ids: Sequence[int],
+    followees: Sequence[int],
+    count: int,
+    seed: int = 0,
+) -> list[Pair]:
+    """(user, followee) for each of ``followees``: up to ``count`` who follow them and as many of
+    ``user_ids`` who don't, by chance."""
+    chance, graph = random.Random(seed), Graph(follows)
+    pairs = []
+    for followee_id in followees:
+        fans = graph.followers(followee_id)
+        others = [user_id for user_id in user_ids if user_id not in fans and user_id != followee_id]
+        for pool in (sorted(fans & set(user_ids)), others):
+            chosen = chance.sample(pool, min(count, len(pool)))
+            pairs += [(user_id, followee_id) for user_id in chosen]
+    return pairs
+
+
 def find_differences(after: Set[Follow], rows: Set[Follow], seen: Seen) -> list[str]:
     """Where rows, the API's totals or its lists are not as the file says.
 
@@ -185,6 +209,11 @@ def find_differences(after: Set[Follow], rows: Set[Follow], seen: Seen) -> list[
                 differences.append(
                     f"user {user_id} has {total} {said} by the API, {expected} by the file"
                 )
+    differences += [
+        f"user {user_id} is answered following {str(follows).lower()} of user {followee_id}"
+        for (user_id, followee_id), follows in seen.mine.items()
+        if follows is not (Follow(user_id, followee_id) in after)
+    ]
     lists: list[tuple[str, Sequence[int], Set[int]]] = [
         *((f"followers of user {u}", ids, graph.followers(u)) for u, ids in seen.followers.items()),
         *((f"following of user {u}", ids, graph.following(u)) for u, ids in seen.following.items()),

@@ -12,6 +12,7 @@ from local.follows import (
     Pair,
     Seen,
     add_up,
+    choose_askers,
     choose_pairs,
     find_differences,
     find_most_followed,
@@ -24,6 +25,7 @@ from local.stack import Stack
 
 _LISTED = 20  # the most followed: their lists are read through the API
 _PAIRS = 200  # whose common follows are
+_ASKED_PER_USER = 10  # followers of each of these, and as many others, asked whether they follow
 
 
 class FollowsPiece:
@@ -53,11 +55,13 @@ class FollowsPiece:
         ours = [follow for follow in self._after if users.issuperset(follow)]
         pairs = choose_pairs(ours, _PAIRS, self._seed)
         listed = find_most_followed(ours, _LISTED)
+        asked = choose_askers(ours, self.user_ids, listed, _ASKED_PER_USER, self._seed)
         seen = Seen(
             totals=await ask_totals(asker, self.user_ids, tell),
             followers=await ask_lists(asker, listed, "followers", tell),
             following=await ask_lists(asker, listed, "following", tell),
             common=await ask_common(asker, pairs, tell),
+            mine=await ask_mine(asker, asked, tell),
         )
         some = sum(bool(ids) for ids in seen.common.values())
         return Comparison(
@@ -67,6 +71,7 @@ class FollowsPiece:
             [
                 f"profiles of {len(seen.totals):,} users",
                 f"all followers and following of the {len(listed)} most followed",
+                f"what {len(asked)} pairs of a user and one of these are answered: follows or not",
                 f"common follows of {len(pairs)} pairs, {some} of which have some",
             ],
         )
@@ -117,3 +122,15 @@ async def ask_common(
         return [int(item["user"]["id"]) for item in items]
 
     return await asker.ask_each(pairs, ask, lambda text: tell(f"common follows, {text}"))
+
+
+async def ask_mine(
+    asker: Asker, pairs: Sequence[Pair], tell: Callable[[str], None]
+) -> dict[Pair, bool]:
+    """Pair -> whether the first follows the second, as the first is answered. Raises LocalError."""
+
+    async def ask(pair: Pair) -> bool:
+        profile = await asker.ask(f"/users/{pair[1]}", user_id=pair[0])
+        return bool(profile["mine"]["following"])
+
+    return await asker.ask_each(pairs, ask, lambda text: tell(f"own follows, {text}"))

@@ -1,5 +1,6 @@
 """A file of interactions as a replay plays it: its posts, its requests, and what is compared."""
 
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import closing
@@ -26,7 +27,11 @@ from plaza.infra import mysql
 
 _BATCH = 1000
 _QUERY = 100  # the most targets one question takes
-_LISTED = 20  # the most liked posts: their likers are read through the API
+_LISTED = 20  # the most liked posts: their likers are read through the API, in both orders
+_ASKED_PER_POST = 20  # of their likers: each is asked for their own state of all of these posts
+_LISTING = 20  # the users with the most reactions: what they like and collect is read
+
+Mine = Mapping[tuple[int, int], Mapping[str, bool]]  # (user, post) -> kind -> state
 
 
 class InteractionsPiece:
@@ -40,6 +45,7 @@ class InteractionsPiece:
         self.requests = plan(interactions, duplicates, seed)
         self.user_ids = sorted({request.user_id for request in self.requests})
         self._item_ids = sorted({request.item_id for request in self.requests})
+        self._seed = seed
         self._after: Set[Reaction] = frozenset()
 
     def prepare(self, stack: Stack) -> list[Forecast]:
@@ -53,14 +59,32 @@ class InteractionsPiece:
         """Rows, totals and likers beside what the file says, and rankings. Raises LocalError."""
         rows = read_reactions(stack.mysql_url, set(self._item_ids))
         seen = await ask_totals(asker, self._item_ids, tell)
-        likers = await ask_likers(asker, find_most_liked(self._after), tell)
-        differences = find_differences(self._after, rows, seen, likers)
+        largest = find_most_liked(self._after)
+        likers = await ask_likers(asker, largest, tell)
+        latest = await ask_likers(asker, largest, tell, "?order=latest")
+        asked = choose_likers(self._after, largest, _ASKED_PER_POST, self._seed)
+        mine = await ask_mine(asker, asked, largest, tell)
+        listing = find_most_active(self._after, _LISTING)
+        lists = {
+            kind: await ask_own_lists(asker, listing, kind, tell) for kind in ("like", "collect")
+        }
         misplaced, ranked = await rankings.find_differences(stack, asker, tell)
         return Comparison(
             "of its posts",
             add_up(self._after, rows, seen),
-            [*differences, *misplaced],
-            [f"all likers of the {len(likers)} most liked posts", ranked],
+            [
+                *find_differences(self._after, rows, seen, likers),
+                *find_wrong_orders(likers, latest),
+                *find_wrong_mine(self._after, mine),
+                *find_wrong_own_lists(self._after, lists, set(self._item_ids)),
+                *misplaced,
+            ],
+            [
+                f"all likers of the {len(likers)} most liked posts, in both orders",
+                f"what {len(asked)} of these likers are answered about themselves on each",
+                f"all likes and collects of the {len(listing)} users with the most",
+                ranked,
+            ],
         )
 
 
@@ -129,15 +153,70 @@ async def ask_totals(
 
 
 async def ask_likers(
-    asker: Asker, item_ids: Iterable[int], tell: Callable[[str], None]
+    asker: Asker, item_ids: Iterable[int], tell: Callable[[str], None], query: str = ""
 ) -> dict[int, list[int]]:
     """Who likes each of these posts, by all pages of the API. Raises LocalError."""
 
     async def ask(item_id: int) -> list[int]:
-        likers = await asker.read_list(f"/posts/{item_id}/likers")
+        likers = await asker.read_list(f"/posts/{item_id}/likers{query}")
         return [int(liker["user_id"]) for liker in likers]
 
     return await asker.ask_each(item_ids, ask, lambda text: tell(f"likers of posts, {text}"))
+
+
+async def ask_mine(
+    asker: Asker, user_ids: Sequence[int], item_ids: Sequence[int], tell: Callable[[str], None]
+) -> Mine:
+    """What users are answered about themselves on these posts. Raises LocalError."""
+    query = {"targets": [{"type": "post", "id": str(item_id)} for item_id in item_ids]}
+
+    async def ask(user_id: int) -> Sequence[Mapping[str, Any]]:
+        answer = await asker.ask("/reactions/query", question=query, user_id=user_id)
+        items: Sequence[Mapping[str, Any]] = answer["items"]
+        return items
+
+    answers = await asker.ask_each(user_ids, ask, lambda text: tell(f"own reactions, {text}"))
+    return {
+        (user_id, item_id): {"like": item["mine"]["liked"], "collect": item["mine"]["collected"]}
+        for user_id, items in answers.items()
+        for item_id, item in zip(item_ids, items, strict=True)
+    }
+
+
+async def ask_own_lists(
+    asker: Asker, user_ids: Sequence[int], kind: str, tell: Callable[[str], None]
+) -> dict[int, list[int]]:
+    """The posts in each user's own list of a kind, by all pages of the API. Raises LocalError."""
+
+    async def ask(user_id: int) -> list[int]:
+        items = await asker.read_list(f"/users/me/{kind}s", user_id)
+        return [int(item["id"]) for item in items if item["type"] == "post"]
+
+    return await asker.ask_each(user_ids, ask, lambda text: tell(f"own {kind}s, {text}"))
+
+
+def choose_likers(
+    after: Iterable[Reaction], item_ids: Sequence[int], per_post: int, seed: int
+) -> list[int]:
+    """Up to ``per_post`` likers of each of these posts, by chance."""
+    likers: dict[int, list[int]] = {item_id: [] for item_id in item_ids}
+    for reaction in sorted(after):
+        if reaction.kind == "like" and reaction.item_id in likers:
+            likers[reaction.item_id].append(reaction.user_id)
+    chance = random.Random(seed)
+    return sorted(
+        {
+            user_id
+            for of_post in likers.values()
+            for user_id in chance.sample(of_post, min(per_post, len(of_post)))
+        }
+    )
+
+
+def find_most_active(after: Iterable[Reaction], count: int) -> list[int]:
+    """The ``count`` users with the most reactions that are on, most first."""
+    reactions = Counter(reaction.user_id for reaction in after)
+    return sorted(reactions, key=lambda user_id: (-reactions[user_id], user_id))[:count]
 
 
 def find_most_liked(reactions: Iterable[Reaction]) -> list[int]:
@@ -188,4 +267,43 @@ def find_differences(
         if sorted(found) != sorted(should):
             wrong = sorted(set(found) ^ should) or "some twice"
             differences.append(f"likers of post {item_id} by the API are wrong: {wrong}"[:200])
+    return differences
+
+
+def find_wrong_orders(
+    earliest: Mapping[int, Sequence[int]], latest: Mapping[int, Sequence[int]]
+) -> list[str]:
+    """Posts whose likers, latest first, are not their likers, earliest first, from the end."""
+    return [
+        f"likers of post {item_id}, latest first, are not those from the end of earliest first"
+        for item_id, likers in earliest.items()
+        if list(latest[item_id]) != list(reversed(likers))
+    ]
+
+
+def find_wrong_mine(after: Set[Reaction], mine: Mine) -> list[str]:
+    """Where users are answered about themselves otherwise than the file says."""
+    return [
+        f"user {user_id} is answered {kind} {state} of post {item_id}"
+        for (user_id, item_id), states in mine.items()
+        for kind, state in states.items()
+        if state is not (Reaction(kind, item_id, user_id) in after)
+    ]
+
+
+def find_wrong_own_lists(
+    after: Set[Reaction], lists: Mapping[str, Mapping[int, Sequence[int]]], item_ids: Set[int]
+) -> list[str]:
+    """Where a user's own list of likes or collects is not as the file says.
+
+    What is in it beside ``item_ids`` is not of the file, which says nothing about it.
+    """
+    differences = []
+    for kind, of_users in lists.items():
+        for user_id, found in of_users.items():
+            ours = [item_id for item_id in found if item_id in item_ids]
+            should = {r.item_id for r in after if (r.kind, r.user_id) == (kind, user_id)}
+            if sorted(ours) != sorted(should):
+                wrong = sorted(set(ours) ^ should) or "some twice"
+                differences.append(f"{kind}s of user {user_id} by the API are wrong: {wrong}"[:200])
     return differences

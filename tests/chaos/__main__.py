@@ -2,6 +2,8 @@
 
   python -m tests.chaos                        every cell; docs/failures.md says what was seen
   python -m tests.chaos redis-down sqs-slow    only these, and nothing is written
+  python -m tests.chaos pairs                  every two faults at the same time, into it, too
+  python -m tests.chaos pairs redis-down*sqs-refusing
 
 Exit status 1 when anything is not as tests/chaos/expectations.py says.
 """
@@ -20,10 +22,11 @@ from typing import NoReturn
 from local.audit import read_truth
 from local.paths import ROOT, LocalError
 from local.quiet import find_unrest
-from tests.chaos import report
+from tests.chaos import pairs, report
 from tests.chaos.expectations import EXPECTED
-from tests.chaos.faults import commit
+from tests.chaos.faults import commit, commit_both
 from tests.chaos.judging import Row, judge
+from tests.chaos.pairs import Pair, PairResult, judge_pair, note_lost
 from tests.chaos.scene import Scene, set_up
 from tests.chaos.traffic import Crowd, Operation, Orders
 
@@ -37,7 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Go through the cells that are asked for."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("cells", nargs="*", help="redis-down, sqs-failing-over, ...")
-    wanted = [find_cell(name) for name in parser.parse_args(argv).cells] or list(EXPECTED)
+    cells = parser.parse_args(argv).cells
+    if cells[:1] == ["pairs"]:
+        return play_pairs(cells[1:])
+    wanted = [find_cell(name) for name in cells] or list(EXPECTED)
     rows: list[Row] = []
     began_s = time.monotonic()
     for on_cluster in (False, True):
@@ -51,6 +57,72 @@ def main(argv: Sequence[str] | None = None) -> int:
     problems = sum(len(row.problems) for row in rows)
     say(f"{len(rows)} faults in {took_s:.0f} s, {problems} not as expected")
     return 1 if problems else 0
+
+
+def play_pairs(names: Sequence[str]) -> int:
+    """Go through the pairs that are asked for; 1 when anything was lost or not true."""
+    playable, skipped = pairs.choose_pairs()
+    known = {pair.slug: pair for pair in playable}
+    if unknown := set(names) - known.keys():
+        reasons = {pair.slug: reason for pair, reason in skipped.items()}
+        sys.exit("; ".join(f"{n}: {reasons.get(n, 'no such pair')}" for n in sorted(unknown)))
+    wanted = [known[name] for name in names] or playable
+    if not names:
+        for pair, reason in skipped.items():
+            say(f"not played: {pair}: {reason}")
+    results: list[PairResult] = []
+    began_s = time.monotonic()
+    for on_cluster in (False, True):
+        some = [pair for pair in wanted if any("cluster" in one for one in pair) is on_cluster]
+        if some:
+            with set_up(DIRECTORY, say, redis_cluster=on_cluster) as scene:
+                try:
+                    for first, group in pairs.group(some):
+                        results += play_group(scene, first, group)
+                finally:
+                    scene.faults.undo_all()
+    took_s = time.monotonic() - began_s
+    text = pairs.render(results, skipped if not names else {}, took_s)
+    say(text)
+    if not names:
+        report.write(ROOT / "docs" / "failures.md", text, report.BEGIN_PAIRS)
+    return 1 if any(result.problems for result in results) else 0
+
+
+def play_group(scene: Scene, first: str, group: Sequence[Pair]) -> list[PairResult]:
+    """The pairs of one first fault, one after the other, and what the record says after them."""
+    operations = scene.open_pairs()
+    problems: list[str] = []
+    results: list[PairResult] = []
+    with Crowd(operations) as crowd:
+        well_s = time.monotonic()
+        for pair in group:
+            wait_until_well(crowd, operations, well_s, problems)
+            for operation in operations:
+                operation.phase = str(pair)
+            faults = [scene.faults.find(name) for name in pair.in_time]
+            began_s, ended_s = commit_both(faults[0], faults[1], pairs.PAIR_S)
+            well_s = ended_s
+            wait_until_well(crowd, operations, ended_s, problems)
+            now_s = time.monotonic()
+            results.append(judge_pair(pair, operations, crowd.samples, began_s, now_s))
+            results[-1].problems += problems
+            problems.clear()
+            say(f"{pair}: {results[-1].labels}, well after {now_s - ended_s:.1f} s")
+    for operation in operations:
+        if isinstance(operation, Orders):
+            problems += operation.click_again()
+    quiet_s = wait_until_quiet(scene, operations, time.monotonic(), problems)
+    problems += crowd.errors + find_unclean(scene)
+    note_lost(results, operations, scene.rows)
+    for problem in problems:
+        results[-1].problems.append(f"after all of {first}: {problem}")
+    lost = sum(result.lost for result in results)
+    say(f"{first}: quiet after {quiet_s:.0f} s, {lost} lost")
+    for result in results:
+        for problem in result.problems:
+            say(f"    ✗ {result.pair}: {problem}")
+    return results
 
 
 def find_cell(name: str) -> str:
@@ -94,16 +166,22 @@ def play(scene: Scene, name: str) -> Row:
         judge(name, one, crowd.samples[one.name], began_s, ended_s, off_s, *one.check(scene.rows))
         for one in operations
     ]
-    truth = read_truth(scene.stack)
-    if not truth.clean:
-        differing = "; ".join(map(str, truth.differences[:5]))
-        problems.append(
-            f"the audit is not clean: drift {truth.drift}, others {truth.others},"
-            f" pending {truth.pending}, queued {sum(truth.queued.values())},"
-            f" dead {sum(truth.dead.values())}: {differing}"
-        )
+    problems += find_unclean(scene)
     problems += [f"{cell.operation}: {problem}" for cell in cells for problem in cell.problems]
     return Row(name, fault.how, cells, quiet_s, os.getloadavg()[0], problems)
+
+
+def find_unclean(scene: Scene) -> list[str]:
+    """What the audit finds, as one problem; none when it is clean."""
+    truth = read_truth(scene.stack)
+    if truth.clean:
+        return []
+    differing = "; ".join(map(str, truth.differences[:5]))
+    return [
+        f"the audit is not clean: drift {truth.drift}, others {truth.others},"
+        f" pending {truth.pending}, queued {sum(truth.queued.values())},"
+        f" dead {sum(truth.dead.values())}: {differing}"
+    ]
 
 
 def wait_until_well(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 import time
@@ -66,6 +67,7 @@ class Faults:
             "redis emptied": self._redis_emptied,
             "redis failing-over": self._redis_failing_over,
             "cluster failing-over": self._cluster_failing_over,
+            "cluster dying-unreplicated": self._cluster_dying_unreplicated,
             "mysql failing-over": self._mysql_failing_over,
             "sqs emptied": self._sqs_emptied,
             "sqs failing-over": self._sqs_failing_over,
@@ -167,6 +169,26 @@ class Faults:
             cluster.start,
         )
 
+    def _cluster_dying_unreplicated(self) -> Fault:
+        """What the master accepts meanwhile is on no replica when it dies."""
+        cluster = self._stack.redis
+        assert isinstance(cluster, Cluster)
+        ends = contextlib.ExitStack()
+
+        def lose() -> None:
+            ends.enter_context(cluster.losing_the_newest(self._key))
+
+        def end() -> None:
+            ends.close()  # the master is killed, and its replica elected
+            cluster.start()
+
+        return Fault(
+            "the replica of one of three masters hears nothing; then the master is killed (SIGKILL)"
+            " and that replica elected",
+            [Step(lose)],
+            end,
+        )
+
     def _mysql_failing_over(self) -> Fault:
         def close() -> None:
             with self._as_root() as connection, connection.cursor() as cursor:
@@ -242,6 +264,34 @@ def commit(fault: Fault) -> tuple[float, float, float]:
     finally:
         fault.undo()
     return began_s, ended_s, time.monotonic()
+
+
+def commit_both(first: Fault, second: Fault, for_s: float) -> tuple[float, float]:
+    """Do two faults at the same time, each for about ``for_s``, the second a quarter of that later;
+    when the first had begun and both had ended (monotonic).
+
+    All of it in this thread: a server ends with the thread that started it.
+    """
+    timeline: list[tuple[float, Callable[[], None]]] = []
+    for fault, at_s in ((first, 0.0), (second, for_s / 4)):
+        share = for_s / sum(step.for_s for step in fault.steps)
+        for step in fault.steps:
+            timeline.append((at_s, step.do))
+            at_s += step.for_s * share
+        timeline.append((at_s, fault.undo))
+    timeline.sort(key=lambda entry: entry[0])
+    left = [first.undo, second.undo]
+    began_s = time.monotonic()
+    try:
+        for at_s, do in timeline:
+            time.sleep(max(0.0, began_s + at_s - time.monotonic()))
+            if do in left:
+                left.remove(do)
+            do()
+    finally:
+        for undo in left:
+            undo()
+    return began_s, time.monotonic()
 
 
 def _asking(server: Server) -> redis.Redis:

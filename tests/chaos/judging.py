@@ -10,8 +10,8 @@ from tests.chaos.expectations import BACK_S, EXPECTED, MOST_S
 from tests.chaos.traffic import Operation, Sample
 
 # What may be seen between a fault and its end, whatever the fault: nothing here is wrong.
-_SOFT = {"503 unavailable", "200 inexact", "202 inexact", "401 code-refused"}
-_SOFT |= {"202 and the code is gone"}
+SOFT = {"503 unavailable", "200 inexact", "202 inexact", "401 code-refused"}
+SOFT |= {"202 and the code is gone"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def judge(
         f"answers {label} ({labels[label]})" for label in labels if label not in expected.may
     ]
     problems += [f"never answers {label}" for label in expected.must if label not in labels]
-    allowed = expected.may | normal | _SOFT
+    allowed = expected.may | normal | SOFT
     # Before the fault functions start cold, which says nothing about it.
     beside = [s for s in samples if s.at_s + s.took_s >= began_s and s not in during]
     others = Counter(s.label for s in beside if s.label not in allowed)

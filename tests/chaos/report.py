@@ -12,6 +12,7 @@ from tests.chaos.expectations import EXPECTED, FAULTS, NOT_THERE, OPERATIONS
 from tests.chaos.judging import Cell, Row
 
 BEGIN = "<!-- figures of `make chaos`: it writes from here -->"
+BEGIN_PAIRS = '<!-- figures of `make chaos ARGS="pairs"`: it writes from here -->'
 END = "<!-- to here -->"
 _NAMES = {
     "redis": "Redis",
@@ -46,7 +47,10 @@ def render(rows: Sequence[Row], took_s: float) -> str:
     ]
     for part in dict.fromkeys(name.split()[0] for name in EXPECTED if name in found):
         lines += ["", f"### {_NAMES[part]}", ""]
-        lines += [f"| fault | {' | '.join(OPERATIONS)} | all quiet |", "|---" * 7 + "|"]
+        lines += [
+            f"| fault | {' | '.join(OPERATIONS)} | all quiet |",
+            "|---" * (len(OPERATIONS) + 2) + "|",
+        ]
         notes = []
         for fault in FAULTS:
             name = f"{part} {fault}"
@@ -56,17 +60,17 @@ def render(rows: Sequence[Row], took_s: float) -> str:
                 notes.append(f"* {fault}: {row.how}.")
                 notes += [f"* **{fault} is not as expected**: {p}" for p in row.problems]
             elif name in NOT_THERE:
-                lines.append(f"| {fault} | {' | '.join(['-'] * 5)} | - |")
+                lines.append(f"| {fault} | {' | '.join(['-'] * len(OPERATIONS))} | - |")
                 notes.append(f"* {fault}: not there. {NOT_THERE[name]}.")
         lines += ["", *notes]
     return "\n".join(lines)
 
 
-def write(path: Path, text: str) -> None:
-    """Put the figures in their place; the words around them stay."""
-    before, _, rest = path.read_text().partition(BEGIN)
+def write(path: Path, text: str, begin: str = BEGIN) -> None:
+    """Put the figures in their place, after ``begin``; the words around them stay."""
+    before, _, rest = path.read_text().partition(begin)
     _, _, after = rest.partition(END)
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+    path.write_text(f"{before}{begin}\n\n{text}\n\n{END}{after}")
 
 
 _PROMISES = {
@@ -75,6 +79,7 @@ _PROMISES = {
     "sign-in": "sign-ins",
     "read": "reads",
     "feed": "feeds",
+    "toggle": "toggles",
 }
 
 

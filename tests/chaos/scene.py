@@ -32,6 +32,8 @@ from tests.chaos.traffic import (
     Orders,
     Reads,
     SignIns,
+    Toggles,
+    Wanted,
 )
 from tests.plaza import forget
 
@@ -39,16 +41,16 @@ AUTHORS = (7_100_001, 7_100_002)
 POSTER = 7_100_101  # whom nobody follows
 FANS = range(7_100_031, 7_100_051)  # who like
 READER = 7_100_021
+TOGGLERS = range(7_100_061, 7_100_067)
+FIRST_FOLLOWEE = 7_400_001
 FIRST_POST = 7_200_001
 FIRST_BUYER = 7_300_001
 STOCK = 1_000_000
 _POSTS_PER_CELL = 60
-_BUYERS_PER_CELL = 400
+_BUYERS_PER_CELL = 800
 _NEWCOMERS_PER_CELL = 300
-_WORKERS = 5  # as many as there are operations
+_WORKERS = 7  # as many as there are operations, and one of them uses two devices
 _PARAMETERS = {"ResendOrdersAfter": "20"}  # in prod after five minutes
-
-Rows = Callable[..., Sequence[tuple[Any, ...]]]
 
 
 class Scene:
@@ -62,9 +64,11 @@ class Scene:
         self._posts = itertools.count(FIRST_POST)
         self._buyers = itertools.count(FIRST_BUYER)
         self._newcomers = itertools.count(1)
+        self._followees = itertools.count(FIRST_FOLLOWEE)
         self._redis_url = ""
         self._follow_redis()
         self.fans = dict(zip(FANS, open_sessions(stack, FANS), strict=True))
+        self.togglers = dict(zip(TOGGLERS, open_sessions(stack, TOGGLERS), strict=True))
         [self.reader] = open_sessions(stack, [READER])
         create_users(stack.mysql_url, [POSTER])
         self.voucher = offer(stack, STOCK)
@@ -83,22 +87,34 @@ class Scene:
 
     def open_cell(self) -> list[Operation]:
         """Every operation, on posts, buyers and phones of its own."""
+        likes, orders, toggles = self.open_pairs()
+        for post in self._known:
+            self._do("GET", f"/posts/{post}", self.reader)
+        return [
+            likes,
+            Reads(self.address, self.reader, self._known),
+            Feeds(self.address, self.reader, self._feed),
+            orders,
+            SignIns(self.address, self._bring_newcomers(), self.read_code),
+            toggles,
+        ]
+
+    def open_pairs(self) -> tuple[Likes, Orders, Toggles]:
+        """The operations that change something others count, on posts and buyers of their own."""
         self._follow_redis()
         posts = self._add_posts(_POSTS_PER_CELL)
         old = list(itertools.islice(itertools.product(self.fans, posts), 24))
         for user, post in old:
             self._do("PUT", f"/posts/{post}/likes/me", self.fans[user])
         self._warm(posts)
-        for post in self._known:
-            self._do("GET", f"/posts/{post}", self.reader)
         wait_for("the old likes are saved", lambda: self._count_likes(posts) == len(old))
-        return [
+        toggles = self._bring_toggles()
+        toggles.begin()
+        return (
             Likes(self.address, self.fans, posts, old),
-            Reads(self.address, self.reader, self._known),
-            Feeds(self.address, self.reader, self._feed),
             Orders(self.address, self._bring_buyers(), self.voucher),
-            SignIns(self.address, self._bring_newcomers(), self.read_code),
-        ]
+            toggles,
+        )
 
     def read_code(self, phone: str) -> str | None:
         """The code that a phone got; None when it is not there any more."""
@@ -195,6 +211,20 @@ class Scene:
         for token in tokens:
             auth.find_session(token)
         return dict(zip(buyers, tokens, strict=True))
+
+    def _bring_toggles(self) -> Toggles:
+        """Reactions of each kind for one client, and for two devices; of users of their own."""
+        posts = self._add_posts(2)
+        followees = list(itertools.islice(self._followees, 2))
+        create_users(self.stack.mysql_url, followees)
+        wanted = [
+            Wanted(kind, user_id, item_id)
+            for place, (kind, items) in enumerate(
+                (("like", posts), ("collect", posts), ("follow", followees))
+            )
+            for user_id, item_id in zip(TOGGLERS[2 * place : 2 * place + 2], items, strict=True)
+        ]
+        return Toggles(self.address, self.togglers, wanted[::2], wanted[1::2])
 
     def _bring_newcomers(self) -> list[tuple[str, str]]:
         numbers = itertools.islice(self._newcomers, _NEWCOMERS_PER_CELL)

@@ -8,14 +8,26 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
+import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from local.paths import LocalError
+from tests.chaos.ledger import Ledger, Request, find_broken
+
 TIMEOUT_S = 60.0
 PACE_S = 0.12
+_MAX_TRIES = 100
+_SAME_AGAIN = 0.2  # of the requests of one client
+
+
+Rows = Callable[..., Sequence[tuple[Any, ...]]]
+Lost = tuple[str, str]  # the phase in which it was promised, and what it is
 
 
 class Reply(NamedTuple):
@@ -84,21 +96,30 @@ def label_of(reply: Reply) -> str:
 
 
 class Operation:
-    """Something people do again and again. ``step`` does it once and says what came of it."""
+    """Something people do again and again. ``step`` does it once and says what came of it.
+
+    ``phase`` names what goes on meanwhile; ``promises`` counts by it, and so is ``find_lost``.
+    """
 
     name = ""
     normal: tuple[str, ...] = ("200",)
     pause_s = PACE_S
+    phase = ""
+    promises: Counter[str]
 
     def step(self) -> tuple[float, str]:
         """(How long the slowest answer took, its label.)"""
         raise NotImplementedError
 
-    def check(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> tuple[int, list[str]]:
-        """(How many promises were made, those that the record does not keep)."""
+    def find_lost(self, rows: Rows) -> list[Lost]:
+        """The promises that the record does not keep, by the phase in which they were made."""
         raise NotImplementedError
 
-    def undecided(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> int:
+    def check(self, rows: Rows) -> tuple[int, list[str]]:
+        """(How many promises were made, those that the record does not keep)."""
+        return self.promises.total(), [what for _, what in self.find_lost(rows)]
+
+    def undecided(self, rows: Rows) -> int:
         """How many promises the record says nothing of, so far."""
         return 0
 
@@ -122,7 +143,8 @@ class Likes(Operation):
     posts: Sequence[int]
     liked: list[tuple[int, int]]  # (user, post), saved before: to be taken back
     name = "like"
-    promised: dict[tuple[int, int], bool] = field(default_factory=dict)
+    promised: dict[tuple[int, int], tuple[bool, str]] = field(default_factory=dict)
+    promises: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         old = set(self.liked)
@@ -139,12 +161,13 @@ class Likes(Operation):
             lambda: self.address.ask("DELETE" if back else "PUT", path, self.tokens[user])
         )
         if reply.status in (200, 202):
-            self.promised[user, post] = not back
+            self.promised[user, post] = not back, self.phase
+            self.promises[self.phase] += 1
             if reply.body["liked"] is back:
                 return took_s, "200 for the contrary"
         return took_s, label_of(reply)
 
-    def check(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> tuple[int, list[str]]:
+    def find_lost(self, rows: Rows) -> list[Lost]:
         places = ", ".join(["%s"] * len(self.posts))
         saved = {
             (user, post): bool(state)
@@ -154,12 +177,158 @@ class Likes(Operation):
                 *self.posts,
             )
         }
-        lost = [
-            f"{'like' if on else 'unlike'} of post {post} by {user}"
-            for (user, post), on in self.promised.items()
+        return [
+            (phase, f"{'like' if on else 'unlike'} of post {post} by {user}")
+            for (user, post), (on, phase) in self.promised.items()
             if saved.get((user, post), False) is not on
         ]
-        return len(self.promised), lost
+
+
+class Wanted(NamedTuple):
+    """A reaction of a user, as a client asks for it. ``item_id``: of a post, or of a user."""
+
+    kind: str  # like, collect, follow
+    user_id: int
+    item_id: int
+
+    def __str__(self) -> str:
+        what = "user" if self.kind == "follow" else "post"
+        return f"{self.kind} of {what} {self.item_id} by {self.user_id}"
+
+    @property
+    def path(self) -> str:
+        """Where it is put and deleted."""
+        if self.kind == "follow":
+            return f"/users/{self.item_id}/followers/me"
+        return f"/posts/{self.item_id}/{self.kind}s/me"
+
+    @property
+    def field(self) -> str:
+        """What answers call its state."""
+        return {"like": "liked", "collect": "collected", "follow": "following"}[self.kind]
+
+
+@dataclass
+class Toggles(Operation):
+    """Contrary wants for the same few reactions, over and over.
+
+    The ``single`` ones by one client that waits for each answer, and sometimes reads its own state;
+    the ``shared`` ones by two devices that send at the same time. ``tokens``: user -> token.
+    """
+
+    address: Address
+    tokens: Mapping[int, str]
+    single: Sequence[Wanted]
+    shared: Sequence[Wanted]
+    name = "toggle"
+    seed: int = 0
+    ledgers: dict[Wanted, Ledger] = field(default_factory=dict)
+    promises: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.ledgers = {wanted: Ledger() for wanted in (*self.single, *self.shared)}
+        self._chance = random.Random(self.seed)
+        self._turn = itertools.count(1)
+        self._next_single = itertools.cycle(self.single)
+        self._next_shared = itertools.cycle(self.shared)
+        self._phases = dict.fromkeys(self.ledgers, "")  # of the last request
+        self._last = dict.fromkeys(self.ledgers, True)
+        self._devices = ThreadPoolExecutor(2)
+
+    def begin(self) -> None:
+        """Turn each of them on, off and on, by both devices at once, until all are answered 200,
+        and read each: Redis has them then, and the functions have their workers."""
+        for wanted, on in itertools.product(self.ledgers, (True, False, True)):
+            for _ in range(_MAX_TRIES):
+                (_, first), (_, second) = self._send_twice(wanted, on, on)
+                self.ledgers[wanted].add_both(first, second)
+                if first.status == second.status == 200:
+                    break
+                time.sleep(PACE_S)
+            else:
+                raise LocalError(f"{wanted} is answered {first.status} and {second.status}")
+            self._read(wanted)
+
+    def step(self) -> tuple[float, str]:
+        match next(self._turn) % 4:
+            case 0:
+                return self._look(next(self._next_single))
+            case 1:
+                return self._use_two_devices(next(self._next_shared))
+        wanted = next(self._next_single)
+        if self._chance.random() >= _SAME_AGAIN:  # else it must be answered unchanged
+            self._last[wanted] = not self._last[wanted]
+        label, request = self._send(wanted, self._last[wanted])
+        self.ledgers[wanted].add(request)
+        return request.ended_s - request.began_s, label
+
+    def find_lost(self, rows: Rows) -> list[Lost]:
+        users = ", ".join(["%s"] * len(self.tokens))
+        saved = {
+            Wanted(kind, user_id, item_id)
+            for kind, user_id, item_id in rows(
+                "SELECT kind, actor_id, target_id FROM reaction WHERE state = 1"
+                f" AND actor_id IN ({users})",
+                *self.tokens,
+            )
+        }
+        return [
+            (self._phases[wanted], f"{wanted}: {what}")
+            for wanted, ledger in self.ledgers.items()
+            for what in [
+                *ledger.wrong,
+                *find_broken(ledger, wanted in saved, self._read(wanted)[1] is True),
+            ]
+        ]
+
+    def _look(self, wanted: Wanted) -> tuple[float, str]:
+        began_s = time.monotonic()
+        label, state = self._read(wanted)
+        if state is not None:
+            self.ledgers[wanted].see(state)
+        return time.monotonic() - began_s, label
+
+    def _use_two_devices(self, wanted: Wanted) -> tuple[float, str]:
+        first_on = self._chance.random() < 0.5
+        (label, first), (other, second) = self._send_twice(wanted, first_on, not first_on)
+        self.ledgers[wanted].add_both(first, second)
+        took_s = max(one.ended_s - one.began_s for one in (first, second))
+        return took_s, other if label in self.normal else label
+
+    def _send_twice(self, wanted: Wanted, *both: bool) -> list[tuple[str, Request]]:
+        """Each device sends one want, at the same time."""
+        sent = [self._devices.submit(self._send, wanted, on) for on in both]
+        return [future.result() for future in sent]
+
+    def _send(self, wanted: Wanted, on: bool) -> tuple[str, Request]:
+        began_s = time.monotonic()
+        reply = self.address.ask(
+            "PUT" if on else "DELETE", wanted.path, self.tokens[wanted.user_id]
+        )
+        label, changed = label_of(reply), None
+        self._phases[wanted] = self.phase
+        if reply.status in (200, 202):
+            self.promises[self.phase] += 1
+        if reply.status == 200:
+            changed = reply.body["changed"]
+        if reply.status in (200, 202) and reply.body[wanted.field] is not on:
+            label = f"{reply.status} for the contrary"
+        if label == "202":  # a follow: its answer has no ``exact``
+            label = "202 inexact"
+        return label, Request(began_s, time.monotonic(), on, reply.status, changed)
+
+    def _read(self, wanted: Wanted) -> tuple[str, bool | None]:
+        """How it is answered, and the caller's own state; None unless that is exact."""
+        token = self.tokens[wanted.user_id]
+        if wanted.kind == "follow":
+            reply = self.address.ask("GET", f"/users/{wanted.item_id}", token)
+            items = [reply.body]
+        else:
+            query = {"targets": [{"type": "post", "id": str(wanted.item_id)}]}
+            reply = self.address.ask("POST", "/reactions/query", token, query)
+            items = reply.body.get("items", []) if isinstance(reply.body, dict) else []
+        label = label_of(reply)
+        return label, items[0]["mine"][wanted.field] if label == "200" else None
 
 
 @dataclass
@@ -173,12 +342,12 @@ class Reads(Operation):
     token: str
     wanted: Mapping[int, tuple[int, bool]]
     name = "read"
-    wrong: list[str] = field(default_factory=list)
+    wrong: list[Lost] = field(default_factory=list)
+    promises: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._turn = itertools.count(1)
         self._posts = itertools.cycle(self.wanted)
-        self.answered = 0
 
     def step(self) -> tuple[float, str]:
         if next(self._turn) % 3 == 0:
@@ -192,17 +361,17 @@ class Reads(Operation):
             )
             items = reply.body.get("items", []) if isinstance(reply.body, dict) else []
         if reply.status == 200:
-            self.answered += 1
+            self.promises[self.phase] += 1
             said = {int(i["id"]): (i["likes"], i["mine"]["liked"]) for i in items}
             self.wrong += [
-                f"post {post}: {value}, not {self.wanted[post]}"
+                (self.phase, f"post {post}: {value}, not {self.wanted[post]}")
                 for post, value in said.items()
                 if value != self.wanted[post]
             ]
         return took_s, label_of(reply)
 
-    def check(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> tuple[int, list[str]]:
-        return self.answered, self.wrong
+    def find_lost(self, rows: Rows) -> list[Lost]:
+        return self.wrong
 
 
 @dataclass
@@ -213,22 +382,22 @@ class Feeds(Operation):
     token: str
     wanted: Sequence[str]
     name = "feed"
-    wrong: list[str] = field(default_factory=list)
-    answered: int = 0
+    wrong: list[Lost] = field(default_factory=list)
+    promises: Counter[str] = field(default_factory=Counter)
 
     def step(self) -> tuple[float, str]:
         took_s, reply = timed(lambda: self.address.ask("GET", "/feed?limit=20", self.token))
         if reply.status == 200:
-            self.answered += 1
+            self.promises[self.phase] += 1
             said = [item["id"] for item in reply.body["items"]]
             if said != list(self.wanted):
-                self.wrong.append(f"a feed of {said}, not {self.wanted}")
+                self.wrong.append((self.phase, f"a feed of {said}, not {self.wanted}"))
             if any(item["exact"] is False for item in reply.body["items"]):
                 return took_s, "200 inexact"
         return took_s, label_of(reply)
 
-    def check(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> tuple[int, list[str]]:
-        return self.answered, self.wrong
+    def find_lost(self, rows: Rows) -> list[Lost]:
+        return self.wrong
 
 
 @dataclass
@@ -241,7 +410,8 @@ class Orders(Operation):
     name = "order"
     normal = ("202",)
     pause_s = 0.25
-    promised: dict[int, int] = field(default_factory=dict)  # order -> buyer
+    promised: dict[int, tuple[int, str]] = field(default_factory=dict)  # order -> buyer, phase
+    promises: Counter[str] = field(default_factory=Counter)
     refused: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -259,7 +429,9 @@ class Orders(Operation):
         path = f"/vouchers/{self.voucher}/orders"
         took_s, reply = timed(lambda: self.address.ask("POST", path, self.tokens[buyer]))
         if reply.status in (200, 202):
-            self.promised[int(reply.body["order_id"])] = buyer
+            order = int(reply.body["order_id"])
+            self.promises[self.phase] += order not in self.promised
+            self.promised.setdefault(order, (buyer, self.phase))
         return took_s, reply
 
     def click_again(self) -> list[str]:
@@ -271,14 +443,14 @@ class Orders(Operation):
                 again.append(f"buyer {buyer} hears {label_of(reply)} after all was well again")
         return again
 
-    def undecided(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> int:
+    def undecided(self, rows: Rows) -> int:
         return len(self.promised.keys() - self._decided(rows).keys())
 
-    def check(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> tuple[int, list[str]]:
+    def find_lost(self, rows: Rows) -> list[Lost]:
         decided = self._decided(rows)
         lost = [
-            f"order {order} of {buyer}: {decided.get(order, 'nowhere')}"
-            for order, buyer in self.promised.items()
+            (phase, f"order {order} of {buyer}: {decided.get(order, 'nowhere')}")
+            for order, (buyer, phase) in self.promised.items()
             if decided.get(order) != (buyer, None)
         ]
         doubled = rows(
@@ -286,11 +458,11 @@ class Orders(Operation):
             " GROUP BY buyer_id HAVING COUNT(*) > 1",
             self.voucher,
         )
-        return len(self.promised), lost + [f"buyer {buyer} has two" for (buyer,) in doubled]
+        phases = dict(self.promised.values())
+        ours = [buyer for (buyer,) in doubled if buyer in phases]
+        return lost + [(phases[buyer], f"buyer {buyer} has two") for buyer in ours]
 
-    def _decided(
-        self, rows: Callable[..., Sequence[tuple[Any, ...]]]
-    ) -> dict[int, tuple[int, str | None]]:
+    def _decided(self, rows: Rows) -> dict[int, tuple[int, str | None]]:
         return {
             order: (buyer, reason)
             for order, buyer, reason in rows(
@@ -314,7 +486,8 @@ class SignIns(Operation):
     name = "sign-in"
     normal = ("201",)
     pause_s = 0.4
-    promised: dict[str, str] = field(default_factory=dict)  # phone -> token
+    promised: dict[str, tuple[str, str]] = field(default_factory=dict)  # phone -> token, phase
+    promises: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._newcomers = iter(self.newcomers)
@@ -340,7 +513,8 @@ class SignIns(Operation):
             lambda: self.address.ask("POST", "/auth/sessions", None, body, source)
         )
         if reply.status == 201:
-            self.promised[phone] = reply.body["token"]
+            self.promised[phone] = reply.body["token"], self.phase
+            self.promises[self.phase] += 1
             self.kept += tries > 1
         again = reply.status == 503 and tries < 8
         self._waiting = (phone, source, code, tries + 1) if again else None
@@ -348,16 +522,16 @@ class SignIns(Operation):
             time.sleep(1)
         return max(slowest_s, took_s), label_of(reply)
 
-    def check(self, rows: Callable[..., Sequence[tuple[Any, ...]]]) -> tuple[int, list[str]]:
+    def find_lost(self, rows: Rows) -> list[Lost]:
         lost = []
-        for phone, token in self.promised.items():
+        for phone, (token, phase) in self.promised.items():
             people = rows("SELECT user_id FROM user_phone WHERE phone = %s", phone)
             if len(people) != 1:
-                lost.append(f"{len(people)} users have the phone of a sign-in")
+                lost.append((phase, f"{len(people)} users have the phone of a sign-in"))
             reply = self.address.ask("GET", "/users/me", token)
             if reply.status != 200 or reply.body["id"] != str(people[0][0]):
-                lost.append(f"a session that was opened answers {label_of(reply)}")
-        return len(self.promised), lost
+                lost.append((phase, f"a session that was opened answers {label_of(reply)}"))
+        return lost
 
 
 class Crowd:

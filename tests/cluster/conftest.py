@@ -10,6 +10,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,9 +21,11 @@ from local.cluster import Cluster, prepare_cluster
 from local.evidence import read_cache, read_record
 from local.servers import running
 from local.truth import Truth, compare
-from plaza import reactions
+from plaza import follows, reactions
 from plaza.infra import mysql
-from plaza.reactions import LIKE, Target, redis_reactions
+from plaza.infra.errors import Unavailable
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Kind, Target, redis_reactions
+from tests.chaos.ledger import Ledger, Request, find_broken
 from tests.plaza import World, forget, set_up_for
 
 NODE_TIMEOUT_MS = 1_500
@@ -149,3 +152,84 @@ def events(out: str, name: str) -> list[dict[str, object]]:
     """The log lines of one event."""
     lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     return [line for line in lines if line.get("event") == name]
+
+
+Pair = tuple[Kind, Target, int]  # kind, target, actor
+
+
+@dataclass
+class Toggles:
+    """Contrary wants for the same few reactions, by one client that waits for each answer."""
+
+    ledgers: dict[Pair, Ledger]
+    on: dict[Pair, bool] = field(default_factory=dict)
+
+    def go_on(self, for_s: float) -> None:
+        """Want the contrary of each, again and again for so long, and read each state."""
+        until_s = time.monotonic() + for_s
+        while True:
+            for pair in self.ledgers:
+                self.toggle(pair)
+                self.look(pair)
+            if time.monotonic() > until_s:
+                return
+
+    def toggle(self, pair: Pair, on: bool | None = None) -> int:
+        """Want the contrary of what was wanted last, or ``on``; the status of the answer."""
+        kind, target, actor = pair
+        self.on[pair] = not self.on.get(pair, False) if on is None else on
+        began_s, status, changed = time.monotonic(), 503, None
+        with suppress(Unavailable):
+            if kind == FOLLOW:
+                change = follows.follow if self.on[pair] else follows.unfollow
+                outcome = change(target.id, actor)
+            else:
+                outcome = reactions.react(kind, target, actor, self.on[pair])
+            status, changed = (200 if outcome.exact else 202), outcome.changed
+        request = Request(began_s, time.monotonic(), self.on[pair], status, changed)
+        self.ledgers[pair].add(request)
+        return status
+
+    def look(self, pair: Pair) -> None:
+        """Read the actor's own state."""
+        kind, target, actor = pair
+        with suppress(Unavailable):
+            [found], exact = reactions.count([(kind, target)], actor)
+            if exact:
+                self.ledgers[pair].see(found.mine)
+
+    def find_broken(self) -> list[str]:
+        """Wrong answers on the way, and rows and states that are not the last answer, at quiet."""
+        saved = set(
+            mysql.fetch_all(
+                "SELECT kind, target_type, target_id, actor_id FROM reaction WHERE state = 1"
+            )
+        )
+        broken = []
+        for (kind, target, actor), ledger in self.ledgers.items():
+            row = (kind.name, *target, actor) in saved
+            [found], _ = reactions.count([(kind, target)], actor)
+            problems = [*ledger.wrong, *find_broken(ledger, row, found.mine)]
+            broken += [f"{kind.name} of {target} by {actor}: {problem}" for problem in problems]
+        return broken
+
+
+@pytest.fixture
+def toggles(traffic: Traffic) -> Toggles:
+    """Likes, collects and follows, over all masters."""
+    actors = range(501, 505)
+    followees = [Target("user", user_id) for user_id in range(601, 609)]
+    values = ", ".join(["(%s, 'somebody')"] * (len(actors) + len(followees)))
+    mysql.write(
+        f"INSERT INTO user (id, nickname) VALUES {values}",
+        (*actors, *(target.id for target in followees)),
+    )
+    pairs = [
+        *((LIKE, post, actors[0]) for post in POSTS[:8]),
+        *((COLLECT, post, actors[1]) for post in POSTS[:8]),
+        *((FOLLOW, followee, actors[2]) for followee in followees),
+    ]
+    made = Toggles({pair: Ledger() for pair in pairs})
+    for pair in pairs:
+        assert made.toggle(pair) == 200
+    return made

@@ -12,6 +12,7 @@ from local.follows import (
     Request,
     Seen,
     add_up,
+    choose_askers,
     choose_pairs,
     find_differences,
     find_most_followed,
@@ -214,3 +215,20 @@ def test_who_follows_alone_has_nothing_in_common(follows: set[Follow]) -> None:
 
 def test_there_may_be_fewer_pairs_than_wished() -> None:
     assert sorted(choose_pairs({Follow(1, 3), Follow(2, 3)}, 10)) == [(1, 2), (2, 1)]
+
+
+def test_what_users_are_answered_about_themselves_is_compared() -> None:
+    assert find_differences(AFTER, AFTER, Seen(mine={(1, 7): True, (9, 7): False})) == []
+    assert find_differences(AFTER, AFTER, Seen(mine={(1, 7): False, (9, 7): True})) == [
+        "user 1 is answered following false of user 7",
+        "user 9 is answered following true of user 7",
+    ]
+
+
+def test_as_many_who_follow_as_others_are_asked_and_none_about_themselves() -> None:
+    follows = [Follow(user_id, 7) for user_id in range(1, 7)]
+    asked = choose_askers(follows, range(1, 21), [7], 4)
+    fans = [user_id for user_id, followee_id in asked if Follow(user_id, followee_id) in follows]
+    assert (len(asked), len(fans)) == (8, 4)
+    assert all(user_id != 7 for user_id, _ in asked)
+    assert asked == choose_askers(follows, range(1, 21), [7], 4)

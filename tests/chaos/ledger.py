@@ -1,0 +1,104 @@
+"""Requests of one reaction, and what they allow: which states it may have, which answers are true.
+
+Rules
+- 200 is final: the reaction has the wanted state, until somebody changes it again.
+- 202 is a promise: the wanted state comes, unless a request that began later is answered 200.
+- 503 may be done or not, and so may a request without an answer; the latter at any time.
+- Requests that overlap may be done in either order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+NO_ANSWER = 0
+
+
+class Request(NamedTuple):
+    """One request that wants a reaction on or off, and its answer. Times are monotonic.
+
+    ``changed`` is None unless the answer is 200.
+    """
+
+    began_s: float
+    ended_s: float
+    on: bool
+    status: int
+    changed: bool | None = None
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The requests of one reaction, in the order of their answers; it was off before them."""
+
+    requests: list[Request] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def known(self) -> bool | None:
+        """The state after the last answer, None when the answers do not say."""
+        if not self.requests:
+            return False
+        last = self.requests[-1]
+        overlaps = any(one.ended_s > last.began_s for one in self.requests[:-1])
+        unanswered = any(one.status == NO_ANSWER for one in self.requests)
+        return None if last.status != 200 or overlaps or unanswered else last.on
+
+    def add(self, request: Request) -> None:
+        """Note a request of the only client, which waited for its answers before."""
+        known = self.known
+        if request.changed is not None and known is not None:
+            changes = request.on != known
+            if request.changed is not changes:
+                self.wrong.append(
+                    f"{_name(request.on)} after {_name(known)} is answered changed:"
+                    f" {str(request.changed).lower()}; {self.tell_last()}"
+                )
+        self.requests.append(request)
+
+    def add_both(self, first: Request, second: Request) -> None:
+        """Note two requests of two devices that were sent at the same time."""
+        self.requests += sorted((first, second), key=lambda request: request.ended_s)
+
+    def see(self, on: Any) -> None:
+        """Note an exact answer to the only client about its own state."""
+        known = self.known
+        if known is not None and on is not known:
+            self.wrong.append(f"after {_name(known)} its state is {on}; {self.tell_last()}")
+
+    def find_allowed(self) -> set[bool]:
+        """The states that the reaction may have when nothing is on its way."""
+        decisive = [one for one in self.requests if one.status in (200, 202)]
+        allowed = set() if decisive else {False}
+        for one in self.requests:
+            if one.status == NO_ANSWER or not any(
+                later.began_s >= one.ended_s and _outweighs(later, one) for later in decisive
+            ):
+                allowed.add(one.on)
+        return allowed
+
+    def tell_last(self, count: int = 5) -> str:
+        """The last requests, in words."""
+        last = ", ".join(f"{_name(one.on)} {one.status}" for one in self.requests[-count:])
+        return f"last requests: {last}"
+
+
+def find_broken(ledger: Ledger, row: bool, seen: bool) -> list[str]:
+    """What is wrong with a reaction at quiet: its ``row``, and what the API answers (``seen``)."""
+    allowed = ledger.find_allowed()
+    broken = []
+    if row not in allowed:
+        broken.append(f"its row is {_name(row)}; {ledger.tell_last()}")
+    if seen is not row:
+        broken.append(f"its row is {_name(row)}, the API answers {_name(seen)}")
+    return broken
+
+
+def _outweighs(later: Request, earlier: Request) -> bool:
+    """Whether the state that ``later`` wants stands, whatever became of ``earlier``."""
+    return later.status == 200 or earlier.status in (200, 202)
+
+
+def _name(on: bool) -> str:
+    return "on" if on else "off"

@@ -1,0 +1,156 @@
+"""Every two faults at the same time: which pairs there are, and what must hold after each.
+
+A pair is short and its promises are few; what is on its way is not waited for until all pairs of
+the same first fault were played. No answer is expected of a pair but that it is one of a client's
+contract; nothing that was promised may be lost, and every answer must be true.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tests.chaos.expectations import EXPECTED
+from tests.chaos.judging import SOFT
+from tests.chaos.traffic import Operation, Rows, Sample
+
+UNREPLICATED = "cluster dying-unreplicated"  # beside the matrix: alone it is in tests/cluster
+FAULTS = (*EXPECTED, UNREPLICATED)
+PAIR_S = 2.0  # of each of both, half a second apart
+_EMPTIES_REDIS = {"redis down", "redis emptied", "redis+mysql down"}
+
+
+class Pair(NamedTuple):
+    """Two faults. The names are those of the matrix."""
+
+    first: str
+    second: str
+
+    def __str__(self) -> str:
+        return f"{self.first} × {self.second}"
+
+    @property
+    def in_time(self) -> list[str]:
+        """The names as the faults begin: SQS first, so that what is accepted before the other one
+        fails was refused by SQS."""
+        return sorted(self, key=lambda name: not name.startswith("sqs "))
+
+    @property
+    def slug(self) -> str:
+        """As it is typed: ``redis-down*sqs-slow``."""
+        return f"{self.first}*{self.second}".replace(" ", "-")
+
+
+@dataclass(slots=True)
+class PairResult:
+    """What was seen of one pair. ``labels``: answers by operation; ``promised`` and ``lost``."""
+
+    pair: Pair
+    labels: dict[str, Counter[str]] = field(default_factory=dict)
+    promised: int = 0
+    lost: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def choose_pairs() -> tuple[list[Pair], dict[Pair, str]]:
+    """The pairs to play, those of one first fault in a row, and why the others are not."""
+    played, skipped = [], {}
+    for pair in itertools.starmap(Pair, itertools.combinations(_in_order(), 2)):
+        if reason := find_reason_to_skip(pair):
+            skipped[pair] = reason
+        else:
+            played.append(pair)
+    return played, skipped
+
+
+def find_reason_to_skip(pair: Pair) -> str | None:
+    """Why two faults can't be at the same time, or prove nothing together; None when they can."""
+    (part, kind), (other_part, other_kind) = (name.split() for name in pair)
+    parts, other_parts = set(part.split("+")), set(other_part.split("+"))
+    if parts & other_parts:
+        return f"one {_name(parts & other_parts)} has one fault at a time"
+    if "cluster" in parts | other_parts and "redis" in parts | other_parts:
+        return "a stack has one Redis or a cluster"
+    both = f"redis+mysql {kind}"
+    if parts | other_parts == {"redis", "mysql"} and kind == other_kind and both in EXPECTED:
+        return f"it is {both}, which the matrix has"
+    if "sqs emptied" in pair and (set(pair) & _EMPTIES_REDIS):
+        return "it destroys both copies of what is not saved, and a promise has two"
+    if set(pair) == {UNREPLICATED, "sqs emptied"}:
+        return "it destroys both copies of what is not saved, and a promise has two"
+    return None
+
+
+def group(pairs: Sequence[Pair]) -> Iterator[tuple[str, list[Pair]]]:
+    """The pairs by their first fault."""
+    for first, some in itertools.groupby(pairs, key=lambda pair: pair.first):
+        yield first, list(some)
+
+
+def judge_pair(
+    pair: Pair,
+    operations: Sequence[Operation],
+    samples: Mapping[str, Sequence[Sample]],
+    began_s: float,
+    ended_s: float,
+) -> PairResult:
+    """What was answered between ``began_s`` and ``ended_s``."""
+    result = PairResult(pair)
+    for operation in operations:
+        seen = [s for s in samples[operation.name] if began_s <= s.at_s + s.took_s <= ended_s]
+        labels = result.labels[operation.name] = Counter(sample.label for sample in seen)
+        allowed = SOFT | set(operation.normal)
+        result.problems += [
+            f"{operation.name} answers {label} ({count})"
+            for label, count in labels.items()
+            if label not in allowed
+        ]
+    return result
+
+
+def note_lost(results: Collection[PairResult], operations: Sequence[Operation], rows: Rows) -> None:
+    """Add to each pair what was promised while it was played, and what of it is lost."""
+    by_name = {str(result.pair): result for result in results}
+    for operation in operations:
+        for name, result in by_name.items():
+            result.promised += operation.promises[name]
+        for phase, what in operation.find_lost(rows):
+            if phase in by_name:
+                by_name[phase].lost += 1
+                by_name[phase].problems.append(f"{operation.name} lost: {what}")
+
+
+def render(results: Sequence[PairResult], skipped: Mapping[Pair, str], took_s: float) -> str:
+    """A table of all pairs: how many promises were broken of how many."""
+    lost, promised = sum(r.lost for r in results), sum(r.promised for r in results)
+    wrong = [result for result in results if result.problems]
+    lines = [
+        f"{len(results)} pairs in {took_s / 60:.0f} minutes: {promised:,} promises,"
+        f" {lost} lost; {len(wrong)} pairs not as expected, {len(skipped)} not played.",
+        "",
+        "| first | second: lost/promised |",
+        "|---|---|",
+    ]
+    for first, some in itertools.groupby(results, key=lambda result: result.pair.first):
+        cells = ", ".join(f"{one.pair.second} {one.lost}/{one.promised}" for one in some)
+        lines.append(f"| {first} | {cells} |")
+    lines += [""]
+    for result in wrong:
+        lines += [f"* **{result.pair}**: {problem}." for problem in result.problems[:3]]
+    reasons = Counter(skipped.values())
+    lines += [f"* {count} not played: {reason}." for reason, count in reasons.most_common()]
+    return "\n".join(lines)
+
+
+def _in_order() -> list[str]:
+    """Faults of Redis and of the cluster first, those of SQS last."""
+    order = ("redis", "redis+mysql", "cluster", "mysql", "sqs")
+    return sorted(FAULTS, key=lambda name: order.index(name.split()[0]))
+
+
+def _name(parts: Collection[str]) -> str:
+    names = {"redis": "Redis", "mysql": "MySQL", "sqs": "SQS", "cluster": "cluster"}
+    return " and ".join(sorted(names[part] for part in parts))

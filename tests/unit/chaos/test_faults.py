@@ -1,0 +1,34 @@
+"""How two faults are done at the same time."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chaos.faults import Fault, Step, commit_both
+
+FOR_S = 0.04
+
+
+def fault(name: str, done: list[str], steps: int = 1) -> Fault:
+    def note(what: str) -> Step:
+        return Step(lambda: done.append(f"{name} {what}"), 4)
+
+    return Fault(name, [note(str(n)) for n in range(steps)], lambda: done.append(f"{name} undone"))
+
+
+def test_the_second_begins_and_ends_within_a_quarter_after_the_first() -> None:
+    done: list[str] = []
+    began_s, ended_s = commit_both(fault("a", done, 2), fault("b", done), FOR_S)
+    assert done == ["a 0", "b 0", "a 1", "a undone", "b undone"]
+    assert ended_s - began_s >= FOR_S * 5 / 4
+
+
+def test_both_are_undone_once_when_one_of_them_fails() -> None:
+    done: list[str] = []
+
+    def fail() -> None:
+        raise OSError("it can't be done")
+
+    with pytest.raises(OSError, match="can't be done"):
+        commit_both(fault("a", done), fault("b", done)._replace(steps=[Step(fail)]), FOR_S)
+    assert done == ["a 0", "a undone", "b undone"]

@@ -1,0 +1,100 @@
+"""Which states and answers the requests of one reaction allow."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chaos.ledger import Ledger, Request, find_broken
+
+ON, OFF = True, False
+
+
+def alone(*requests: tuple[bool, int]) -> Ledger:
+    """One client, which waits for each answer: (wanted, status)."""
+    ledger = Ledger()
+    for at_s, (on, status) in enumerate(requests):
+        ledger.add(Request(at_s, at_s + 0.5, on, status))
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("requests", "allowed"),
+    [
+        ([], {OFF}),
+        ([(ON, 200)], {ON}),
+        ([(ON, 200), (OFF, 200)], {OFF}),
+        ([(ON, 202), (OFF, 200)], {OFF}),
+        ([(ON, 503), (OFF, 200)], {OFF}),
+        ([(ON, 200), (OFF, 202)], {OFF}),
+        ([(ON, 503)], {ON, OFF}),
+        ([(ON, 200), (OFF, 503)], {ON, OFF}),
+        ([(OFF, 503), (ON, 202)], {ON, OFF}),
+        ([(ON, 200), (OFF, 503), (ON, 200)], {ON}),
+        ([(ON, 0), (OFF, 200)], {ON, OFF}),
+    ],
+)
+def test_the_last_answered_want_stands(
+    requests: list[tuple[bool, int]], allowed: set[bool]
+) -> None:
+    assert alone(*requests).find_allowed() == allowed
+
+
+def test_requests_of_two_devices_at_the_same_time_may_be_done_in_either_order() -> None:
+    ledger = alone((ON, 200))
+    ledger.add_both(Request(2, 3, ON, 200), Request(2, 4, OFF, 200))
+    assert ledger.find_allowed() == {ON, OFF}
+    assert ledger.known is None
+    ledger.add_both(Request(5, 6, OFF, 200), Request(5, 6, OFF, 202))
+    assert ledger.find_allowed() == {OFF}
+
+
+def test_an_answer_that_the_answers_before_it_contradict_is_wrong() -> None:
+    ledger = alone((ON, 200))
+    ledger.add(Request(2, 3, OFF, 200, changed=False))
+    assert len(ledger.wrong) == 1
+    assert "off after on is answered changed: false" in ledger.wrong[0]
+    ledger.add(Request(4, 5, OFF, 200, changed=False))
+    assert len(ledger.wrong) == 1
+
+
+def test_a_first_request_changes_something() -> None:
+    ledger = Ledger()
+    ledger.add(Request(0, 1, ON, 200, changed=False))
+    assert len(ledger.wrong) == 1
+
+
+@pytest.mark.parametrize("status", [202, 503, 0])
+def test_after_an_answer_that_is_not_final_any_may_follow(status: int) -> None:
+    ledger = alone((ON, 200), (OFF, status))
+    ledger.see(True)
+    ledger.see(False)
+    ledger.add(Request(5, 6, OFF, 200, changed=False))
+    assert ledger.wrong == []
+
+
+def test_what_was_not_answered_may_be_done_at_any_time() -> None:
+    ledger = alone((ON, 0), (ON, 200))
+    ledger.see(False)
+    assert ledger.wrong == []
+
+
+def test_a_state_that_is_not_the_last_answered_one_is_wrong() -> None:
+    ledger = alone((ON, 200))
+    ledger.see(True)
+    assert ledger.wrong == []
+    ledger.see(False)
+    assert len(ledger.wrong) == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "seen", "broken"),
+    [(ON, ON, 0), (OFF, OFF, 1), (ON, OFF, 1), (OFF, ON, 2)],
+)
+def test_row_and_api_are_compared_with_the_last_answer(row: bool, seen: bool, broken: int) -> None:
+    assert len(find_broken(alone((ON, 200)), row, seen)) == broken
+
+
+def test_where_both_states_are_allowed_row_and_api_still_agree() -> None:
+    ledger = alone((ON, 503))
+    assert find_broken(ledger, ON, ON) == find_broken(ledger, OFF, OFF) == []
+    assert len(find_broken(ledger, OFF, ON)) == 1

@@ -1,0 +1,105 @@
+"""Which pairs of faults there are, and what counts as broken after one."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from local.paths import ROOT
+from tests.chaos import report
+from tests.chaos.pairs import (
+    FAULTS,
+    Pair,
+    choose_pairs,
+    find_reason_to_skip,
+    group,
+    judge_pair,
+    note_lost,
+    render,
+)
+from tests.chaos.traffic import Lost, Operation, Rows, Sample
+
+PAIR = Pair("redis down", "sqs refusing")
+
+
+class Like(Operation):
+    name = "like"
+
+    def __init__(self) -> None:
+        self.promises = Counter({str(PAIR): 7, "": 3})
+
+    def find_lost(self, rows: Rows) -> list[Lost]:
+        return [(str(PAIR), "like of post 1 by 2"), ("", "like of post 3 by 4")]
+
+
+def test_every_two_faults_are_played_or_skipped_with_a_reason() -> None:
+    played, skipped = choose_pairs()
+    assert len(played) + len(skipped) == len(list(itertools.combinations(FAULTS, 2)))
+    assert not set(played) & set(skipped)
+    assert all(skipped.values())
+    assert sum(len(some) for _, some in group(played)) == len(played)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("redis down", "sqs refusing"),
+        ("redis hanging", "mysql down"),
+        ("redis+mysql down", "sqs down"),
+        ("cluster dying-unreplicated", "sqs refusing"),
+        ("cluster failing-over", "mysql hanging"),
+        ("mysql down", "sqs emptied"),
+    ],
+)
+def test_faults_of_different_parts_are_played(pair: tuple[str, str]) -> None:
+    assert Pair(*pair) in choose_pairs()[0]
+
+
+@pytest.mark.parametrize(
+    ("pair", "reason"),
+    [
+        (("redis down", "redis slow"), "one Redis"),
+        (("redis slow", "redis+mysql down"), "one Redis"),
+        (("redis down", "mysql down"), "it is redis+mysql down"),
+        (("redis down", "cluster failing-over"), "one Redis or a cluster"),
+        (("redis emptied", "sqs emptied"), "both copies"),
+    ],
+)
+def test_faults_that_exclude_each_other_are_not(pair: tuple[str, str], reason: str) -> None:
+    assert reason in str(find_reason_to_skip(Pair(*pair)))
+
+
+def test_sqs_fails_before_what_has_the_other_copy() -> None:
+    assert Pair("redis down", "sqs refusing").in_time == ["sqs refusing", "redis down"]
+    assert Pair("redis slow", "mysql down").in_time == ["redis slow", "mysql down"]
+
+
+def test_an_answer_outside_of_the_contract_is_a_problem_and_a_503_is_not() -> None:
+    samples = {"like": [Sample(1, 0.1, "503 unavailable"), Sample(2, 0.1, "500 internal")]}
+    result = judge_pair(PAIR, [Like()], samples, 0, 10)
+    assert result.problems == ["like answers 500 internal (1)"]
+    assert judge_pair(PAIR, [Like()], samples, 0, 2).problems == []
+
+
+def test_what_is_lost_is_told_of_the_pair_in_which_it_was_promised() -> None:
+    result, other = judge_pair(PAIR, [], {}, 0, 1), judge_pair(Pair("a b", "c d"), [], {}, 0, 1)
+    note_lost([result, other], [Like()], lambda *asked: [])
+    assert (result.promised, result.lost, other.lost) == (7, 1, 0)
+    assert result.problems == ["like lost: like of post 1 by 2"]
+    text = render([result], {Pair("redis down", "redis slow"): "one Redis"}, 60)
+    assert "| redis down | sqs refusing 1/7 |" in text
+    assert "1 not played: one Redis" in text
+
+
+def test_matrix_and_pairs_are_written_each_in_its_place(tmp_path: Path) -> None:
+    page = tmp_path / "failures.md"
+    page.write_text((ROOT / "docs" / "failures.md").read_text())
+    report.write(page, "the matrix")
+    report.write(page, "the pairs", report.BEGIN_PAIRS)
+    text = page.read_text()
+    assert text.index("the matrix") < text.index(report.BEGIN_PAIRS) < text.index("the pairs")
+    assert text.count(report.END) == 2
+    assert "## The soak" in text
