@@ -151,8 +151,9 @@ class Api(APIGatewayHttpResolver):
     def _call_route(self, route: Route, route_arguments: dict[str, str]) -> ResponseBuilder[Any]:
         # Powertools validates a request before its first middleware, so this can't be one.
         try:
-            self._check_session(route)
-            check_body(self.current_event.raw_event)
+            if not self._is_admitted_unknown():
+                self._check_session(route)
+                check_body(self.current_event.raw_event)
         except PlazaError as error:
             refusal = self._call_exception_handler(error, route)
             if refusal is None:  # an app that was not made by ``api``
@@ -160,10 +161,12 @@ class Api(APIGatewayHttpResolver):
             return refusal
         return super()._call_route(route, route_arguments)
 
+    def _is_admitted_unknown(self) -> bool:
+        """True when the token is unknown, and the route itself refuses it; it reads no body."""
+        return self._admits_unknown_tokens and _session_of(self).get("refusal") == "unknown"
+
     def _check_session(self, route: Route) -> None:
         if not route.security:
-            return
-        if self._admits_unknown_tokens and _session_of(self).get("refusal") == "unknown":
             return
         if {} in route.security:
             caller_if_any(self)
