@@ -77,7 +77,7 @@ def end_all_sessions(token: str) -> None:
 def end_sessions_of(user_id: int, by: int) -> int:
     """End every session of a user on the order of the operator ``by``; how many there were.
 
-    Safe to repeat. Raises MysqlDown, RedisDown: no session has ended then, as far as MySQL goes.
+    Safe to repeat. Raises MysqlDown, RedisDown: some may still work then, and a repeat ends them.
     """
     ended = mysql_sessions.delete_all(user_id, _end_in_redis)
     record("sessions_ended", user_id=user_id, by=by, ended=ended)
