@@ -64,8 +64,8 @@ def find_routes() -> list[Route]:
             if event["Type"] != "HttpApi":
                 continue
             properties = event["Properties"]
-            guarded = properties.get("Auth") != {"Authorizer": "NONE"}
             method, path = properties.get("Method", "GET"), properties.get("Path", "/nowhere")
+            guarded = properties.get("Auth") != {"Authorizer": "NONE"}
             security = contract.get(path, {}).get(method.lower(), {}).get("security", [])
             found.append(Route(method, path, folder, guarded, security))
     return sorted(found)

@@ -87,7 +87,7 @@ def sign_in(challenge: str, code: str, address: str) -> SignedIn:
     with suppress(RedisDown):  # a limit is then that of a phone that is new here
         redis_challenges.mark_sign_in(seal.of_phone_at(phone, address))
     record("signed_in", {"signed_in": 1}, user_id=user.id)
-    return SignedIn(token, settings().session_ttl_s, user)
+    return SignedIn(token, min(settings().session_ttl_s, settings().session_max_age_s), user)
 
 
 def _admit_send(phone: str, address: str, seal: Seal) -> None:
