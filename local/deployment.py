@@ -27,7 +27,7 @@ _NO_LIMITS = {
     name: "100000"
     for group in ("Reads", "Writes", "Anonymous")
     for name in (f"{group}PerSecond", f"{group}Burst")
-} | {"MaxCodesPerHour": "20000"}
+} | {"MaxCodesPerHour": "10000"}
 
 
 @dataclass(frozen=True, slots=True)
