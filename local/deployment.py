@@ -27,7 +27,7 @@ _NO_LIMITS = {
     name: "100000"
     for group in ("Reads", "Writes", "Anonymous")
     for name in (f"{group}PerSecond", f"{group}Burst")
-}
+} | {"MaxCodesPerHour": "10000"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,7 @@ def deploy_template(
         "MysqlUrl": without_credentials(mysql_url),
         "MysqlSecretArn": arn,
         "SmsSender": "echo",
+        "SmsCountries": "*",
         **_NO_LIMITS,
         **parameters,
     }

@@ -29,7 +29,10 @@ def parse_users(text: str) -> list[int]:
 
 
 def open_sessions(stack: Stack, user_ids: Sequence[int], role: str = "user") -> list[str]:
-    """A token per user, in order. Users that are not there are created."""
+    """A token per user, in order. Users that are not there are created.
+
+    With another role than ``user``, it becomes the role of those that are there, too.
+    """
     create_users(stack.mysql_url, user_ids, role)
     os.environ.update(stack.environment())  # before plaza reads its settings, once
     from plaza import auth
@@ -37,18 +40,19 @@ def open_sessions(stack: Stack, user_ids: Sequence[int], role: str = "user") -> 
     return [
         token
         for start in range(0, len(user_ids), BATCH)
-        for token in auth.open_sessions(user_ids[start : start + BATCH], role)
+        for token in auth.open_sessions(user_ids[start : start + BATCH])
     ]
 
 
 def create_users(mysql_url: str, user_ids: Sequence[int], role: str = "user") -> None:
-    """Rows of ``user`` for those who have none; nobody's row changes."""
+    """Rows of ``user`` for those who have none. Another role than ``user`` is given to all."""
     connection = connect_mysql(mysql_url)
     try:
         with connection.cursor() as cursor:
             for start in range(0, len(user_ids), BATCH):
                 cursor.executemany(
-                    "INSERT IGNORE INTO user (id, nickname, role) VALUES (%s, %s, %s)",
+                    "INSERT INTO user (id, nickname, role) VALUES (%s, %s, %s)"
+                    " ON DUPLICATE KEY UPDATE role = IF(VALUES(role) = 'user', role, VALUES(role))",
                     [(id_, f"user {id_}", role) for id_ in user_ids[start : start + BATCH]],
                 )
     finally:

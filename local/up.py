@@ -72,9 +72,11 @@ def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
         f"[bold]{url}[/bold]",
         "",
         f"  curl {url}/health",
-        f'  curl {url}/auth/codes {json_} -d \'{{"phone": "{PHONE}"}}\'',
+        f'  CHALLENGE=$(curl -s {url}/auth/codes {json_} -d \'{{"phone": "{PHONE}"}}\''
+        " | cut -d '\"' -f 4)",
         f"  CODE=$({command} sms {PHONE})",
-        f'  curl {url}/auth/sessions {json_} -d \'{{"phone": "{PHONE}", "code": "\'$CODE\'"}}\'',
+        f"  curl {url}/auth/sessions {json_}"
+        ' -d \'{"challenge": "\'$CHALLENGE\'", "code": "\'$CODE\'"}\'',
         f"  TOKEN=$({command} token --user 7)",
     ]
     if demo:

@@ -29,7 +29,18 @@ from plaza.auth import calling, sms
 from plaza.checkins import CheckedIn
 from plaza.feed import FanOut
 from plaza.flash_sales import OrderReserved
-from plaza.infra import cache, ids, migrations, mysql, objects, queues, redis, secrets, settings
+from plaza.infra import (
+    cache,
+    health,
+    ids,
+    migrations,
+    mysql,
+    objects,
+    queues,
+    redis,
+    secrets,
+    settings,
+)
 from plaza.infra.cache import DROPS, Drops
 from plaza.infra.queues import QueueDown
 from plaza.reactions import ReactionEvent, Unacknowledged
@@ -194,6 +205,7 @@ def set_up_for(
         PLAZA_REDIS_TIMEOUT_S=str(redis_timeout_s),
         PLAZA_AUTH_SECRET_ID="plaza/auth",
         PLAZA_SMS_SENDER="echo",
+        PLAZA_SMS_COUNTRIES="*",
         AWS_DEFAULT_REGION="us-east-1",
         AWS_ACCESS_KEY_ID="test",
         AWS_SECRET_ACCESS_KEY="test",
@@ -228,6 +240,7 @@ def forget() -> None:
     settings.settings.cache_clear()
     sms.sender.cache_clear()
     calling.forget_owners()
+    health.forget()
     reactions.forget_hot_totals()
     targets.forget_seen()
     content.forget_texts()

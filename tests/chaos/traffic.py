@@ -491,7 +491,7 @@ class SignIns(Operation):
 
     def __post_init__(self) -> None:
         self._newcomers = iter(self.newcomers)
-        self._waiting: tuple[str, str, str, int] | None = None
+        self._waiting: tuple[str, str, dict[str, str], int] | None = None
         self.kept = 0  # codes that worked after they had been refused for now
 
     def step(self) -> tuple[float, str]:
@@ -506,9 +506,8 @@ class SignIns(Operation):
             code = self.read_code(phone)
             if code is None:
                 return slowest_s, "202 and the code is gone"
-            self._waiting = phone, source, code, 1
-        phone, source, code, tries = self._waiting
-        body = {"phone": phone, "code": code}
+            self._waiting = phone, source, {"challenge": sent.body["challenge"], "code": code}, 1
+        phone, source, body, tries = self._waiting
         took_s, reply = timed(
             lambda: self.address.ask("POST", "/auth/sessions", None, body, source)
         )
@@ -517,7 +516,7 @@ class SignIns(Operation):
             self.promises[self.phase] += 1
             self.kept += tries > 1
         again = reply.status == 503 and tries < 8
-        self._waiting = (phone, source, code, tries + 1) if again else None
+        self._waiting = (phone, source, body, tries + 1) if again else None
         if again:
             time.sleep(1)
         return max(slowest_s, took_s), label_of(reply)

@@ -32,8 +32,11 @@ def ask_for_code(client: Client, phone: str, **headers: str) -> Reply:
     return client("POST", "/auth/codes", {"phone": phone}, headers)
 
 
-def use_code(client: Client, phone: str, code: str) -> Reply:
-    return client("POST", "/auth/sessions", {"phone": phone, "code": code})
+def use_code(client: Client, sent: Reply, code: str) -> Reply:
+    """Sign in with the code and the challenge of the answer ``sent``."""
+    assert sent.status == 202
+    body = {"challenge": sent.json["challenge"], "code": code}
+    return client("POST", "/auth/sessions", body)
 
 
 def read_sms(stack: Stack, phone: str) -> subprocess.CompletedProcess[str]:
@@ -52,14 +55,15 @@ def test_somebody_signs_in_and_out(
     stack: Stack, newcomer: Callable[[], tuple[str, Client]], rows: Callable[..., Any]
 ) -> None:
     phone, client = newcomer()
-    assert ask_for_code(client, phone).json == {"expires_in": 300}
+    sent = ask_for_code(client, phone)
+    assert sent.json == {"challenge": sent.json["challenge"], "expires_in": 300}
     code = code_on(stack, phone)
-    done = use_code(client, phone, code)
+    done = use_code(client, sent, code)
     assert done.status == 201
     assert done.json["expires_in"] == 30 * 86_400
     user_id = done.json["user"]["id"]
     assert rows("SELECT user_id FROM user_phone WHERE phone = %s", phone) == ((int(user_id),),)
-    again = use_code(client, phone, code)
+    again = use_code(client, sent, code)
     assert (again.status, problem(again)) == (401, "code-refused")
 
     me = Client(client.base_url, done.json["token"])
@@ -77,8 +81,7 @@ def test_signing_out_everywhere_ends_every_session_at_once(
     sign_in: Callable[..., str],
 ) -> None:
     phone, client = newcomer()
-    ask_for_code(client, phone)
-    done = client("POST", "/auth/sessions", {"phone": phone, "code": code_on(stack, phone)})
+    done = use_code(client, ask_for_code(client, phone), code_on(stack, phone))
     me = Client(base_url, done.json["token"])
     elsewhere = Client(base_url, sign_in(int(done.json["user"]["id"])))
     somebody = Client(base_url, sign_in(91))
@@ -89,30 +92,31 @@ def test_signing_out_everywhere_ends_every_session_at_once(
     assert somebody("GET", "/users/me/likes").status == 200
 
 
-def test_codes_are_a_minute_apart_by_phone_and_by_address(
-    newcomer: Callable[[], tuple[str, Client]],
+def test_codes_for_a_phone_are_a_minute_apart_and_a_stranger_holds_nobody_up(
+    stack: Stack, newcomer: Callable[[], tuple[str, Client]]
 ) -> None:
-    (phone, here), (other_phone, there) = newcomer(), newcomer()
-    assert ask_for_code(here, phone).status == 202
-    for client, wanted in ((there, phone), (here, other_phone)):
-        refused = ask_for_code(client, wanted, **{"x-forwarded-for": "203.0.113.9"})
-        assert (refused.status, problem(refused)) == (429, "too-many")
-        assert 50 < int(refused.headers["retry-after"]) <= 60
-    assert ask_for_code(there, other_phone).status == 202
+    (phone, stranger), (other_phone, owner) = newcomer(), newcomer()
+    assert ask_for_code(stranger, phone).status == 202
+    refused = ask_for_code(stranger, phone, **{"x-forwarded-for": "203.0.113.9"})
+    assert (refused.status, problem(refused)) == (429, "too-many")
+    assert 50 < int(refused.headers["retry-after"]) <= 60
+    assert ask_for_code(stranger, other_phone).status == 202, "they share an address"
+    sent = ask_for_code(owner, phone)
+    assert use_code(owner, sent, code_on(stack, phone)).status == 201
 
 
-def test_a_code_is_burnt_by_five_wrong_tries_from_five_addresses(
+def test_a_code_is_burnt_by_five_wrong_tries_with_its_challenge(
     stack: Stack, base_url: str, newcomer: Callable[[], tuple[str, Client]]
 ) -> None:
     phone, client = newcomer()
-    ask_for_code(client, phone)
+    sent = ask_for_code(client, phone)
     code = code_on(stack, phone)
     for by in range(1, 6):
         guess = f"{(int(code) + by) % 1_000_000:06}"
         guesser = Client(base_url, source=f"127.78.0.{by}")
-        refused = use_code(guesser, phone, guess)
+        refused = use_code(guesser, sent, guess)
         assert (refused.status, problem(refused)) == (401, "code-refused")
-    assert use_code(client, phone, code).status == 401
+    assert use_code(client, sent, code).status == 401
 
 
 def test_sms_says_when_there_is_no_code_and_when_it_is_no_phone(stack: Stack) -> None:
@@ -127,14 +131,14 @@ def test_the_logs_of_the_stack_name_no_phone_and_no_code(
     stack: Stack, newcomer: Callable[[], tuple[str, Client]]
 ) -> None:
     phone, client = newcomer()
-    ask_for_code(client, phone)
+    sent = ask_for_code(client, phone)
     code = code_on(stack, phone)
-    token = use_code(client, phone, code).json["token"]
+    token = use_code(client, sent, code).json["token"]
     Client(client.base_url, token)("DELETE", "/auth/sessions")
     command = [sys.executable, "-m", "local", "--dir", str(stack.directory), "logs"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "POST /auth/sessions" in done.stdout
-    for secret in (phone[1:], token):
+    for secret in (phone[1:], token, sent.json["challenge"]):
         assert secret not in done.stdout
     assert f'"{code}"' not in done.stdout
 
@@ -146,3 +150,21 @@ def test_expired_sessions_are_deleted_by_the_function(
     rows("UPDATE session SET expires_at = '2020-01-01' WHERE user_id = 92")
     assert stack.invoke("DeleteExpired", {})["session"] >= 1
     assert rows("SELECT COUNT(*) FROM session WHERE user_id = 92") == ((0,),)
+
+
+def test_an_admin_ends_the_sessions_of_a_user(
+    user: Callable[[int], Client], base_url: str, sign_in: Callable[..., str]
+) -> None:
+    victim = user(93)
+    assert victim("GET", "/users/me").status == 200
+    assert victim("DELETE", "/users/93/sessions").status == 403
+    admin = Client(base_url, sign_in(94, role="admin"))
+    assert admin("DELETE", "/users/93/sessions").json == {"ended": 1}
+    assert victim("GET", "/users/me").status == 401
+
+
+def test_routes_without_the_authorizer_and_unknown_paths_are_answered(anyone: Client) -> None:
+    for path, status in (("/health", 200), ("/openapi.json", 200), ("/nowhere", 404)):
+        assert anyone("GET", path).status == status
+    refused = anyone("PATCH", "/users/me", b"{")
+    assert (refused.status, problem(refused)) == (401, "unauthenticated")

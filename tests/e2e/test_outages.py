@@ -83,7 +83,7 @@ def test_without_redis_a_like_is_a_wish_that_mysql_grants_and_redis_learns_of(
     answer = anyone("POST", "/reactions/query", question)
     assert answer.status == 200
     assert (answer.json["items"][0]["likes"], answer.json["exact"]) == (2, False)
-    assert anyone("GET", "/health").json["status"] == "degraded"
+    wait_until("health says so", lambda: anyone("GET", "/health").json["status"] == "degraded", 10)
 
     redis_server.resume()
     redis_server.start()

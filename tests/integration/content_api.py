@@ -50,11 +50,12 @@ def ask(
     role: str = "user",
     key: str | None = None,
     ip: str = "203.0.113.7",
+    agent: str = "tests",
     folder: str = "api/content",
 ) -> Reply:
     """One request, as API Gateway would pass it on. A ``str`` is sent as it is, else as JSON."""
     path, _, query = path.partition("?")
-    headers = {"user-agent": "tests", "content-type": "application/json"}
+    headers = {"user-agent": agent, "content-type": "application/json"}
     if key is not None:
         headers["idempotency-key"] = key
     event: dict[str, Any] = {
@@ -65,7 +66,7 @@ def ask(
         "queryStringParameters": dict(p.split("=", 1) for p in query.split("&")) if query else {},
         "headers": headers,
         "requestContext": {
-            "http": {"method": method, "path": path, "sourceIp": ip, "userAgent": "tests"},
+            "http": {"method": method, "path": path, "sourceIp": ip, "userAgent": agent},
             "stage": "$default",
             "requestId": "r",
             "authorizer": {"lambda": {"user_id": str(user), "role": role} if user else {}},

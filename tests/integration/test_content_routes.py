@@ -116,6 +116,10 @@ def test_viewers_are_people_not_views() -> None:
     assert ask("GET", f"/posts/{post_id}", user=8, ip="203.0.113.7").body["viewers"] == 2
     assert ask("GET", f"/posts/{post_id}", user=None, ip="198.51.100.1").body["viewers"] == 3
     assert ask("GET", f"/posts/{post_id}", user=None, ip="198.51.100.1").body["viewers"] == 3
+    for number in range(600):
+        agent = f"a browser {number}"
+        seen = ask("GET", f"/posts/{post_id}", user=None, ip="198.51.100.1", agent=agent)
+    assert seen.body["viewers"] == 3, "a header makes no viewer"
     assert ask("GET", f"/posts/{post_id}", user=None, ip="198.51.100.2").body["viewers"] == 4
     listed = ask("GET", "/users/7/posts", user=None).body["items"]
     assert listed[0]["viewers"] == 4, "a list counts no viewers and shows them"

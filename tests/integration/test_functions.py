@@ -12,7 +12,7 @@ import pytest
 from local.functions import load_function
 from local.paths import ROOT
 from plaza import auth, reactions
-from plaza.infra import mysql, redis
+from plaza.infra import health, mysql, redis
 from plaza.reactions import COLLECT, LIKE, Target
 from tests.integration.conftest import Away
 from tests.integration.looking import POST, counter, insert_rows, meta, put, rows
@@ -128,7 +128,10 @@ def test_everybody_is_let_through_with_their_name_or_the_reason_why_they_have_no
     plaza: World,
 ) -> None:
     identify = handler("api/authorizer")
-    assert identify(event("authorizer.no_token"), None) == {"isAuthorized": True, "context": {}}
+    assert identify(event("authorizer.no_token"), None) == {
+        "isAuthorized": True,
+        "context": {"anonymous": "true"},
+    }
     for name, refusal in (("malformed", "malformed"), ("token", "unknown")):
         said = identify(event(f"authorizer.{name}"), None)
         assert said == {"isAuthorized": True, "context": {"refusal": refusal}}
@@ -148,6 +151,7 @@ def test_what_is_up_is_told(plaza: World) -> None:
     up = {"status": "up", "redis": "up", "mysql": "up", "queue": "up"}
     assert ask("system.health", "api/system") == (200, up)
     plaza.queues.away = True
+    health.forget()
     degraded = up | {"status": "degraded", "queue": "down"}
     assert ask("system.health", "api/system") == (200, degraded)
 

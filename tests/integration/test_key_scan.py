@@ -272,6 +272,7 @@ def test_what_was_found_is_in_the_log_and_in_metrics(
 
 def test_whose_session_it_is_is_not_told() -> None:
     assert keys.shown("{7}:session:0123abcd") == "{7}:session:..."
+    assert keys.shown("{7}:challenge:0123abcd") == "{7}:challenge:..."
     assert keys.shown("{7}:like:post:11:meta") == "{7}:like:post:11:meta"
 
 

@@ -208,7 +208,7 @@ def test_the_bucket_fills_and_the_user_is_let_in_again(plaza: World) -> None:
 
 
 def test_without_a_session_it_is_the_address_that_is_limited(plaza: World) -> None:
-    assert identify() == {}
+    assert identify() == {"anonymous": "true"}
     empty(bucket_of_address(HOME))
     assert set(identify()) == {"retry_after_s"}
     assert set(identify(make_token())) == {"retry_after_s"}
@@ -284,7 +284,7 @@ def test_without_redis_everybody_may_and_it_is_counted(
     with redis_away():
         capsys.readouterr()
         assert identify(token) == {"user_id": "7", "role": "user"}
-        assert identify() == {}
+        assert identify() == {"anonymous": "true"}
         assert identify(make_token()) == {"refusal": "unknown"}
         found = [line for line in lines(capsys.readouterr().out) if "limits_unchecked" in line]
     assert len(found) == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Callable
 
@@ -18,7 +19,7 @@ from plaza.infra.errors import Unauthenticated
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from tests.integration.conftest import Away
-from tests.integration.signing import ask, is_known, sign_in, signed_in
+from tests.integration.signing import Reply, ask, is_known, sign_in, signed_in
 from tests.keyspace import find_keys
 from tests.plaza import World
 
@@ -32,20 +33,32 @@ def stored_end(token: str) -> float:
 
 
 def let_pass(token: str, seconds: int) -> None:
-    """As if the session had been opened that much earlier."""
+    """As if the session had been opened, and read last, that much earlier."""
     sha = sessions.hash_token(token)
     mysql.write(
-        "UPDATE session SET expires_at = expires_at - INTERVAL %s SECOND WHERE token_sha256 = %s",
-        (seconds, sha),
+        "UPDATE session SET expires_at = expires_at - INTERVAL %s SECOND,"
+        " created_at = created_at - INTERVAL %s SECOND WHERE token_sha256 = %s",
+        (seconds, seconds, sha),
     )
     kept = redis.execute("GET", session_key(sha))
     if kept:
-        head, _, end_s = kept.rpartition(":")
-        redis.execute("SET", session_key(sha), f"{head}:{int(end_s) - seconds}")
+        user_id, role, *times = kept.split(":")
+        earlier = [str(int(time_s) - seconds) for time_s in times]
+        redis.execute("SET", session_key(sha), ":".join([user_id, role, *earlier]))
+
+
+def set_role(user_id: int, role: str) -> None:
+    """Give a role, as an operator does; the user is made if there is none."""
+    mysql.write(
+        "INSERT INTO user (id, nickname, role) VALUES (%s, '', %s)"
+        " ON DUPLICATE KEY UPDATE role = VALUES(role)",
+        (user_id, role),
+    )
 
 
 def test_a_session_is_found_by_its_token(plaza: World) -> None:
-    token = auth.open_session(7, role="admin")
+    set_role(7, "admin")
+    token = auth.open_session(7)
     for _ in range(2):  # from MySQL, then from Redis
         session = auth.find_session(token)
         assert session is not None
@@ -74,19 +87,94 @@ def test_many_sessions_are_opened_in_the_order_of_their_users(plaza: World) -> N
     assert [s.user_id for s in map(auth.find_session, tokens) if s] == list(range(1, 51))
 
 
-def test_a_session_that_is_used_lasts_longer_but_is_written_once_a_minute(plaza: World) -> None:
+def test_a_session_that_is_used_lasts_longer_but_is_written_seldom(plaza: World) -> None:
     token = auth.open_session(7)
     auth.find_session(token)
-    let_pass(token, 50)
+    let_pass(token, 7 * 3600)
     early = stored_end(token)
     auth.find_session(token)
-    assert stored_end(token) == early, "its end was moved less than a minute ago"
-    let_pass(token, 20)
+    assert stored_end(token) == early, "less than a hundredth of its life has passed"
+    let_pass(token, 3600)
     session = auth.find_session(token)
     assert session is not None
-    assert stored_end(token) == session.expires_at_s == pytest.approx(early + 50, abs=10)
+    moved = early - 3600 + 8 * 3600
+    assert stored_end(token) == session.expires_at_s == pytest.approx(moved, abs=10)
     again = auth.find_session(token)
     assert again == session
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["in MySQL", "in Redis too"])
+def test_a_session_that_is_used_all_the_time_ends_at_its_absolute_end(
+    plaza: World, set_up: Callable[..., None], kept: bool
+) -> None:
+    set_up(session_ttl_s=10 * 86_400, session_max_age_s=30 * 86_400)
+    token = auth.open_session(7)
+    for _ in range(29):
+        let_pass(token, 86_400)
+        session = auth.find_session(token)
+        assert session is not None
+    assert session.expires_at_s == session.ends_at_s == pytest.approx(time.time() + 86_400, abs=60)
+    assert stored_end(token) == session.ends_at_s
+    let_pass(token, 86_400 + 1)
+    if not kept:
+        redis.execute("DEL", session_key(sessions.hash_token(token)))
+    assert auth.find_session(token) is None
+
+
+def test_a_shorter_absolute_end_holds_for_sessions_that_are_open(
+    plaza: World, set_up: Callable[..., None]
+) -> None:
+    token = auth.open_session(7)
+    let_pass(token, 3 * 86_400)
+    assert auth.find_session(token)
+    set_up(session_max_age_s=2 * 86_400)
+    let_pass(token, sessions.CHECK_EVERY_S + 1)
+    assert auth.find_session(token) is None
+
+
+@pytest.mark.parametrize(("before", "after"), [("user", "admin"), ("admin", "user")])
+def test_a_change_of_role_takes_effect_within_a_minute_of_use(
+    plaza: World, before: str, after: str
+) -> None:
+    set_role(7, before)
+    token = auth.open_session(7)
+    assert role_of(token) == before
+    set_role(7, after)
+    let_pass(token, sessions.CHECK_EVERY_S - 5)
+    assert role_of(token) == before, "Redis answers meanwhile"
+    let_pass(token, 6)
+    assert role_of(token) == after
+    assert role_of(token) == after
+
+
+def test_a_reader_who_is_late_brings_an_old_role_back_for_a_minute_at_most(
+    plaza: World,
+) -> None:
+    set_role(7, "admin")
+    token = auth.open_session(7)
+    assert role_of(token) == "admin"
+    old = redis.execute("GET", session_key(sessions.hash_token(token)))
+    set_role(7, "user")
+    let_pass(token, 61)
+    assert role_of(token) == "user"
+    redis.execute("SET", session_key(sessions.hash_token(token)), old)
+    let_pass(token, 61)
+    assert role_of(token) == "user"
+
+
+def test_without_mysql_a_role_stays_as_redis_has_it(plaza: World, mysql_away: Away) -> None:
+    set_role(7, "admin")
+    token = auth.open_session(7)
+    assert role_of(token) == "admin"
+    let_pass(token, 61)
+    with mysql_away():
+        assert role_of(token) == "admin"
+
+
+def role_of(token: str) -> str:
+    session = auth.find_session(token)
+    assert session is not None
+    return session.role
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["in MySQL", "in Redis too"])
@@ -110,7 +198,7 @@ def test_what_redis_keeps_of_a_session_ends_within_the_hour(plaza: World) -> Non
 def test_sessions_work_while_redis_is_away(plaza: World, redis_away: Away) -> None:
     token = auth.open_session(7)
     with redis_away():
-        let_pass_in_mysql = "UPDATE session SET expires_at = expires_at - INTERVAL 90 SECOND"
+        let_pass_in_mysql = "UPDATE session SET expires_at = expires_at - INTERVAL 9 HOUR"
         mysql.write(let_pass_in_mysql)
         before = stored_end(token)
         session = auth.find_session(token)
@@ -146,7 +234,7 @@ def test_a_session_that_was_ended_is_over_at_once_and_stays_over(plaza: World) -
     auth.end_session(token)
     for _ in range(3):
         assert auth.find_session(token) is None
-    assert mysql_sessions.read(sha_of(token)) is None
+    assert mysql_sessions.read(sha_of(token), 86_400) is None
     assert auth.find_session(other)
     auth.end_session(token)
     assert auth.find_session(token) is None
@@ -163,8 +251,8 @@ def test_a_reader_who_read_before_the_end_can_not_bring_it_back(
         redis.execute("DEL", session_key(sha_of(token)))
     read = mysql_sessions.read
 
-    def read_and_be_overtaken(sha: bytes) -> Session | None:
-        found = read(sha)
+    def read_and_be_overtaken(sha: bytes, max_age_s: int) -> Session | None:
+        found = read(sha, max_age_s)
         auth.end_session(token)
         return found
 
@@ -180,7 +268,7 @@ def test_a_use_that_moves_the_end_can_not_bring_it_back(
     """The end is moved in MySQL, then it is over, then Redis is told of the new end."""
     token = auth.open_session(7)
     auth.find_session(token)
-    let_pass(token, 90)
+    let_pass(token, 9 * 3600)
     extend = mysql_sessions.extend
 
     def extend_and_be_overtaken(sha: bytes, expires_at_s: int) -> bool:
@@ -220,8 +308,8 @@ def test_what_a_redis_that_failed_over_still_shows_ends_within_a_minute_of_use(
     old = redis.execute("GET", session_key(sha_of(token)))
     auth.end_session(token)
     redis.execute("SET", session_key(sha_of(token)), old)
-    head, _, end_s = old.rpartition(":")
-    redis.execute("SET", session_key(sha_of(token)), f"{head}:{int(end_s) - 61}")
+    head, _, checked_at_s = old.rpartition(":")
+    redis.execute("SET", session_key(sha_of(token)), f"{head}:{int(checked_at_s) - 61}")
     assert auth.find_session(token) is None
     assert auth.find_session(token) is None
 
@@ -311,8 +399,8 @@ def test_readers_who_read_before_bring_none_of_them_back(
     token, other = auth.open_sessions([7, 7])
     read = mysql_sessions.read
 
-    def read_and_be_overtaken(sha: bytes) -> Session | None:
-        found = read(sha)
+    def read_and_be_overtaken(sha: bytes, max_age_s: int) -> Session | None:
+        found = read(sha, max_age_s)
         monkeypatch.setattr(mysql_sessions, "read", read)
         auth.end_all_sessions(token)
         return found
@@ -411,3 +499,55 @@ def test_a_code_does_not_work_again_after_signing_out(plaza: World) -> None:
     token = signed_in()
     ask("DELETE", "/auth/sessions", token=token)
     assert sign_in("000000").status == 401
+
+
+# ---------------------------------------------------------------- ended by an operator
+
+
+def test_an_admin_ends_all_sessions_of_a_user_and_of_nobody_else(
+    plaza: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_role(1, "admin")
+    admin, other = auth.open_session(1), auth.open_session(8)
+    tokens = auth.open_sessions([7] * 20)
+    assert all(is_known(token) for token in [*tokens[:10], other])
+    done = end_sessions(7, admin)
+    assert (done.status, done.said) == (200, {"ended": 20})
+    assert not any(is_known(token) for token in tokens)
+    assert is_known(other)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [line] = [line for line in lines if line["event"] == "sessions_ended"]
+    assert (line["user_id"], line["by"], line["ended"]) == (7, 1, 20)
+    assert end_sessions(7, admin).said == {"ended": 0}
+    assert is_known(auth.open_session(7)), "signing in again works"
+
+
+def test_a_user_ends_nobody_elses_sessions(plaza: World) -> None:
+    mine, others = auth.open_session(8), auth.open_session(7)
+    assert end_sessions(7, mine).problem == "forbidden"
+    assert end_sessions(7, None).problem == "unauthenticated"
+    assert end_sessions("abc", mine).status == 404
+    assert is_known(others)
+
+
+def test_when_redis_can_not_be_told_no_session_has_ended_and_it_can_be_repeated(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_role(1, "admin")
+    admin, token = auth.open_sessions([1, 7])
+    assert is_known(token)
+
+    def fail(*_: object) -> None:
+        raise RedisDown("Redis is away (a test says so)")
+
+    with monkeypatch.context() as for_now:
+        for_now.setattr(redis_sessions, "end_all", fail)
+        assert end_sessions(7, admin).status == 503
+    assert is_known(token)
+    assert end_sessions(7, admin).said == {"ended": 1}
+    assert not is_known(token)
+
+
+def end_sessions(user_id: int | str, token: str | None) -> Reply:
+    path = f"/users/{user_id}/sessions"
+    return ask("DELETE", path, token=token, folder="api/users")

@@ -27,8 +27,9 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
 
 
 def _say(caller: Caller) -> dict[str, str]:
+    """The context of the request. It is never empty: a request without one was not limited here."""
     if caller.wait_ms:
         return {"retry_after_s": str(-(-caller.wait_ms // 1000))}
     if caller.session:
         return {"user_id": str(caller.session.user_id), "role": caller.session.role}
-    return {"refusal": caller.refusal} if caller.refusal else {}
+    return {"refusal": caller.refusal} if caller.refusal else {"anonymous": "true"}

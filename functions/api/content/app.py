@@ -33,6 +33,7 @@ from plaza.infra.http import (
     problems,
     read_id,
     serve,
+    source_address,
     unpack_cursor,
 )
 from plaza.reactions import Target
@@ -73,8 +74,7 @@ def create_post(question: PostQuestion, key: IdempotencyKey = None) -> tuple[Pos
 def read_post(post_id: Id) -> Post:
     """A post. Who reads it is one of its viewers."""
     actor_id = caller_if_any(app)
-    http = app.current_event.request_context.http
-    viewer = content.name_viewer(actor_id, http.source_ip, http.user_agent)
+    viewer = content.name_viewer(actor_id, source_address(app))
     return Post.of(content.read_one(_target("post", post_id), actor_id, viewer), actor_id)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plaza import users
+from plaza import auth, users
 from plaza.infra.http import (
     BEARER,
     Id,
@@ -12,11 +12,12 @@ from plaza.infra.http import (
     api,
     caller,
     caller_if_any,
+    caller_with_role,
     problems,
     read_id,
     serve,
 )
-from plaza.users.contract import OwnProfile, ProfileChange, UserProfile
+from plaza.users.contract import OwnProfile, ProfileChange, SessionsEnded, UserProfile
 
 app = api()
 
@@ -27,6 +28,11 @@ _GET: dict[str, Any] = {
     "tags": ["users"],
     "security": [{}, BEARER],
     "responses": answers(200, UserProfile, "the profile") | problems(401, 404),
+}
+_END_SESSIONS: dict[str, Any] = {
+    "tags": ["users"],
+    "security": [BEARER],
+    "responses": answers(200, SessionsEnded, "all are ended") | problems(401, 403, 404),
 }
 
 
@@ -47,6 +53,13 @@ def get_user(user_id: Id) -> UserProfile:
     """The profile of a user, and whether I follow them."""
     actor_id = caller_if_any(app)
     return UserProfile.of(users.read_profile(read_id(user_id, "user"), actor_id))
+
+
+@app.delete("/users/<user_id>/sessions", **_END_SESSIONS)
+def end_sessions(user_id: Id) -> SessionsEnded:
+    """End all sessions of a user. For admins."""
+    admin_id = caller_with_role(app, "admin")
+    return SessionsEnded(ended=auth.end_sessions_of(read_id(user_id, "user"), by=admin_id))
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.auth.phones import read_phone
+from plaza.auth.phones import read_phone, require_destination
 from plaza.infra.errors import BadInput
 
 
@@ -79,3 +79,30 @@ def test_whatever_is_written_it_is_a_number_or_refused(written: str) -> None:
         return
     assert re.fullmatch(r"\+[1-9][0-9]{6,14}", phone)
     assert read_phone(phone) == phone
+
+
+@pytest.mark.parametrize(
+    ("phone", "countries", "types", "admitted"),
+    [
+        ("+12025550123", {"US"}, {"fixed_line_or_mobile"}, True),
+        ("+12025550123", {"*"}, {"fixed_line_or_mobile"}, True),
+        ("+12025550123", {"US"}, {"mobile"}, False),
+        ("+12025550123", {"CA", "DE"}, {"fixed_line_or_mobile"}, False),
+        ("+18765550123", {"US"}, {"fixed_line_or_mobile", "fixed_line", "mobile"}, False),
+        ("+4915123456789", {"DE"}, {"mobile"}, True),
+        ("+493012345678", {"DE"}, {"mobile"}, False),
+        ("+493012345678", {"DE"}, {"fixed_line"}, True),
+        ("+4915123456789", set(), {"mobile"}, False),
+    ],
+)
+def test_a_code_goes_only_to_the_countries_and_types_of_the_deployment(
+    phone: str, countries: set[str], types: set[str], admitted: bool
+) -> None:
+    assert read_phone(phone) == phone
+    if admitted:
+        require_destination(phone, countries, types)
+        return
+    with pytest.raises(BadInput) as refused:
+        require_destination(phone, countries, types)
+    assert refused.value.field == "phone"
+    assert not re.search("[0-9]{4}", str(refused.value)), "the refusal does not repeat it"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 import pytest
 
-from plaza.auth.codes import Seal, make_code
-from plaza.infra.networks import network_of
+from plaza.auth.codes import CHALLENGE_FORM, Seal, hash_challenge, make_challenge, make_code
+from plaza.infra.networks import network_of, site_of
 
 PHONE, OTHER = "+8613800138000", "+8613800138001"
 
@@ -35,11 +36,32 @@ def test_a_seal_differs_by_secret_by_phone_by_code_and_by_what_it_seals() -> Non
         seal.of_phone(OTHER),
         Seal("another").of_phone(PHONE),
         seal.of_network(PHONE),
+        seal.of_phone_at(PHONE, "203.0.113.7"),
+        seal.of_phone_at(PHONE, "203.0.113.8"),
         seal.of_code(PHONE, "123456"),
         seal.of_code(OTHER, "123456"),
         seal.of_code(PHONE, "123457"),
     }
-    assert len(seals) == 7
+    assert len(seals) == 9
+
+
+def test_challenges_are_long_and_never_the_same() -> None:
+    challenges = {make_challenge() for _ in range(100)}
+    assert len(challenges) == 100
+    assert all(re.fullmatch(CHALLENGE_FORM, challenge) for challenge in challenges)
+    assert len({hash_challenge(challenge) for challenge in challenges}) == 100
+
+
+def test_a_hidden_phone_is_revealed_by_its_challenge_and_the_secret_alone() -> None:
+    seal, challenge = Seal("secret"), make_challenge()
+    for phone in (PHONE, "+1234567", "+123456789012345"):
+        hidden = seal.hide_phone(challenge, phone)
+        assert re.fullmatch("[0-9a-f]{64}", hidden), "as long for every phone"
+        assert seal.reveal_phone(challenge, hidden) == phone
+        for other, key in ((Seal("another"), challenge), (seal, make_challenge())):
+            with contextlib.suppress(UnicodeDecodeError):
+                assert other.reveal_phone(key, hidden) != phone
+    assert seal.hide_phone(challenge, PHONE) != seal.hide_phone(make_challenge(), PHONE)
 
 
 @pytest.mark.parametrize(
@@ -59,3 +81,20 @@ def test_a_network_is_an_address_or_all_that_a_customer_has_of_ipv6(
     address: str, network: str
 ) -> None:
     assert network_of(address) == network
+
+
+@pytest.mark.parametrize(
+    ("address", "site"),
+    [
+        ("203.0.113.7", "203.0.113.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1::/48"),
+        ("2001:db8:1:ffff::1", "2001:db8:1::/48"),
+        ("2001:db8:2::1", "2001:db8:2::/48"),
+        ("::ffff:203.0.113.7", "203.0.113.7"),
+        ("no address", "no address"),
+    ],
+)
+def test_a_site_is_an_address_or_what_a_provider_gives_to_many_customers(
+    address: str, site: str
+) -> None:
+    assert site_of(address) == site

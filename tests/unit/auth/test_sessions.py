@@ -15,21 +15,34 @@ TTL_S = 3_600
 TOKEN = "A" * 21 + "_-" + "9" * 20
 
 
-def session(expires_at_s: int) -> Session:
-    return Session(7, "user", expires_at_s)
+def session(expires_at_s: int, ends_at_s: int = 10**10, checked_at_s: int = 0) -> Session:
+    return Session(7, "user", expires_at_s, ends_at_s, checked_at_s)
 
 
 @pytest.mark.parametrize(("now_s", "over"), [(999.9, False), (1000, True), (1000.1, True)])
 def test_a_session_is_over_when_its_end_has_come(now_s: float, over: bool) -> None:
     assert session(1000).is_over(now_s) is over
+    assert session(10**10, ends_at_s=1000).is_over(now_s) is over
 
 
-def test_the_end_of_a_session_is_moved_once_a_minute_at_most() -> None:
+def test_a_session_is_extended_when_a_hundredth_of_its_life_has_passed() -> None:
     opened_s = 10_000
     fresh = session(opened_s + TTL_S)
-    assert not fresh.wants_touch(opened_s, TTL_S)
-    assert not fresh.wants_touch(opened_s + 60, TTL_S)
-    assert fresh.wants_touch(opened_s + 60.001, TTL_S)
+    assert not fresh.needs_extension(opened_s, TTL_S)
+    assert not fresh.needs_extension(opened_s + 36, TTL_S)
+    assert fresh.needs_extension(opened_s + 37, TTL_S)
+
+
+def test_a_session_is_never_extended_past_its_absolute_end() -> None:
+    last = session(10_000, ends_at_s=10_050)
+    assert last.next_expiry_s(9_990, TTL_S) == 10_050
+    assert last.needs_extension(9_990, TTL_S)
+    assert not session(10_050, ends_at_s=10_050).needs_extension(10_049, TTL_S)
+
+
+def test_a_session_is_checked_when_it_was_read_more_than_a_minute_ago() -> None:
+    assert not session(10_000, checked_at_s=5_000).needs_check(5_060)
+    assert session(10_000, checked_at_s=5_000).needs_check(5_060.001)
 
 
 def test_tokens_are_long_and_never_the_same() -> None:

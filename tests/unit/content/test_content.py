@@ -96,12 +96,14 @@ def test_a_place_fits_into_a_cursor() -> None:
 
 def test_viewers_are_told_apart_and_not_told() -> None:
     seen = [
-        name_viewer(7, "203.0.113.7", "a"),
-        name_viewer(8, "203.0.113.7", "a"),
-        name_viewer(None, "203.0.113.7", "a"),
-        name_viewer(None, "203.0.113.8", "a"),
-        name_viewer(None, "203.0.113.7", "b"),
+        name_viewer(7, "203.0.113.7"),
+        name_viewer(8, "203.0.113.7"),
+        name_viewer(None, "203.0.113.7"),
+        name_viewer(None, "203.0.113.8"),
+        name_viewer(None, "2001:db8::1"),
+        name_viewer(None, "2001:db8:0:1::1"),
     ]
-    assert len(set(seen)) == 5
-    assert name_viewer(7, "203.0.113.9", "c") == seen[0], "wherever they are"
+    assert len(set(seen)) == 6
+    assert name_viewer(7, "203.0.113.9") == seen[0], "wherever they are"
+    assert name_viewer(None, "2001:db8::ffff") == seen[4], "a /64 is one network"
     assert all(len(one) == 16 and int(one, 16) >= 0 for one in seen), "a digest"

@@ -19,6 +19,9 @@ WHOLE_NUMBERS = (
     "PLAZA_OUTBOX_LIMIT",
     "PLAZA_IDLE_TTL_S",
     "PLAZA_SESSION_TTL_S",
+    "PLAZA_SESSION_MAX_AGE_S",
+    "PLAZA_MAX_CODES_PER_HOUR",
+    "PLAZA_MAX_CODES_PER_NETWORK_PER_HOUR",
     "PLAZA_ORDERS_PER_S",
     "PLAZA_MOST_PENDING_ORDERS",
     "PLAZA_RESEND_ORDERS_AFTER_S",
@@ -49,6 +52,10 @@ def test_what_a_deploy_must_say_is_named_when_it_is_not_said(name: str, value: s
         ("PLAZA_REDIS_TIMEOUT_S", "-1"),
         ("PLAZA_SMS_SENDER", "post"),
         ("PLAZA_SMS_SENDER", "echo"),
+        ("PLAZA_SMS_COUNTRIES", "us"),
+        ("PLAZA_SMS_COUNTRIES", "US,+49"),
+        ("PLAZA_SMS_NUMBER_TYPES", "mobile,premium_rate"),
+        ("PLAZA_SMS_NUMBER_TYPES", "landline"),
         *((name, value) for name in WHOLE_NUMBERS for value in ("many", "0", "-5", "1.5")),
     ],
 )
@@ -95,3 +102,12 @@ def test_a_queue_is_known_by_the_name_in_its_variable() -> None:
 @pytest.mark.parametrize(("said", "meant"), [("1", True), ("0", False)])
 def test_a_cluster_is_one_when_the_deploy_says_so(said: str, meant: bool) -> None:
     assert read_settings(GOOD | {"PLAZA_REDIS_CLUSTER": said}).redis_cluster is meant
+
+
+def test_texts_go_to_the_countries_and_types_that_a_deploy_names_and_else_to_none() -> None:
+    found = read_settings(GOOD)
+    assert found.sms_countries == frozenset()
+    assert found.sms_number_types == {"mobile", "fixed_line_or_mobile"}
+    named = {"PLAZA_SMS_COUNTRIES": "US, DE", "PLAZA_SMS_NUMBER_TYPES": "mobile,voip"}
+    found = read_settings(GOOD | named)
+    assert (found.sms_countries, found.sms_number_types) == ({"US", "DE"}, {"mobile", "voip"})

@@ -17,10 +17,10 @@ def test_the_lines_to_paste_sign_in_and_follow(
     up.show_welcome(stack, detached=False, demo=demo)
     said = capsys.readouterr().out
     for part in (
-        "curl http://127.0.0.1:5000/auth/codes -H 'Content-Type: application/json'"
-        """ -d '{"phone": "+14155550123"}'""",
+        "CHALLENGE=$(curl -s http://127.0.0.1:5000/auth/codes -H 'Content-Type: application/json'"
+        """ -d '{"phone": "+14155550123"}' | cut -d '"' -f 4)""",
         f"-m local --dir {tmp_path} sms +14155550123",
-        """-d '{"phone": "+14155550123", "code": "'$CODE'"}'""",
+        """-d '{"challenge": "'$CHALLENGE'", "code": "'$CODE'"}'""",
         f"-m local --dir {tmp_path} token --user 7",
     ):
         assert part in said

@@ -103,6 +103,18 @@ def routes() -> dict[tuple[str, str], str]:
     return found
 
 
+def is_guarded(method: str, path: str) -> bool:
+    """True when the gateway asks the authorizer on a route."""
+    return not any(
+        event["Properties"].get("Auth") == {"Authorizer": "NONE"}
+        for function in resources(FUNCTION).values()
+        for event in function.get("Events", {}).values()
+        if event["Type"] == "HttpApi"
+        and (event["Properties"].get("Method", "").upper(), event["Properties"].get("Path"))
+        == (method, path)
+    )
+
+
 def folder_of(function: str) -> Path:
     """Where the code of a function is."""
     return ROOT / str(resources(FUNCTION)[function]["CodeUri"])

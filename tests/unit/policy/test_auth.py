@@ -86,6 +86,29 @@ def test_signing_in_needs_no_session_and_signing_out_does() -> None:
     assert opened == {("POST", "/auth/codes"), ("POST", "/auth/sessions")}
 
 
+def test_a_function_that_limits_callers_itself_is_told_the_limit() -> None:
+    opened = {
+        name
+        for name, function in resources(FUNCTION).items()
+        for event in function.get("Events", {}).values()
+        if event["Properties"].get("Auth") == {"Authorizer": "NONE"}
+    }
+    assert opened == {"AuthApi", "SystemApi"}
+    for name in [*opened, "Authorizer"]:
+        assert {"PLAZA_ANONYMOUS_PER_S", "PLAZA_ANONYMOUS_BURST"} <= template.variables_of(name)
+
+
+def test_a_deploy_names_the_countries_that_texts_go_to() -> None:
+    parameter = TEMPLATE["Parameters"]["SmsCountries"]
+    assert "Default" not in parameter
+    assert "PLAZA_SMS_COUNTRIES" in template.variables_of("AuthApi")
+
+
+def test_sessions_last_as_long_wherever_they_are_opened_and_read() -> None:
+    for name in ("Authorizer", "AuthApi"):
+        assert {"PLAZA_SESSION_TTL_S", "PLAZA_SESSION_MAX_AGE_S"} <= template.variables_of(name)
+
+
 def test_the_authorizer_loads_nothing_that_only_signing_in_needs() -> None:
     app = template.folder_of("Authorizer")
     code = (

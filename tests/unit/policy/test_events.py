@@ -86,6 +86,8 @@ def test_a_request_is_one_that_the_gateway_would_send(file: Path) -> None:
     else:
         assert template.routes()[method, path] == function
         assert event["isBase64Encoded"] is False
+        verdict = event["requestContext"].get("authorizer", {}).get("lambda")
+        assert bool(verdict) == template.is_guarded(method, path), "of the authorizer, never empty"
     for name, value in event.get("pathParameters", {}).items():
         path = path.replace(f"{{{name}}}", value)
     assert path == http["path"]

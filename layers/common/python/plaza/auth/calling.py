@@ -1,21 +1,22 @@
 """Who calls, and may they now: what is asked before each request.
 
-A user has a bucket of tokens for each group of routes; who has no session has that of where they
-are. It is taken from in the round trip that asks for the session: this process remembers whose
-tokens it saw. Redis away: everybody may.
+A user has a bucket of tokens for each group of routes. A caller without a valid session (no token,
+a malformed, invented, expired or ended one) takes from the bucket of the network. The bucket is
+taken from in the round trip that reads the session: this process remembers whose tokens it saw.
+While Redis is unavailable, no caller is limited.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plaza.auth import redis_sessions
 from plaza.auth.finding import complete
 from plaza.auth.sessions import Session, hash_token, read_bearer
 from plaza.infra import limits
 from plaza.infra.errors import Unavailable
-from plaza.infra.limits import Bucket, bucket_of_address, bucket_of_user
+from plaza.infra.limits import bucket_of_address, bucket_of_user
 from plaza.infra.observability import cause, record
 from plaza.infra.redis import RedisDown
 
@@ -42,33 +43,36 @@ def identify(header: str | None, address: str, route: str) -> Caller:
 
     Round trips to Redis: one; one more for a token that this process has not seen lately.
     """
-    anybody = bucket_of_address(address)
+    network = bucket_of_address(address)
     if header is None:
-        return Caller(wait_ms=_take(anybody))
+        return Caller(wait_ms=limits.take_if_up(network))
     token = read_bearer(header)
     if token is None:
-        return Caller(refusal="malformed", wait_ms=_take(anybody))
+        return Caller(refusal="malformed", wait_ms=limits.take_if_up(network))
     sha = hash_token(token)
     owner_id = _owners.get(sha)
     asked = None if owner_id is None else bucket_of_user(owner_id, route)
     try:
         kept, wait_ms = redis_sessions.read_and_take(sha, asked)
     except RedisDown as error:
-        _count_unchecked(error)
+        limits.record_unchecked(error)
         return _complete(sha, None)
-    if kept is None and asked is None:
-        wait_ms = _take(anybody)  # before MySQL is asked: it may be any text
+    # A token that Redis does not know may be any text, so MySQL is asked at the network's rate.
+    was_unknown = kept is None and asked is None
+    if was_unknown:
+        wait_ms = limits.take_if_up(network)
     if wait_ms:
         return Caller(wait_ms=wait_ms)
     caller = _complete(sha, kept)
     if caller.session is None:
         _owners.pop(sha, None)
-    elif asked is None:
-        _remember(sha, caller.session.user_id)
-        return Caller(caller.session, wait_ms=_take(bucket_of_user(caller.session.user_id, route)))
-    else:
+        return caller if was_unknown else replace(caller, wait_ms=limits.take_if_up(network))
+    if asked is not None:
         _owners.move_to_end(sha)
-    return caller
+        return caller
+    _remember(sha, caller.session.user_id)
+    of_user = bucket_of_user(caller.session.user_id, route)
+    return replace(caller, wait_ms=limits.take_if_up(of_user))
 
 
 def forget_owners() -> None:
@@ -83,18 +87,6 @@ def _complete(sha: bytes, kept: Session | None) -> Caller:
         record("session_unchecked", {"sessions_unchecked": 1}, **cause(error))
         return Caller(refusal="unavailable")
     return Caller(session) if session else Caller(refusal="unknown")
-
-
-def _take(bucket: Bucket) -> int:
-    try:
-        return limits.take(bucket)
-    except RedisDown as error:
-        _count_unchecked(error)
-        return 0
-
-
-def _count_unchecked(error: RedisDown) -> None:
-    record("limit_unchecked", {"limits_unchecked": 1}, **cause(error))
 
 
 def _remember(sha: bytes, user_id: int) -> None:

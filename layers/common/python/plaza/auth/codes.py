@@ -1,22 +1,23 @@
-"""Codes that show whose phone it is, and what stands for phones and addresses. No I/O."""
+"""Codes, challenges, what stands for phones and networks, and limits. No I/O."""
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass
 
-from plaza.infra.errors import TooMany, Unauthenticated
+from plaza.infra.errors import TooMany, Unauthenticated, Unavailable
 from plaza.infra.limits import Window
-from plaza.infra.networks import network_of
+from plaza.infra.networks import network_of, site_of
 
 CODE_TTL_S = 300
-MOST_WRONG = 5
+MAX_WRONG_TRIES = 5
 FORM = r"^[0-9]{6}$"
+CHALLENGE_FORM = r"^[A-Za-z0-9_-]{43}$"
 
-ASKING = (Window(60, 1), Window(3600, 5))  # of one phone, and of one network
-TRYING_BY_PHONE = (Window(600, 10),)
-TRYING_BY_NETWORK = (Window(600, 60),)
+SENDS_PER_PHONE = (Window(3600, 10), Window(86_400, 20))
+SENDS_PER_PHONE_AND_NETWORK = (Window(60, 1), Window(3600, 5))
 
 
 class CodeRefused(Unauthenticated):
@@ -27,7 +28,11 @@ class CodeRefused(Unauthenticated):
 
 
 class TooSoon(TooMany):
-    """Somebody asks for codes, or tries them, too often."""
+    """Codes are asked for too often: for a phone, or from a network."""
+
+
+class CodeBudgetSpent(Unavailable):
+    """This deployment has sent as many codes as it may within the hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +43,50 @@ class Seal:
 
     def of_phone(self, phone: str) -> str:
         """Stands for a phone number; 64 hex digits."""
-        return self._stamp("phone", phone)
+        return self._stamp("phone", phone).hex()
 
-    def of_code(self, phone: str, code: str) -> str:
-        """Stands for a code that was sent to a phone."""
-        return self._stamp("code", f"{phone} {code}")
+    def of_code(self, challenge: str, code: str) -> str:
+        """Stands for the code of a challenge."""
+        return self._stamp("code", f"{challenge} {code}").hex()
 
     def of_network(self, address: str) -> str:
-        """Stands for where a request came from."""
-        return self._stamp("network", network_of(address))
+        """Stands for the site that a request came from, which many users may share."""
+        return self._stamp("network", site_of(address)).hex()
 
-    def _stamp(self, what: str, text: str) -> str:
-        return hmac.new(self.secret.encode(), f"{what} {text}".encode(), "sha256").hexdigest()
+    def of_phone_at(self, phone: str, address: str) -> str:
+        """Stands for a phone number and the network that a request came from."""
+        return self._stamp("phone at network", f"{phone} {network_of(address)}").hex()
+
+    def hide_phone(self, challenge: str, phone: str) -> str:
+        """The phone, readable with the challenge and the secret together; 64 hex digits.
+
+        A one-time pad: a challenge is random and hides one phone.
+        """
+        padded = phone.encode().ljust(32)
+        return _xor(padded, self._stamp("pad", challenge)).hex()
+
+    def reveal_phone(self, challenge: str, hidden: str) -> str:
+        """The phone that ``hide_phone`` hid with this challenge."""
+        return _xor(bytes.fromhex(hidden), self._stamp("pad", challenge)).decode().rstrip()
+
+    def _stamp(self, what: str, text: str) -> bytes:
+        return hmac.digest(self.secret.encode(), f"{what} {text}".encode(), "sha256")
 
 
 def make_code() -> str:
     """Six digits that nobody can foresee."""
     return f"{secrets.randbelow(1_000_000):06}"
+
+
+def make_challenge() -> str:
+    """256 random bits: given to the client that asked for a code, stored nowhere."""
+    return secrets.token_urlsafe(32)
+
+
+def hash_challenge(challenge: str) -> str:
+    """The SHA-256 of a challenge, hex: what is stored of it. 256 random bits need no salt."""
+    return hashlib.sha256(challenge.encode()).hexdigest()
+
+
+def _xor(one: bytes, other: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(one, other, strict=True))

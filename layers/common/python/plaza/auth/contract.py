@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plaza.auth.codes import FORM
+from plaza.auth.codes import CHALLENGE_FORM, FORM
 from plaza.auth.phones import WRITTEN
 from plaza.auth.signing_in import SignedIn
 from plaza.infra.http import Answer, Question
@@ -16,6 +16,10 @@ from plaza.users.contract import UserCard
 Phone = Annotated[str, Field(pattern=WRITTEN, description="a phone number: + and its country")]
 Code = Annotated[str, Field(pattern=FORM, description="six digits, as the text says")]
 
+Challenge = Annotated[
+    str, Field(pattern=CHALLENGE_FORM, description="opaque; a secret of the client that asked")
+]
+
 
 class CodeQuestion(Question):
     """Where to send a code."""
@@ -24,15 +28,16 @@ class CodeQuestion(Question):
 
 
 class CodeSent(Answer):
-    """A code is on its way; it works for ``expires_in`` seconds."""
+    """A code is on its way; it works for ``expires_in`` seconds, and only with ``challenge``."""
 
+    challenge: Challenge
     expires_in: int
 
 
 class SessionQuestion(Question):
-    """The code that came to a phone."""
+    """The code that came to a phone, with the challenge that was given for it."""
 
-    phone: Phone
+    challenge: Challenge
     code: Code
 
 

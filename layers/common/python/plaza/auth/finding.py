@@ -14,9 +14,10 @@ from plaza.infra.settings import settings
 
 
 def find_session(token: str) -> Session | None:
-    """The session of a token, its end moved if that was over a minute ago; None if there is none.
+    """The session of a token, extended by its use; None if there is none.
 
-    Works while Redis is away. While MySQL is, it works for what Redis holds. Raises MysqlDown.
+    Its role is at most ``CHECK_EVERY_S`` old. Works while Redis is unavailable. While MySQL is, it
+    works for what Redis holds, an hour at most. Raises MysqlDown.
     """
     sha = hash_token(token)
     try:
@@ -27,28 +28,51 @@ def find_session(token: str) -> Session | None:
 
 
 def complete(sha: bytes, session: Session | None) -> Session | None:
-    """As ``find_session``, when Redis has said what it knows of the token. Raises MysqlDown."""
+    """As ``find_session``, given the session that Redis holds. Raises MysqlDown."""
     now_s = time.time()
     if session is None:
-        session = mysql_sessions.read(sha)
-        if session is not None:
-            with suppress(RedisDown):
-                redis_sessions.keep(sha, session)
+        session = _read(sha)
+    elif not session.is_over(now_s) and session.needs_check(now_s):
+        session = _check(sha, session)
     if session is None or session.is_over(now_s):
         return None
-    ttl_s = settings().session_ttl_s
-    if session.wants_touch(now_s, ttl_s):
-        return _touch(sha, replace(session, expires_at_s=int(now_s) + ttl_s))
+    if session.needs_extension(now_s, settings().session_ttl_s):
+        return _extend(sha, session, now_s)
     return session
 
 
-def _touch(sha: bytes, session: Session) -> Session | None:
-    """The session, its end moved; None when MySQL, asked for that, has none any more."""
-    with suppress(MysqlDown):  # the next use tries again
-        if not mysql_sessions.extend(sha, session.expires_at_s) and not mysql_sessions.read(sha):
-            with suppress(RedisDown):
-                redis_sessions.end_all([sha], redis_sessions.LATE_TTL_S)
-            return None
+def _read(sha: bytes) -> Session | None:
+    session = mysql_sessions.read(sha, settings().session_max_age_s)
+    if session is not None:
         with suppress(RedisDown):
             redis_sessions.keep(sha, session)
     return session
+
+
+def _check(sha: bytes, session: Session) -> Session | None:
+    """The session as MySQL has it by now; as it is while MySQL is unavailable."""
+    try:
+        found = _read(sha)
+    except MysqlDown:
+        return session
+    if found is None:
+        _mark_ended(sha)
+    return found
+
+
+def _extend(sha: bytes, session: Session, now_s: float) -> Session | None:
+    """The session, its expiry moved; None when MySQL has no such session any more."""
+    expires_at_s = session.next_expiry_s(now_s, settings().session_ttl_s)
+    extended = replace(session, expires_at_s=expires_at_s)
+    with suppress(MysqlDown):  # the next use tries again
+        if not mysql_sessions.extend(sha, expires_at_s) and not _read(sha):
+            _mark_ended(sha)
+            return None
+        with suppress(RedisDown):
+            redis_sessions.keep(sha, extended)
+    return extended
+
+
+def _mark_ended(sha: bytes) -> None:
+    with suppress(RedisDown):
+        redis_sessions.end_all([sha], redis_sessions.LATE_TTL_S)

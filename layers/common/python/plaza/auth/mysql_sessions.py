@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 from pymysql.cursors import Cursor
@@ -10,23 +11,41 @@ from plaza.auth.sessions import Session
 from plaza.infra import mysql
 
 
-def insert(rows: Sequence[tuple[bytes, Session]]) -> None:
-    """Store sessions by the hash of their token. One statement. Raises MysqlDown."""
+def insert(rows: Sequence[tuple[bytes, int, int]]) -> None:
+    """Store sessions: (hash of the token, user id, expiry in seconds since 1970).
+
+    One statement. Raises MysqlDown.
+    """
+    # The column role is not read: a session has the role that its user has when it is used.
     mysql.write(
         "INSERT IGNORE INTO session (token_sha256, user_id, role, expires_at) VALUES "
-        + ", ".join(["(%s, %s, %s, FROM_UNIXTIME(%s))"] * len(rows)),
-        [part for sha, s in rows for part in (sha, s.user_id, s.role, s.expires_at_s)],
+        + ", ".join(["(%s, %s, '', FROM_UNIXTIME(%s))"] * len(rows)),
+        [part for row in rows for part in row],
     )
 
 
-def read(token_sha256: bytes) -> Session | None:
-    """The session of a token that has not expired. Raises MysqlDown."""
+def read(token_sha256: bytes, max_age_s: int) -> Session | None:
+    """The session of a token that has not expired and is younger than ``max_age_s``.
+
+    With the role that its user has now. One statement. Raises MysqlDown.
+    """
+    checked_at_s = int(time.time())  # before the statement: the role may change during it
     rows = mysql.fetch_all(
-        "SELECT user_id, role, FLOOR(UNIX_TIMESTAMP(expires_at)) FROM session"
-        " WHERE token_sha256 = %s AND expires_at > UTC_TIMESTAMP(6)",
-        (token_sha256,),
+        """
+        SELECT session.user_id, COALESCE(user.role, 'user'),
+               FLOOR(UNIX_TIMESTAMP(session.expires_at)),
+               FLOOR(UNIX_TIMESTAMP(session.created_at + INTERVAL %s SECOND))
+        FROM session LEFT JOIN user ON user.id = session.user_id
+        WHERE session.token_sha256 = %s
+          AND session.expires_at > UTC_TIMESTAMP(6)
+          AND session.created_at > UTC_TIMESTAMP(6) - INTERVAL %s SECOND
+        """,
+        (max_age_s, token_sha256, max_age_s),
     )
-    return Session(rows[0][0], rows[0][1], int(rows[0][2])) if rows else None
+    if not rows:
+        return None
+    user_id, role, expires_at_s, ends_at_s = rows[0]
+    return Session(user_id, role, int(expires_at_s), int(ends_at_s), checked_at_s)
 
 
 def extend(token_sha256: bytes, expires_at_s: int) -> bool:
@@ -45,21 +64,22 @@ def delete(token_sha256: bytes) -> bool:
 
 
 def delete_all(
-    user_id: int, token_sha256: bytes, before_the_end: Callable[[list[bytes]], None]
-) -> None:
-    """Delete every session of a user, if the one of ``token_sha256`` is among them.
+    user_id: int, before_commit: Callable[[list[bytes]], None], *, own: bytes | None = None
+) -> int:
+    """Delete every session of a user; with ``own`` only if that one is among them.
 
-    ``before_the_end`` is told the others before the transaction ends: when it fails, nothing is
-    deleted. Raises MysqlDown and what it raises.
+    Passes the hashes of the tokens, without ``own``, to ``before_commit``: when that fails,
+    nothing is deleted. Returns how many were deleted. Raises MysqlDown and what it raises.
     """
 
-    def work(cursor: Cursor) -> None:
+    def work(cursor: Cursor) -> int:
         cursor.execute("SELECT token_sha256 FROM session WHERE user_id = %s FOR UPDATE", (user_id,))
         found = [sha for (sha,) in cursor.fetchall()]
-        if token_sha256 not in found:
-            return
+        if not found or (own is not None and own not in found):
+            return 0
         places = ", ".join(["%s"] * len(found))
         cursor.execute(f"DELETE FROM session WHERE token_sha256 IN ({places})", found)
-        before_the_end([sha for sha in found if sha != token_sha256])
+        before_commit([sha for sha in found if sha != own])
+        return len(found)
 
-    mysql.atomically(work)
+    return mysql.atomically(work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set as AbstractSet
 
 from phonenumbers import (
     NumberParseException,
@@ -12,6 +13,7 @@ from phonenumbers import (
     is_valid_number,
     number_type,
     parse,
+    region_code_for_number,
 )
 
 from plaza.infra.errors import BadInput
@@ -36,3 +38,17 @@ def read_phone(text: str) -> str:
     if number_type(number) in _COSTLY:
         raise BadInput("phone", "is of a kind that no code is sent to")
     return format_number(number, PhoneNumberFormat.E164)
+
+
+def require_destination(
+    phone: str, countries: AbstractSet[str], number_types: AbstractSet[str]
+) -> None:
+    """Raise BadInput unless texts are sent to the country and the type of ``phone`` (E.164).
+
+    ``countries`` are ISO 3166 codes, ``*`` for all; ``number_types`` are names such as ``mobile``.
+    """
+    number = parse(phone)
+    if "*" not in countries and region_code_for_number(number) not in countries:
+        raise BadInput("phone", "is of a country that no code is sent to")
+    if PhoneNumberType.to_string(number_type(number)).lower() not in number_types:
+        raise BadInput("phone", "is of a kind that no code is sent to")

@@ -1,6 +1,8 @@
 """Sessions in Redis, in front of MySQL:
 
-{<shard>}:session:<SHA-256 of the token, hex>  string  <user id>:<role>:<expires at, s since 1970>
+{<shard>}:session:<SHA-256 of the token, hex>  string  <user id>:<role>:<times>
+
+The times are when it expires, when it ends and when MySQL was last read, seconds since 1970.
 
 A session that was ended leaves its end in this place, which nothing overwrites: somebody may have
 read the session from MySQL before, and want to keep it only now.
@@ -22,7 +24,7 @@ MOST_TTL_S = 3600
 ENDED_TTL_S = 2 * MOST_TTL_S
 # For a token that has no session: no request that still knows one lasts as long.
 LATE_TTL_S = 60
-_ENDED = "0:ended:0"  # as a session, it is over
+_ENDED = "0:ended:0:0:0"  # as a session, it is over
 _KEEP = load_script(Path(__file__).with_name("lua") / "keep_session.lua")
 
 
@@ -53,7 +55,8 @@ def read_and_take(token_sha256: bytes, bucket: Bucket | None) -> tuple[Session |
 def keep(token_sha256: bytes, session: Session) -> None:
     """Keep a session for an hour, or until it expires; not if it was ended. Raises RedisDown."""
     left_s = max(1, min(MOST_TTL_S, session.expires_at_s - int(time.time())))
-    value = f"{session.user_id}:{session.role}:{session.expires_at_s}"
+    times = (session.expires_at_s, session.ends_at_s, session.checked_at_s)
+    value = ":".join(str(part) for part in (session.user_id, session.role, *times))
     redis.run(_KEEP, (session_key(token_sha256),), (value, left_s, _ENDED))
 
 
@@ -68,5 +71,5 @@ def end_all(token_sha256s: Sequence[bytes], ttl_s: int) -> None:
 def _session_of(said: str | None) -> Session | None:
     if not said:
         return None
-    user_id, role, expires_at_s = said.split(":")
-    return Session(int(user_id), role, int(expires_at_s))
+    user_id, role, *times = said.split(":")
+    return Session(int(user_id), role, *map(int, times))

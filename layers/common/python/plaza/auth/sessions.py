@@ -7,26 +7,42 @@ import re
 import secrets
 from dataclasses import dataclass
 
-TOUCH_EVERY_S = 60
+CHECK_EVERY_S = 60
+"""How old the role of a session may be, and how long an ended session may pass unnoticed."""
+
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _BEARER = re.compile(r"bearer +(\S+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Somebody is signed in until ``expires_at_s`` (seconds since 1970), longer with each use."""
+    """A signed-in user. Times are seconds since 1970.
+
+    ``expires_at_s`` moves with use and never passes ``ends_at_s``. ``role`` is the role that the
+    user had in MySQL at ``checked_at_s``.
+    """
 
     user_id: int
     role: str
     expires_at_s: int
+    ends_at_s: int
+    checked_at_s: int
 
     def is_over(self, now_s: float) -> bool:
-        """True when it has expired."""
-        return self.expires_at_s <= now_s
+        """True when it has expired or has come to its absolute end."""
+        return min(self.expires_at_s, self.ends_at_s) <= now_s
 
-    def wants_touch(self, now_s: float, ttl_s: int) -> bool:
-        """True when its end was last moved more than a minute ago."""
-        return self.expires_at_s < now_s + ttl_s - TOUCH_EVERY_S
+    def needs_check(self, now_s: float) -> bool:
+        """True when MySQL was last read more than ``CHECK_EVERY_S`` ago."""
+        return self.checked_at_s < now_s - CHECK_EVERY_S
+
+    def next_expiry_s(self, now_s: float, ttl_s: int) -> int:
+        """When it expires if it is used now."""
+        return min(int(now_s) + ttl_s, self.ends_at_s)
+
+    def needs_extension(self, now_s: float, ttl_s: int) -> bool:
+        """True when a use now would move its end by more than a hundredth of ``ttl_s``."""
+        return self.expires_at_s < self.next_expiry_s(now_s, ttl_s) - ttl_s / 100
 
 
 def make_token() -> str:

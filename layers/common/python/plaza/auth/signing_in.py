@@ -1,7 +1,8 @@
 """Signing in: a code to the phone, a session for the code. The first time makes the user.
 
-Nothing here tells whether a phone has a user. Codes and limits are in Redis only: while it is
-away, nobody can sign in anew.
+Who asks for a code gets a challenge, and only with it the code can be tried: strangers who know a
+phone can't burn its codes. No answer tells whether a phone has a user. Challenges and limits are in
+Redis only: while it is unavailable, new sign-ins answer 503.
 """
 
 from __future__ import annotations
@@ -11,24 +12,33 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from plaza.auth import open_session, redis_codes, sms
+from plaza.auth import open_session, redis_challenges, sms
 from plaza.auth.codes import (
-    ASKING,
     CODE_TTL_S,
-    TRYING_BY_NETWORK,
-    TRYING_BY_PHONE,
+    SENDS_PER_PHONE,
+    SENDS_PER_PHONE_AND_NETWORK,
+    CodeBudgetSpent,
     CodeRefused,
     Seal,
     TooSoon,
+    hash_challenge,
+    make_challenge,
     make_code,
 )
-from plaza.auth.phones import read_phone
+from plaza.auth.phones import read_phone, require_destination
 from plaza.infra import limits, secrets
 from plaza.infra.limits import Attempt, Window
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
 from plaza.infra.settings import BadSettings, settings
 from plaza.users import User, sign_up
+
+
+class Sent(NamedTuple):
+    """A challenge, and for how many seconds its code works."""
+
+    challenge: str
+    expires_in_s: int
 
 
 class SignedIn(NamedTuple):
@@ -39,61 +49,77 @@ class SignedIn(NamedTuple):
     user: User
 
 
-def send_code(written_phone: str, address: str) -> int:
-    """Send a new code to a phone, for a request from ``address``; how many seconds it works.
+def send_code(written_phone: str, address: str) -> Sent:
+    """Send a new code to a phone, for a request from ``address``.
 
-    Raises BadInput, TooSoon, RedisDown, SmsDown.
+    Raises BadInput, TooSoon, CodeBudgetSpent, RedisDown, SmsDown.
     """
     phone, seal = read_phone(written_phone), _seal()
-    who = seal.of_phone(phone)
-    _admit(
-        (Attempt("codes-from", seal.of_network(address)), ASKING),
-        (Attempt("codes-to", who), ASKING),
+    require_destination(phone, settings().sms_countries, settings().sms_number_types)
+    _admit_send(phone, address, seal)
+    challenge, code = make_challenge(), make_code()
+    redis_challenges.keep(
+        hash_challenge(challenge), seal.of_code(challenge, code), seal.hide_phone(challenge, phone)
     )
-    code = make_code()
-    redis_codes.keep(who, seal.of_code(phone, code))
     sms.sender().send(phone, f"{code} is your Plaza code. It works for {CODE_TTL_S // 60} minutes.")
     record("code_sent", {"codes_sent": 1})
-    return CODE_TTL_S
+    return Sent(challenge, CODE_TTL_S)
 
 
-def sign_in(written_phone: str, code: str, address: str) -> SignedIn:
-    """A session for the code that was sent to a phone. The code works once.
+def sign_in(challenge: str, code: str, address: str) -> SignedIn:
+    """A session for the code of a challenge. The code works once.
 
-    Raises BadInput, TooSoon, CodeRefused; RedisDown and MysqlDown, after which it still works.
+    Raises CodeRefused; RedisDown and MysqlDown, after which it still works.
     """
-    phone, seal = read_phone(written_phone), _seal()
-    who, mac = seal.of_phone(phone), seal.of_code(phone, code)
-    _admit(
-        (Attempt("tries-from", seal.of_network(address)), TRYING_BY_NETWORK),
-        (Attempt("tries-at", who), TRYING_BY_PHONE),
-    )
-    used = redis_codes.check(who, mac)
-    if used is None:
+    seal, sha = _seal(), hash_challenge(challenge)
+    hidden = redis_challenges.check(sha, seal.of_code(challenge, code))
+    if hidden is None:
         record("code_refused", {"codes_refused": 1})
         raise CodeRefused("It is wrong, was used, or is too old: ask for another")
+    phone = seal.reveal_phone(challenge, hidden)
     try:
         user = sign_up(phone)
-        token = open_session(user.id, user.role)
+        token = open_session(user.id)
     except BaseException:
         with suppress(RedisDown):
-            redis_codes.put_back(who, mac, used)
+            redis_challenges.release(sha)
         raise
+    with suppress(RedisDown):  # a limit is then that of a phone that is new here
+        redis_challenges.mark_sign_in(seal.of_phone_at(phone, address))
     record("signed_in", {"signed_in": 1}, user_id=user.id)
-    return SignedIn(token, settings().session_ttl_s, user)
+    return SignedIn(token, min(settings().session_ttl_s, settings().session_max_age_s), user)
 
 
-def _admit(*tries: tuple[Attempt, Sequence[Window]]) -> None:
-    """Let them all happen or none: what is refused counts nowhere. Raises TooSoon, RedisDown."""
-    for place, (attempt, windows) in enumerate(tries):
+def _admit_send(phone: str, address: str, seal: Seal) -> None:
+    """Let a code be sent, or raise TooSoon, CodeBudgetSpent or RedisDown.
+
+    A phone that signed in from this network before has limits of its own, which requests from
+    elsewhere and for other phones can't use up.
+    """
+    pair = seal.of_phone_at(phone, address)
+    sends: list[tuple[Attempt, Sequence[Window]]] = [
+        (Attempt("codes-to-phone-at", pair), SENDS_PER_PHONE_AND_NETWORK)
+    ]
+    is_known = redis_challenges.has_signed_in(pair)
+    if not is_known:
+        per_network = (Window(3600, settings().max_codes_per_network_per_hour),)
+        sends.append((Attempt("codes-from", seal.of_network(address)), per_network))
+        sends.append((Attempt("codes-to", seal.of_phone(phone)), SENDS_PER_PHONE))
+    budget = Attempt("codes", "known" if is_known else "new")
+    sends.append((budget, (Window(3600, settings().max_codes_per_hour),)))
+    for place, (attempt, windows) in enumerate(sends):
         wait_ms = limits.admit(attempt, windows)
-        if wait_ms:
-            with suppress(RedisDown):
-                for earlier, _ in tries[:place]:
-                    limits.take_back(earlier)
-            record("attempt_limited", {"attempts_limited": 1}, what=attempt.what)
-            wait_s = math.ceil(wait_ms / 1000)
-            raise TooSoon(f"Too often: again in {wait_s} s", retry_after_s=wait_s)
+        if not wait_ms:
+            continue
+        with suppress(RedisDown):  # what is refused counts nowhere
+            for earlier, _ in sends[:place]:
+                limits.take_back(earlier)
+        wait_s = math.ceil(wait_ms / 1000)
+        if attempt is budget:
+            record("code_budget_spent", {"code_budget_refusals": 1}, what=budget.who)
+            raise CodeBudgetSpent("No more codes can be sent right now", retry_after_s=wait_s)
+        record("attempt_limited", {"attempts_limited": 1}, what=attempt.what)
+        raise TooSoon(f"Too often: again in {wait_s} s", retry_after_s=wait_s)
 
 
 def _seal() -> Seal:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from plaza.infra.errors import Conflict, Forbidden, Gone, NotFound
+from plaza.infra.networks import network_of
 from plaza.reactions import Target
 
 # Lambda answers with 6 MB at most. In there each backslash of a body stands twice.
@@ -113,9 +114,13 @@ class Attempt(NamedTuple):
         return cls(hashlib.sha256(key.encode()).digest(), hashlib.sha256(asked.encode()).digest())
 
 
-def name_viewer(actor_id: int | None, source_ip: str, user_agent: str) -> str:
-    """Who sees something, as far as viewers are told apart. Nobody can tell a person from it."""
-    seen = f"{source_ip} {user_agent}" if actor_id is None else f"user:{actor_id}"
+def name_viewer(actor_id: int | None, source_ip: str) -> str:
+    """A name for a viewer of a post: a user, or all callers of a network without a session.
+
+    Nothing that a client can choose, such as a header, makes another viewer. Nobody can tell a
+    person from it.
+    """
+    seen = f"network:{network_of(source_ip)}" if actor_id is None else f"user:{actor_id}"
     return hashlib.sha256(seen.encode()).hexdigest()[:16]
 
 

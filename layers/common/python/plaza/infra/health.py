@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from plaza.infra import mysql, queues, redis
 from plaza.infra.errors import Unavailable
 
+MAX_AGE_S = 5
+
+_latest: tuple[float, dict[str, str]] | None = None
+
+
+def read() -> dict[str, str]:
+    """As ``check``, at most ``MAX_AGE_S`` old: each process asks the parts that seldom."""
+    global _latest
+    if _latest is None or time.monotonic() - _latest[0] >= MAX_AGE_S:
+        _latest = time.monotonic(), check()
+    return _latest[1]
+
+
+def forget() -> None:
+    """Let the next ``read`` check again."""
+    global _latest
+    _latest = None
+
 
 def check() -> dict[str, str]:
-    """``up`` or ``down`` for Redis, MySQL and the queues, and ``status`` for all of it."""
+    """``up`` or ``down`` for Redis, MySQL and the queues, and ``status`` for all of it.
+
+    One round trip, one statement, one call of SQS.
+    """
     parts = {
         "redis": _ask(lambda: redis.execute("PING")),
         "mysql": _ask(lambda: mysql.fetch_all("SELECT 1")),

@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, Generic, TypeVar
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
-from aws_lambda_powertools.event_handler.api_gateway import Response
+from aws_lambda_powertools.event_handler.api_gateway import Response, ResponseBuilder, Route
 from aws_lambda_powertools.event_handler.openapi.exceptions import (
     RequestUnsupportedContentType,
     RequestValidationError,
@@ -23,6 +23,7 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
 from aws_lambda_powertools.event_handler.openapi.params import Header, Path, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
+from plaza.infra import limits
 from plaza.infra.errors import (
     BadInput,
     Forbidden,
@@ -136,22 +137,50 @@ def answers(status: int, model: Any, description: str) -> dict[int, Any]:
     return {status: {"description": description, "content": {JSON: {"model": model}}}}
 
 
+class Api(APIGatewayHttpResolver):
+    """A resolver that checks the session, then the size and type of the body, then the rest.
+
+    The contract decides: a route whose ``security`` is ``[BEARER]`` needs a session; one that
+    allows ``{}`` besides takes callers without a token, but no invalid token.
+    """
+
+    def __init__(self, *, admits_unknown_tokens: bool = False) -> None:
+        super().__init__(enable_validation=True, json_body_deserializer=_read_json)
+        self._admits_unknown_tokens = admits_unknown_tokens
+
+    def _call_route(self, route: Route, route_arguments: dict[str, str]) -> ResponseBuilder[Any]:
+        # Powertools validates a request before its first middleware, so this can't be one.
+        try:
+            if not self._is_admitted_unknown():
+                self._check_session(route)
+                check_body(self.current_event.raw_event)
+        except PlazaError as error:
+            refusal = self._call_exception_handler(error, route)
+            if refusal is None:  # an app that was not made by ``api``
+                raise
+            return refusal
+        return super()._call_route(route, route_arguments)
+
+    def _is_admitted_unknown(self) -> bool:
+        """True when the token is unknown, and the route itself refuses it; it reads no body."""
+        return self._admits_unknown_tokens and _session_of(self).get("refusal") == "unknown"
+
+    def _check_session(self, route: Route) -> None:
+        if not route.security:
+            return
+        if {} in route.security:
+            caller_if_any(self)
+        else:
+            caller(self)
+
+
 def serve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one request with ``app``, and log one line about it.
 
     The line, all lines before it and the header ``X-Request-Id`` of the answer have the id of the
     request (plaza.infra.observability).
     """
-
-    def resolve() -> dict[str, Any]:
-        try:
-            check_limit(event)
-            check_body(event)
-            return app.resolve(event, context)
-        except (BadInput, TooMany) as error:
-            return problem(error)
-
-    return _answer(event, resolve)
+    return _answer(event, lambda: app.resolve(event, context))
 
 
 def refuse(
@@ -166,7 +195,11 @@ def _answer(event: dict[str, Any], resolve: Callable[[], dict[str, Any]]) -> dic
     _said.clear()
     request_id = begin_request(event)
     try:
-        answer = resolve()
+        try:
+            check_limit(event)
+            answer = resolve()
+        except TooMany as error:
+            answer = problem(error)
         answer["body"] = answer["body"] or ""  # a 204 has none, and not every gateway bears that
         if request_id is not None:
             answer.setdefault("headers", {})["x-request-id"] = request_id
@@ -190,9 +223,12 @@ def _concerned(event: dict[str, Any]) -> dict[str, Any]:
     return {"caller_id": session.get("user_id"), **ids}
 
 
-def api() -> APIGatewayHttpResolver:
-    """A resolver with typed routes whose errors are problem+json."""
-    app = APIGatewayHttpResolver(enable_validation=True, json_body_deserializer=_read_json)
+def api(*, admits_unknown_tokens: bool = False) -> Api:
+    """A resolver with typed routes whose errors are problem+json.
+
+    With ``admits_unknown_tokens`` the routes themselves refuse tokens that have no session.
+    """
+    app = Api(admits_unknown_tokens=admits_unknown_tokens)
 
     @app.exception_handler(PlazaError)  # type: ignore[untyped-decorator]
     def refused(error: PlazaError) -> Response[str]:
@@ -254,8 +290,7 @@ def caller(app: APIGatewayHttpResolver) -> int:
 
 def caller_if_any(app: APIGatewayHttpResolver) -> int | None:
     """The id of the user who calls, None for nobody. A token that isn't good is an error still."""
-    said = app.current_event.raw_event.get("requestContext", {}).get("authorizer", {})
-    session = said.get("lambda") or {}
+    session = _session_of(app)
     if session.get("user_id"):
         return int(session["user_id"])
     match session.get("refusal"):
@@ -271,10 +306,15 @@ def caller_if_any(app: APIGatewayHttpResolver) -> int | None:
 def caller_with_role(app: APIGatewayHttpResolver, role: str) -> int:
     """The id of the user who calls, and has ``role``. Raises as ``caller``, and Forbidden."""
     user_id = caller(app)
-    said = app.current_event.raw_event["requestContext"]["authorizer"]["lambda"]
-    if said.get("role") != role:
+    if _session_of(app).get("role") != role:
         raise Forbidden(f"It takes the role {role}")
     return user_id
+
+
+def _session_of(app: APIGatewayHttpResolver) -> dict[str, Any]:
+    """What the authorizer passes on about the caller of the present request."""
+    context = app.current_event.raw_event.get("requestContext", {}).get("authorizer", {})
+    return context.get("lambda") or {}
 
 
 def source_address(app: APIGatewayHttpResolver) -> str:
@@ -290,13 +330,19 @@ def read_id(text: str, what: str) -> int:
 
 
 def check_limit(event: dict[str, Any]) -> None:
-    """Raises TooMany when the authorizer found that the caller calls too often.
+    """Raises TooMany when the caller calls too often.
 
-    It takes the token in the round trip that asks for the session, so no route pays for it.
+    The authorizer takes the token in the round trip that reads the session. On a route without the
+    authorizer the token is taken here, from the bucket of the caller's network: one round trip.
     """
-    said = event.get("requestContext", {}).get("authorizer", {}).get("lambda") or {}
-    if wait_s := said.get("retry_after_s"):
-        raise TooMany("This is more often than you may ask", retry_after_s=int(wait_s))
+    context = event.get("requestContext", {})
+    if "authorizer" in context:
+        wait_s = int((context["authorizer"].get("lambda") or {}).get("retry_after_s", 0))
+    else:
+        network = limits.bucket_of_address(context["http"]["sourceIp"])
+        wait_s = -(-limits.take_if_up(network) // 1000)
+    if wait_s:
+        raise TooMany("This is more often than you may ask", retry_after_s=wait_s)
 
 
 def check_body(event: dict[str, Any]) -> None:

@@ -43,7 +43,7 @@ _FILTERS = re.compile(r":(?:older|filling|filter|filter:next)$")
 _MOST_OF_FILTER = 1_048_576 + 64
 # As big as there are shops, and one slot each (docs/scaling.md): shown, but no cause for alarm.
 _FORESEEN = re.compile(r":shops:[^:]+:(?:places|vers)(?::next)?$")
-_HIDDEN = re.compile(r"(:session:).*")
+_HIDDEN = re.compile(r"(:(?:session|challenge):).*")
 
 
 class Found(NamedTuple):

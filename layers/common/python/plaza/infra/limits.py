@@ -16,7 +16,8 @@ from pathlib import Path
 from plaza.infra import redis
 from plaza.infra.lua import load_script
 from plaza.infra.networks import network_of
-from plaza.infra.redis import Call
+from plaza.infra.observability import cause, record
+from plaza.infra.redis import Call, RedisDown
 from plaza.infra.settings import settings
 from plaza.infra.shards import shard_of
 
@@ -105,6 +106,20 @@ def take(bucket: Bucket) -> int:
     One round trip. Raises RedisDown.
     """
     return int(redis.run(*bucket.taking))
+
+
+def take_if_up(bucket: Bucket) -> int:
+    """As ``take``; 0, and recorded, while Redis is unavailable."""
+    try:
+        return take(bucket)
+    except RedisDown as error:
+        record_unchecked(error)
+        return 0
+
+
+def record_unchecked(error: RedisDown) -> None:
+    """Record that a caller could not be limited."""
+    record("limit_unchecked", {"limits_unchecked": 1}, **cause(error))
 
 
 class TokenBucket:

@@ -16,3 +16,11 @@ def network_of(address: str) -> str:
     if found.ipv4_mapped is not None:
         return str(found.ipv4_mapped)
     return str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))
+
+
+def site_of(address: str) -> str:
+    """What many users may share: an IPv4 address, or a /48 of IPv6."""
+    network = network_of(address)
+    if not network.endswith("/64"):
+        return network
+    return str(ipaddress.ip_network(network).supernet(new_prefix=48))

@@ -7,10 +7,25 @@ say (where Redis and MySQL are) has none, so that a bad deploy fails at cold sta
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote, urlsplit
+
+SMS_NUMBER_TYPES = (
+    "mobile",
+    "fixed_line_or_mobile",
+    "fixed_line",
+    "voip",
+    "personal_number",
+)
+"""Number types that texts may be sent to; the first two unless a deployment names others.
+
+Types whose owner earns money with each text (premium rate, shared cost) are never among them.
+"""
+
+_COUNTRY = re.compile(r"[A-Z]{2}")
 
 
 class BadSettings(Exception):
@@ -32,8 +47,9 @@ class MysqlAddress:
 class Settings:
     """Typed and complete. ``queues`` maps a queue's name (``reactions``) to its URL.
 
-    Only the function that signs people in has ``auth_secret_id`` and ``sms_sender``, only the one
-    that maintains the vote log has ``archive_bucket``.
+    Only the function that signs people in has ``auth_secret_id`` and the settings of texts, only
+    the one that maintains the vote log has ``archive_bucket``. ``sms_countries`` are ISO 3166
+    codes (``*``: all), ``sms_number_types`` names of phonenumbers' types in lower case.
     """
 
     environment: str
@@ -50,6 +66,7 @@ class Settings:
     fan_out_limit: int
     idle_ttl_s: int
     session_ttl_s: int
+    session_max_age_s: int
     reads_per_s: float
     reads_burst: int
     writes_per_s: float
@@ -62,6 +79,10 @@ class Settings:
     give_up_orders_after_s: int
     auth_secret_id: str | None
     sms_sender: str | None
+    sms_countries: frozenset[str]
+    sms_number_types: frozenset[str]
+    max_codes_per_hour: int
+    max_codes_per_network_per_hour: int
     archive_bucket: str | None
 
 
@@ -86,6 +107,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         fan_out_limit=_whole(env, "PLAZA_FAN_OUT_LIMIT", 10_000),
         idle_ttl_s=_whole(env, "PLAZA_IDLE_TTL_S", 10 * 86_400),
         session_ttl_s=_whole(env, "PLAZA_SESSION_TTL_S", 30 * 86_400),
+        session_max_age_s=_whole(env, "PLAZA_SESSION_MAX_AGE_S", 180 * 86_400),
         reads_per_s=_number(env, "PLAZA_READS_PER_S", 20),
         reads_burst=_whole(env, "PLAZA_READS_BURST", 100),
         writes_per_s=_number(env, "PLAZA_WRITES_PER_S", 5),
@@ -98,6 +120,10 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         give_up_orders_after_s=_whole(env, "PLAZA_GIVE_UP_ORDERS_AFTER_S", 1_800),
         auth_secret_id=env.get("PLAZA_AUTH_SECRET_ID") or None,
         sms_sender=_sms_sender(env),
+        sms_countries=_sms_countries(env),
+        sms_number_types=_sms_number_types(env),
+        max_codes_per_hour=_whole(env, "PLAZA_MAX_CODES_PER_HOUR", 1_000),
+        max_codes_per_network_per_hour=_whole(env, "PLAZA_MAX_CODES_PER_NETWORK_PER_HOUR", 200),
         archive_bucket=env.get("PLAZA_ARCHIVE_BUCKET") or None,
     )
 
@@ -143,6 +169,27 @@ def _sms_sender(env: Mapping[str, str]) -> str | None:
     if sender == "echo" and env.get("PLAZA_ENVIRONMENT") != "local":
         raise BadSettings("PLAZA_SMS_SENDER is 'echo', which only PLAZA_ENVIRONMENT=local may be")
     return sender
+
+
+def _sms_countries(env: Mapping[str, str]) -> frozenset[str]:
+    """``US,DE`` or ``*``. Without a setting it is empty, and no text is sent anywhere."""
+    countries = _names(env, "PLAZA_SMS_COUNTRIES")
+    for country in countries - {"*"}:
+        if not _COUNTRY.fullmatch(country):
+            raise BadSettings(f"PLAZA_SMS_COUNTRIES has {country!r}, which is no ISO 3166 code")
+    return countries
+
+
+def _sms_number_types(env: Mapping[str, str]) -> frozenset[str]:
+    types = _names(env, "PLAZA_SMS_NUMBER_TYPES") or SMS_NUMBER_TYPES[:2]
+    if unknown := sorted(set(types) - set(SMS_NUMBER_TYPES)):
+        allowed = ", ".join(SMS_NUMBER_TYPES)
+        raise BadSettings(f"PLAZA_SMS_NUMBER_TYPES has {unknown[0]!r}, not one of {allowed}")
+    return frozenset(types)
+
+
+def _names(env: Mapping[str, str], name: str) -> frozenset[str]:
+    return frozenset(part for word in env.get(name, "").split(",") if (part := word.strip()))
 
 
 def _mysql_address(env: Mapping[str, str]) -> MysqlAddress:

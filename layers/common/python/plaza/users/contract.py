@@ -118,3 +118,9 @@ class ProfileChange(Question):
     def changes(self) -> dict[str, str | None]:
         """What was said, by column of the user."""
         return self.model_dump(exclude_unset=True)
+
+
+class SessionsEnded(Answer):
+    """How many sessions of a user were ended."""
+
+    ended: int

@@ -16,11 +16,10 @@ class User:
     id: int
     nickname: str
     avatar: str | None
-    role: str
 
 
 _BY_PHONE = (
-    "SELECT user.id, user.nickname, user.avatar, user.role FROM user_phone"
+    "SELECT user.id, user.nickname, user.avatar FROM user_phone"
     " JOIN user ON user.id = user_phone.user_id WHERE user_phone.phone = %s"
 )
 

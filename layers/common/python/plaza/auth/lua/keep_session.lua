@@ -1,6 +1,6 @@
 --[[ keep_session: what MySQL said of a session, unless it has ended since.
 
-  KEYS[1]  {<shard>}:session:<hash>  string: <user id>:<role>:<expires at>
+  KEYS[1]  {<shard>}:session:<hash>  string: <user id>:<role>:<expires>:<ends>:<checked>
   ARGV[1]  the session
   ARGV[2]  ttl, seconds
   ARGV[3]  what is there when it has ended
