@@ -1,0 +1,106 @@
+"""The model of reactions for longer than ``make test`` runs it, and the mutations it must find.
+
+    python -m tests.model [--runs 2000] [--first 0] [--trouble NAME]
+    python -m tests.model --mutations [--mutation NAME] [--runs 400]
+
+Prints a line for each trouble (runs, wrong, what happened) or mutation (runs until it was found).
+Exit status 1 when a run is wrong, or a mutation is not found within the runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from local import servers
+from plaza.infra import queues, secrets
+from tests.model.mutations import MUTATIONS, mutate
+from tests.model.reactions_model import TROUBLES, run_seed
+from tests.plaza import FakeQueues, World, forget, set_up_for
+
+
+@contextmanager
+def started() -> Iterator[tuple[World, pytest.MonkeyPatch]]:
+    """A Redis and a MariaDB of this command's own, and a queue in memory."""
+    patch = pytest.MonkeyPatch()
+    fake = FakeQueues()
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        servers.running(servers.prepare_redis(Path(directory) / "redis")) as redis,
+        servers.running(servers.prepare_mysql(Path(directory) / "mysql", for_tests=True)) as mysql,
+        set_up_for(redis.url, mysql.url, is_cluster=False, redis_timeout_s=5),
+    ):
+        for name in ("send", "send_all", "backlog", "unfinished"):
+            patch.setattr(queues, name, getattr(fake, name))
+        patch.setattr(secrets, "read", lambda secret_id: f"the secret {secret_id}")
+        try:
+            yield World(fake), patch
+        finally:
+            patch.undo()
+            forget()
+
+
+def play(trouble: str, seeds: range, world: World, patch: pytest.MonkeyPatch) -> int:
+    """Run seeds of one trouble; returns how many were wrong."""
+    stats: Counter[str] = Counter()
+    wrong: list[str] = []
+    began_s = time.monotonic()
+    for seed in seeds:
+        try:
+            with redirect_stdout(StringIO()):
+                stats += run_seed(seed, trouble, world, patch)
+        except AssertionError as error:
+            wrong.append(str(error).partition("\n")[0])
+    seconds = time.monotonic() - began_s
+    print(f"{trouble:9} {len(seeds)} runs, {len(wrong)} wrong, {seconds:.0f} s  {dict(stats)}")
+    for line in wrong[:3]:
+        print(f"   {line[:400]}", flush=True)
+    return len(wrong)
+
+
+def find(name: str, runs: int, world: World, patch: pytest.MonkeyPatch) -> int | None:
+    """How many runs it takes to find a mutation, None when ``runs`` do not find it."""
+    troubles = MUTATIONS[name].troubles
+    for run in range(runs):
+        trouble = troubles[run % len(troubles)]
+        try:
+            with redirect_stdout(StringIO()):
+                run_seed(run + 1, trouble, world, patch, mutate(name))
+        except Exception as error:  # whatever it breaks, it is seen
+            reason = str(error).partition("\n")[0].partition(": ")[2]
+            print(f"{name:42} found in run {run + 1} ({trouble}): {reason[:120]}", flush=True)
+            return run + 1
+    print(f"{name:42} NOT found in {runs} runs of {', '.join(troubles)}", flush=True)
+    return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.model", description=__doc__)
+    parser.add_argument("--runs", type=int, help="in all, or for each mutation at most")
+    parser.add_argument("--first", type=int, default=0, help="the seed before the first one")
+    parser.add_argument("--trouble", choices=TROUBLES)
+    parser.add_argument("--mutations", action="store_true", help="break each rule of the protocol")
+    parser.add_argument("--mutation", choices=MUTATIONS, help="break one rule")
+    options = parser.parse_args()
+    with started() as (world, patch):
+        if options.mutations or options.mutation:
+            names = [options.mutation] if options.mutation else list(MUTATIONS)
+            found = [find(name, options.runs or 400, world, patch) for name in names]
+            return int(None in found)
+        troubles = [options.trouble] if options.trouble else list(TROUBLES)
+        each = -(-(options.runs or 2000) // len(troubles))
+        seeds = range(options.first + 1, options.first + 1 + each)
+        return int(sum(play(trouble, seeds, world, patch) for trouble in troubles) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""Rules of the protocol, each broken on purpose: the model must find every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import pytest
+
+from plaza.reactions import reacting
+from tests.model.reactions_model import rewrite
+
+
+class Mutation(NamedTuple):
+    """A piece of a script that is replaced, and the troubles in which that shows soonest."""
+
+    script: str
+    old: str
+    new: str
+    troubles: tuple[str, ...]
+
+
+MUTATIONS: Mapping[str, Mutation] = {
+    # An UNCHANGED answer records nothing and is not published.
+    "insist": Mutation(
+        "GATE",
+        "local changed = was ~= want",
+        "local changed = was ~= want if not changed then return {'UNCHANGED', now, total, 1, 0} end",
+        ("away", "late", "queue"),
+    ),
+    "order": Mutation(
+        "APPLY", "elseif n == meta.s + 1 then", "elseif n > meta.s then", ("none", "kills")
+    ),
+    "deadline": Mutation(
+        "GATE", "if now > tonumber(ARGV[4]) then", "if false then", ("late", "all")
+    ),
+    "nonce": Mutation("GATE", "if of_request == nonce then", "if false then", ("replies",)),
+    "lease": Mutation(
+        "HYDRATE", "if redis.call('GET', lease) ~= ARGV[2] then", "if false then", ("kills", "all")
+    ),
+    "fence": Mutation(
+        "HYDRATE",
+        "if tonumber(redis.call('GET', fence) or 0) > s then",
+        "if false then",
+        ("kills",),
+    ),
+    "base move": Mutation(
+        "APPLY", "elseif is_new and base ~= states[i] then", "elseif false then", ("none", "kills")
+    ),
+    "filter's second write": Mutation(
+        "APPLY",
+        "if meta.filling > 0 then bloom_add_all(filling, meta.filling, actors) end",
+        "",
+        ("none", "kills"),
+    ),
+    "asked": Mutation(
+        "GATE",
+        "if not (at and ARGV[6] ~= '' and tonumber(ARGV[7]) >= tonumber(at)) then",
+        "if ARGV[6] == '' then",
+        ("none", "kills"),
+    ),
+    "asked is forgotten when a row is applied": Mutation(
+        "APPLY",
+        "if redis.call('EXISTS', asked) == 1 then redis.call('HDEL', asked, unpack(actors)) end",
+        "",
+        ("none", "kills"),
+    ),
+    "run_id": Mutation(
+        "READ_META", "if m[2] ~= run_id then return nil end", "", ("rollback", "all")
+    ),
+    "drop keeps the outbox": Mutation(
+        "REBASE", "redis.call('HDEL', outbox, actor)", "", ("kills", "all")
+    ),
+    "the rows of entries when loading": Mutation(
+        "REBASE", "if base ~= state then", "if false then", ("kills", "all")
+    ),
+    "the floor": Mutation(
+        "APPLY", "elseif tonumber(vers[i]) > meta.floor then", "elseif true then", ("away", "late")
+    ),
+    "what is ahead while loading": Mutation(
+        "APPLY", "redis.call('HSET', ahead, ARGV[2], ARGV[3] .. '|' .. ARGV[5])", "", ("kills",)
+    ),
+    "entries of an older commit": Mutation(
+        "APPLY",
+        "if #actors > 0 then answer_entries(meta, outbox, actors, vers, states, false) end",
+        "",
+        ("queue", "kills"),
+    ),
+}
+
+_WITH_META = ("GATE", "READ", "APPLY", "HYDRATE", "SWEEP", "BEGIN_BLOOM", "FIND_DENIED")
+
+
+def mutate(name: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """What breaks a rule, until the patch is undone."""
+    mutation = MUTATIONS[name]
+
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        scripts = _WITH_META if mutation.script == "READ_META" else (mutation.script,)
+        for script in scripts:
+            rewrite(patch, script, mutation.old, mutation.new)
+        if name == "insist":
+            publish = reacting.publish
+
+            def publish_changed(event: Any) -> bool:
+                return True if event.ver_us == 1 else publish(event)
+
+            patch.setattr(reacting, "publish", publish_changed)
+
+    return apply
