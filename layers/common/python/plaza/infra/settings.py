@@ -32,8 +32,9 @@ class MysqlAddress:
 class Settings:
     """Typed and complete. ``queues`` maps a queue's name (``reactions``) to its URL.
 
-    Only the function that signs people in has ``auth_secret_id`` and ``sms_sender``, only the one
-    that maintains the vote log has ``archive_bucket``.
+    Only the function that signs people in has ``sms_sender``; that one and the one whose cursors
+    are signed have ``auth_secret_id``; only the one that maintains the vote log has
+    ``archive_bucket``.
     """
 
     environment: str

@@ -31,15 +31,19 @@ from plaza.infra import redis
 from plaza.infra.lua import load_script
 from plaza.infra.projections import key_of
 from plaza.infra.redis import Argument, Call
-from plaza.shops.shops import MOST_NEAR, Area, Near, Placed
+from plaza.shops.shops import MOST_LATITUDE, MOST_LONGITUDE, Area, Near, Placed
 
 BUILT_AGAIN_MS = 3_600_000  # filters and places heal by being built anew, from time to time
 ASKED_AGAIN_MS = 5_000
 LEFT_ALONE_MS = 120_000
 BITS_PER_SHOP = 32  # with four hashes 2 in 10,000 strangers pass; it may fill up to 24, then 6 do
 _FULL_BITS_PER_SHOP = 24
-_FIRST_M = 250  # who is in a city need look no farther
+MAX_CELLS = 256  # counted for one page of near me, and
+MAX_SHOPS = 400  # measured: so much of Redis one page takes at most, wherever the place is
 _LEAST_BITS, _MOST_BITS = 2**17, 2**30
+# The eastern and northern edges of the map lie behind the last cell of a GEO set: they are put in it.
+_MAX_GRID_X = MOST_LONGITUDE - MOST_LONGITUDE / 2**26
+_MAX_GRID_Y = MOST_LATITUDE - MOST_LATITUDE / 2**26
 
 _LUA = Path(__file__).with_name("lua")
 BEGIN_FILTER = load_script(_LUA / "begin_filter.lua")
@@ -80,10 +84,12 @@ class Maybe(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What is near, None when there is no set to ask; whether who looked is to have it built."""
+    """What is near, None when there is no set to ask; whether who looked is to have it built; and
+    whether the search used up what it may look at before the page was full."""
 
     found: list[Near] | None
     ask: bool
+    cut: bool
 
 
 def _filter_keys() -> FilterKeys:
@@ -156,23 +162,22 @@ def fill_places(type_id: int | None, build: str, placed: Sequence[Placed], last:
 def look_near(area: Area, after: Near, count: int) -> Look:
     """The shops of an area behind ``after``, ``count`` at most. A round trip. Raises RedisDown."""
     keys = place_keys(area.type_id)
-    first_m = max(min(area.radius_m, _FIRST_M), after.distance / 10_000 * 1.2)
     args: tuple[Argument, ...] = (
         repr(area.place.x),
         repr(area.place.y),
         area.radius_m,
-        first_m,
         after.distance,
         after.shop_id,
         count,
-        MOST_NEAR,
+        MAX_CELLS,
+        MAX_SHOPS,
         BUILT_AGAIN_MS,
         ASKED_AGAIN_MS,
     )
-    whole, ask, *rest = redis.run(LOOK_NEAR, (keys.meta, keys.places), args)
+    whole, ask, cut, *rest = redis.run(LOOK_NEAR, (keys.meta, keys.places), args)
     pairs = iter(rest)
     found = [Near(int(distance), int(shop)) for shop, distance in zip(pairs, pairs, strict=True)]
-    return Look(found if whole else None, ask == 1)
+    return Look(found if whole else None, ask == 1, cut == 1)
 
 
 def _quads(placed: Sequence[Placed]) -> list[Argument]:
@@ -180,5 +185,9 @@ def _quads(placed: Sequence[Placed]) -> list[Argument]:
     but in its own way."""
     args: list[Argument] = []
     for shop_id, ver, place in placed:
-        args += [shop_id, ver, repr(place.x), repr(place.y)] if place else [shop_id, ver, "", ""]
+        if place is None:
+            args += [shop_id, ver, "", ""]
+        else:
+            x, y = min(place.x, _MAX_GRID_X), min(place.y, _MAX_GRID_Y)
+            args += [shop_id, ver, repr(x), repr(y)]
     return args
