@@ -399,6 +399,57 @@ def test_of_two_moves_the_later_counts_in_whatever_order_redis_hears_of_them(
     assert redis.execute("ZCARD", redis_shops.place_keys(FOOD).places) == 0
 
 
+def take_out_and_restore(shop_id: int) -> None:
+    """The row is deleted past the API, Redis is told, and a backup brings the same row back."""
+    mysql.write("CREATE TEMPORARY TABLE backup AS SELECT * FROM shop")
+    mysql.write("DELETE FROM shop")
+    refresh(shop_id)
+    assert ids(NEAR) == []
+    mysql.write("INSERT INTO shop SELECT * FROM backup")
+    mysql.write("DROP TEMPORARY TABLE backup")
+
+
+def let_time_pass_since_the_row_was_taken_out(shop_id: int) -> None:
+    for type_id in (FOOD, None):
+        key = redis_shops.place_keys(type_id).vers
+        assert int(redis.execute("HGET", key, shop_id)) < 0
+        redis.execute("HSET", key, shop_id, -1)
+    redis.execute("DEL", redis_shops.page_key(shop_id))
+
+
+def test_a_row_that_comes_back_is_near_again_after_a_minute(types: World) -> None:
+    build_places()
+    shop_id = made()
+    types.queues.messages.clear()
+    take_out_and_restore(shop_id)
+    refresh(shop_id)
+    assert ids(NEAR) == [], "it may be what was read before the row was taken out"
+    let_time_pass_since_the_row_was_taken_out(shop_id)
+    types.queues.drain()
+    assert ids(NEAR) == ids(f"{NEAR}&type={FOOD}") == [shop_id]
+
+
+def test_a_row_that_was_read_before_it_was_taken_out_does_not_bring_it_back(types: World) -> None:
+    build_places()
+    shop_id = made()
+    mysql.write("DELETE FROM shop")
+    refresh(shop_id)
+    assert redis_shops.put_places({None: [Placed(shop_id, 9, Place(X, Y))]}) == {shop_id}
+    assert redis.execute("ZCARD", redis_shops.place_keys(None).places) == 0
+
+
+def test_a_row_that_stays_away_is_looked_at_once_more_and_no_further(types: World) -> None:
+    build_places()
+    shop_id = made()
+    types.queues.drain()
+    mysql.write("DELETE FROM shop")
+    refresh(shop_id)
+    assert len(types.queues.take("shops")) == 1
+    let_time_pass_since_the_row_was_taken_out(shop_id)
+    refresh(shop_id)
+    assert types.queues.take("shops") == []
+
+
 # ---------------------------------------------------------------- a Redis that was emptied
 
 

@@ -14,7 +14,8 @@ and per set of places, which is a type or ``all``, in its own shard, under
 ``{<shard>}:shops:<set>:``
 
     places        zset    shop -> place (GEO)
-    vers          hash    shop -> the version of it that is known
+    vers          hash    shop -> the version of it that is known; of one that was taken out of
+                          MySQL the time, negative, until which older rows are refused
     places:next   zset    the set that is being built
     vers:next     hash    its versions
     meta          hash    built_at, filling_by, filling_at, asked_at
@@ -25,17 +26,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from plaza.infra import redis
-from plaza.infra.lua import load_script
+from plaza.infra.lua import Script, load_script
 from plaza.infra.projections import key_of
 from plaza.infra.redis import Argument, Call
 from plaza.shops.shops import MOST_LATITUDE, MOST_LONGITUDE, Area, Near, Placed
 
+T = TypeVar("T")
+
 BUILT_AGAIN_MS = 3_600_000  # filters and places heal by being built anew, from time to time
 ASKED_AGAIN_MS = 5_000
 LEFT_ALONE_MS = 120_000
+TAKEN_OUT_S = 60  # longer than anybody keeps what was read before a row was taken out of MySQL
+MAX_SHOPS_PER_CALL = 250  # of scripts that take many
 BITS_PER_SHOP = 32  # with four hashes 2 in 10,000 strangers pass; it may fill up to 24, then 6 do
 _FULL_BITS_PER_SHOP = 24
 MAX_CELLS = 256  # counted for one page of near me, and
@@ -122,7 +127,7 @@ def ask_filter(shop_id: int) -> Maybe:
 
 def add_to_filter(shop_ids: Sequence[int]) -> None:
     """The shops are or will be there. One round trip. Raises RedisDown."""
-    redis.run(ADD_TO_FILTER, FILTER_KEYS, shop_ids)
+    redis.run_all([Call(ADD_TO_FILTER, FILTER_KEYS, part) for part in _parts(shop_ids)])
 
 
 def begin_filter(build: str, shops: int) -> str:
@@ -135,15 +140,26 @@ def begin_filter(build: str, shops: int) -> str:
 
 
 def fill_filter(build: str, shop_ids: Sequence[int], last: bool) -> str:
-    """Add a page to the filter that is being built; see fill_filter.lua. Raises RedisDown."""
-    return str(redis.run(FILL_FILTER, FILTER_KEYS, (build, int(last), *shop_ids)))
+    """Add a page to the filter that is being built; see fill_filter.lua. One round trip.
+
+    Raises RedisDown.
+    """
+    return _fill(FILL_FILTER, FILTER_KEYS, build, _parts(shop_ids), last)
 
 
-def put_places(placed: Mapping[int | None, Sequence[Placed]]) -> None:
-    """Tell sets where shops are. One round trip. Raises RedisDown."""
-    redis.run_all(
-        [Call(PUT_PLACES, place_keys(of), _quads(shops)) for of, shops in placed.items() if shops]
+def put_places(placed: Mapping[int | None, Sequence[Placed]]) -> set[int]:
+    """Tell sets where shops are. Returns the shops to be told once more after ``TAKEN_OUT_S``.
+
+    One round trip. Raises RedisDown.
+    """
+    answers = redis.run_all(
+        [
+            Call(PUT_PLACES, place_keys(of), (TAKEN_OUT_S, *_quads(part)))
+            for of, shops in placed.items()
+            for part in _parts(shops)
+        ]
     )
+    return {int(shop_id) for again in answers for shop_id in again}
 
 
 def begin_places(type_id: int | None, build: str) -> str:
@@ -154,9 +170,12 @@ def begin_places(type_id: int | None, build: str) -> str:
 
 
 def fill_places(type_id: int | None, build: str, placed: Sequence[Placed], last: bool) -> str:
-    """Add a page to the set that is being built; see fill_places.lua. Raises RedisDown."""
-    args = (build, int(last), *_quads(placed))
-    return str(redis.run(FILL_PLACES, place_keys(type_id), args))
+    """Add a page to the set that is being built; see fill_places.lua. One round trip.
+
+    Raises RedisDown.
+    """
+    parts = [_quads(part) for part in _parts(placed)]
+    return _fill(FILL_PLACES, place_keys(type_id), build, parts, last)
 
 
 def look_near(area: Area, after: Near, count: int) -> Look:
@@ -180,14 +199,32 @@ def look_near(area: Area, after: Near, count: int) -> Look:
     return Look(found if whole else None, ask == 1, cut == 1)
 
 
+def _fill(
+    script: Script,
+    keys: Sequence[str],
+    build: str,
+    parts: Sequence[Sequence[Argument]],
+    last: bool,
+) -> str:
+    """Run ``script`` once for each part of a page; what the last run answers."""
+    sent: Sequence[Sequence[Argument]] = parts or [()]
+    calls = [Call(script, keys, (build, 0, *part)) for part in sent[:-1]]
+    return str(redis.run_all([*calls, Call(script, keys, (build, int(last), *sent[-1]))])[-1])
+
+
+def _parts(items: Sequence[T]) -> list[Sequence[T]]:
+    """As many as one run of a script takes: Redis serves others in between."""
+    return [items[i : i + MAX_SHOPS_PER_CALL] for i in range(0, len(items), MAX_SHOPS_PER_CALL)]
+
+
 def _quads(placed: Sequence[Placed]) -> list[Argument]:
     """Shops as scripts take them. ``repr`` of a float loses nothing; redis-py would write as much,
     but in its own way."""
     args: list[Argument] = []
     for shop_id, ver, place in placed:
+        args += [shop_id, "" if ver is None else ver]
         if place is None:
-            args += [shop_id, ver, "", ""]
+            args += ["", ""]
         else:
-            x, y = min(place.x, _MAX_GRID_X), min(place.y, _MAX_GRID_Y)
-            args += [shop_id, ver, repr(x), repr(y)]
+            args += [repr(min(place.x, _MAX_GRID_X)), repr(min(place.y, _MAX_GRID_Y))]
     return args

@@ -100,10 +100,11 @@ class Place(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where a shop is at a version of it; None: nowhere, or not any more."""
+    """Where a shop is at a version of it; None: nowhere, or not any more. A shop without a version
+    was taken out of MySQL."""
 
     shop_id: int
-    ver: int
+    ver: int | None
     place: Place | None
 
 
