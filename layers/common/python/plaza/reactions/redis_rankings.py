@@ -27,7 +27,8 @@ RANKING_KEPT = 1_500  # more than are shown: those who fall can be followed by w
 REMEMBERED = 10_000
 REMEMBERED_S = 120  # a consumer runs 30 s at most, so nothing is later than that
 GONE_VER = 2**53  # newer than everything: what is deleted stays away
-_PER_CALL = 1_000
+_MAX_POSTS_PER_CALL = 500
+_MAX_FORGOTTEN = 500  # versions of one call, besides as many as it adds
 
 _LUA = Path(__file__).with_name("lua")
 PROJECT_RANKING = load_script(_LUA / "project_ranking.lua")
@@ -68,15 +69,19 @@ def heard_keys() -> tuple[str, str]:
 
 def project_likes(posts: Sequence[PostLikes]) -> None:
     """Tell the ranking of all time. One round trip. Raises RedisDown."""
-    keys = (ranking_key("all"), *heard_keys())
-    calls = []
-    for start in range(0, len(posts), _PER_CALL):
-        part = posts[start : start + _PER_CALL]
-        triples = [x for p in part for x in (_member(p.post_id), p.likes, p.ver)]
-        calls.append(
-            Call(PROJECT_RANKING, keys, (RANKING_KEPT, REMEMBERED, REMEMBERED_S, *triples))
-        )
-    redis.run_all(calls)
+    redis.run_all(
+        [
+            _projection(posts[start : start + _MAX_POSTS_PER_CALL], "")
+            for start in range(0, len(posts), _MAX_POSTS_PER_CALL)
+        ]
+    )
+
+
+def _projection(posts: Sequence[PostLikes], whole_at_us: int | str) -> Call:
+    keys = (ranking_key("all"), *heard_keys(), made_key("all"))
+    triples = [x for p in posts for x in (_member(p.post_id), p.likes, p.ver)]
+    limits = (RANKING_KEPT, REMEMBERED, REMEMBERED_S, _MAX_FORGOTTEN)
+    return Call(PROJECT_RANKING, keys, (*limits, whole_at_us, *triples))
 
 
 def read_ranked_posts() -> list[int]:
@@ -84,9 +89,13 @@ def read_ranked_posts() -> list[int]:
     return [int(member) for member in redis.execute("ZRANGE", ranking_key("all"), 0, -1)]
 
 
-def mark_ranking_whole(at_us: int) -> None:
-    """From now on the ranking of all time may be read. Raises RedisDown."""
-    redis.execute("SET", made_key("all"), at_us)
+def mark_ranking_whole(most_liked: Sequence[PostLikes], at_us: int) -> None:
+    """Tell the ranking of all time its posts, at most ``RANKING_KEPT``; from now on it may be read.
+
+    Both in one run of a script: a Redis that lost its data in between would have an empty ranking
+    that says it is whole. One round trip. Raises RedisDown.
+    """
+    redis.run_all([_projection(most_liked, at_us)])
 
 
 def swap_ranking(window: Window, ranked: Iterable[Ranked], at_us: int) -> bool:
