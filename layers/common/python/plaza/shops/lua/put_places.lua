@@ -11,7 +11,7 @@
 
   Bounded by: 250 shops a call, which the caller sees to.
 
-  Returns {shop, ...}: those to be told once more after ARGV[1], because they were taken out now or a moment ago
+  Returns {shop, ...}: those to be told once more after that time, because they were taken out now or a moment ago
 
   Safe to repeat: of two versions of a shop the newer stays. ]]
 --!include places
