@@ -312,7 +312,9 @@ def test_a_search_finds_what_looking_at_every_shop_finds(types: World, seed: int
     points = []
     for _ in range(6):
         way, far = chance.uniform(-0.3, 0.3), chance.uniform(-0.3, 0.3)
-        points += around(300, 10 ** chance.uniform(0, 4.5), chance.randrange(10**6), x + way, y + far)
+        points += around(
+            300, 10 ** chance.uniform(0, 4.5), chance.randrange(10**6), x + way, y + far
+        )
     points = [((px + 180) % 360 - 180, max(-85.0, min(85.0, py))) for px, py in points]
     insert([(i, FOOD, *point) for i, point in enumerate(points, 1)])
     build(Step(PLACES))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -183,7 +184,7 @@ def test_one_call_forgets_a_bounded_number_of_versions_and_the_next_ones_the_res
         reactions.project_likes([PostLikes(n, 1, 5)])
         left.append(redis.execute("HLEN", vers))
     assert left[0] == 100 + 1 - (10 + 1) + 2, "11 were looked at, and two of them are ranked"
-    assert all(before - after <= 11 for before, after in zip(left, left[1:], strict=False))
+    assert all(before - after <= 11 for before, after in pairwise(left))
     assert left[-1] <= 4 + 20, "what is young, and no more"
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cachetools import TTLCache
 
-from plaza import counters, reactions, targets, users
+from plaza import counters, reactions, shops, targets, users
 from plaza.content import mysql_content, redis_content
 from plaza.content.content import ContentGone, ContentMissing, Draft, Place, Stored, Text, cut
 from plaza.infra import cache
@@ -27,7 +27,7 @@ class _Unknown:
 _UNKNOWN = _Unknown()
 # A second: what another process deleted is shown for so long.
 _TEXTS: TTLCache[Target, Text | None] = TTLCache(maxsize=500, ttl=1)
-_SHOPS: TTLCache[int, bool] = TTLCache(maxsize=1000, ttl=30)
+_SHOPS: TTLCache[int, bool] = TTLCache(maxsize=1000, ttl=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def insist_there(target: Target, there: There) -> None:
 
 
 def require_parent(draft: Draft) -> None:
-    """Raises ContentMissing or ContentGone when what ``draft`` is about isn't there; MysqlDown."""
+    """Raises NotFound or Gone when what ``draft`` is about isn't there; MysqlDown, RedisDown."""
     if draft.parent_id is None:
         return
     if draft.type == "comment":
@@ -111,10 +111,13 @@ def require_parent(draft: Draft) -> None:
 
 
 def require_shop(shop_id: int) -> None:
-    """Raises ContentMissing when there is no such shop; MysqlDown."""
+    """Raises ShopMissing or ShopGone when the shop isn't there; MysqlDown, RedisDown.
+
+    One round trip for a shop that Redis has or is known not to exist, none if this process saw it
+    within a second. The filter of all shops keeps most other ids from MySQL.
+    """
     if shop_id not in _SHOPS:
-        if not mysql_content.find_shop(shop_id):
-            raise ContentMissing(f"There is no shop {shop_id}")
+        shops.read(shop_id)
         _SHOPS[shop_id] = True
 
 
@@ -165,7 +168,7 @@ def list_comments(
 
 
 def list_reviews(shop_id: int, after: Place | None, limit: int, actor_id: int | None) -> Listed:
-    """The reviews of a shop, newest first. Raises ContentMissing, MysqlDown, RedisDown."""
+    """The reviews of a shop, newest first. Raises ShopMissing, ShopGone, MysqlDown, RedisDown."""
     require_shop(shop_id)
     texts = mysql_content.read_of_parent("review", shop_id, after, True, limit + 1)
     return _listed(texts, limit, actor_id)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from plaza import shops
 from plaza.flash_sales import mysql_orders, mysql_vouchers, redis_vouchers
-from plaza.flash_sales.flash_sales import Order, OrderMissing, Voucher, VoucherMissing
+from plaza.flash_sales.flash_sales import Order, OrderMissing, Voucher
 from plaza.infra.redis import RedisDown
 
 
@@ -61,11 +62,10 @@ def list_vouchers(
 ) -> tuple[list[Offer], int | None]:
     """(A page of what a shop offers, newest first; the last id of it unless it is the end).
 
-    Raises VoucherMissing when there is no such shop; MysqlDown.
+    Raises ShopMissing or ShopGone when the shop isn't there; MysqlDown, RedisDown.
     """
+    shops.read(shop_id)  # the filter of all shops keeps ids that were made up from MySQL
     vouchers = mysql_vouchers.read_of_shop(shop_id, before_id, limit + 1)
-    if not vouchers and not mysql_vouchers.find_shop(shop_id):
-        raise VoucherMissing(f"There is no shop {shop_id}")
     page = vouchers[:limit]
     try:
         seen = redis_vouchers.see([voucher.id for voucher in page]) if page else {}

@@ -333,7 +333,7 @@ def unpack_cursor(cursor: str, shape: tuple[type, ...]) -> list[Any]:
 
 
 def pack_signed_cursor(query: str, *parts: int | str) -> str:
-    """Returns an opaque cursor over ``parts`` that is good for ``query`` only. Raises SecretsDown."""
+    """Returns a cursor over ``parts`` that is good for ``query`` only. Raises SecretsDown."""
     return pack_cursor(*parts, sign("cursor", _signed_text(query, parts)))
 
 

@@ -35,7 +35,8 @@ class RecommendedPage(NamedTuple):
 def recommend(shop_id: int, place: int, limit: int, actor_id: int | None) -> RecommendedPage:
     """The best reviews of a shop from ``place`` (0: the best) on, with what is counted about them.
 
-    Empty for who asks first, until the list is made. Raises ContentMissing, MysqlDown, RedisDown.
+    Empty for who asks first, until the list is made. Raises ShopMissing, ShopGone, MysqlDown,
+    RedisDown.
     """
     content.require_shop(shop_id)
     review_ids = _read_list(shop_id)

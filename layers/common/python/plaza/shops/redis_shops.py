@@ -46,7 +46,7 @@ _FULL_BITS_PER_SHOP = 24
 MAX_CELLS = 256  # counted for one page of near me, and
 MAX_SHOPS = 400  # measured: so much of Redis one page takes at most, wherever the place is
 _LEAST_BITS, _MOST_BITS = 2**17, 2**30
-# The eastern and northern edges of the map lie behind the last cell of a GEO set: they are put in it.
+# The eastern and northern edges of the map lie behind the last cell of a GEO set.
 _MAX_GRID_X = MOST_LONGITUDE - MOST_LONGITUDE / 2**26
 _MAX_GRID_Y = MOST_LATITUDE - MOST_LATITUDE / 2**26
 
