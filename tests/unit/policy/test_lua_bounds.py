@@ -1,7 +1,8 @@
 """A script blocks all of Redis while it runs, so its work is bounded, and its header says by what.
 
 One rule: a script that loops, unpacks, reads a range or touches a whole key has a line
-``Bounded by:`` with a number or an argument. ``python -m bench scripts`` measures each script at that bound.
+``Bounded by:`` with a number or an argument. ``python -m bench scripts`` measures each script at
+that bound.
 """
 
 from __future__ import annotations
