@@ -86,4 +86,3 @@ def _longest_ms(case: Case, run: int) -> float:
     if not took_us:
         raise LocalError(f"{case.script.name}: {case.name} did not run the script")
     return max(took_us) / 1000
-
