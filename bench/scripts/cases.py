@@ -13,8 +13,8 @@ from plaza.infra.lua import Script
 class Case:
     """``prepare`` brings Redis to its worst state; ``act`` does what is measured.
 
-    ``act`` calls the product's own function, so that limits and slices are the product's. It gets
-    the number of the run, from 0 on; the longest of its runs of ``script`` counts.
+    ``act`` calls the product's own function, with as much as one run of ``script`` is ever given.
+    It gets the number of the run, from 0 on.
     """
 
     name: str

@@ -27,17 +27,12 @@ def _project(run: int) -> None:
     redis_rankings.project_likes(_posts(run, redis_rankings._MAX_POSTS_PER_CALL))
 
 
-def _mark(run: int) -> None:
-    redis_rankings.mark_ranking_whole(_posts(run, redis_rankings.RANKING_KEPT), 1 + run)
-
-
 def _ranked() -> list[Ranked]:
     return [Ranked(7, 1 + n) for n in range(redis_rankings.RANKING_KEPT)]
 
 
 CASES = [
     Case("half a million due", redis_rankings.PROJECT_RANKING, _remember, _project),
-    Case("whole, half a million due", redis_rankings.PROJECT_RANKING, _remember, _mark),
     Case(
         "a window in place of another",
         redis_rankings.SWAP_RANKING,

@@ -1,4 +1,4 @@
-"""Ids that were made up, and shops that were deleted: what is answered, and what it costs MySQL."""
+"""Made-up ids and deleted shops: what is answered, and what it costs MySQL."""
 
 from __future__ import annotations
 
@@ -13,8 +13,15 @@ from plaza.infra.limits import TokenBucket
 from plaza.shops import Step
 from plaza.shops.shops import FILTER
 from tests import sales
-from tests.integration.content_api import REVIEW, SHOP, Reply, add_shop, as_another_process, ask
-from tests.integration.content_api import counting_work
+from tests.integration.content_api import (
+    REVIEW,
+    SHOP,
+    Reply,
+    add_shop,
+    as_another_process,
+    ask,
+    counting_work,
+)
 from tests.integration.shop_api import build, write
 from tests.plaza import World
 

@@ -205,6 +205,21 @@ def test_a_redis_that_is_emptied_during_a_refresh_has_no_empty_ranking(
     assert ranked() == most_liked()
 
 
+@pytest.mark.parametrize("lost_after", [1, 2])
+def test_a_ranking_that_lost_a_part_is_not_whole(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, lost_after: int
+) -> None:
+    monkeypatch.setattr(redis_rankings, "_MAX_POSTS_PER_CALL", 2)
+    calls = redis_rankings.whole_projection([PostLikes(n, n, 1) for n in range(1, 7)], 7)
+    assert len(calls) == 3
+    redis.run_all(calls[:lost_after])
+    redis.execute("FLUSHALL")
+    redis.run_all(calls[lost_after:])
+    assert redis_rankings.read_ranking("all", None, 10) is None
+    redis.run_all(redis_rankings.whole_projection([PostLikes(n, n, 1) for n in range(1, 7)], 8))
+    assert redis_rankings.read_ranking("all", None, 1) == [Ranked(6, 6)]
+
+
 def test_a_settle_that_was_postponed_tells_the_ranking_later(
     plaza: World, redis_away: Away
 ) -> None:

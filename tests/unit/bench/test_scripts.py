@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.scripts import CASES, find_unmeasured, scripts
 
-# A new script gets a case in bench/scripts. A context leaves this list when it has its module there.
+# A new script gets a case in bench/scripts. A context with all its cases there leaves this list.
 UNMEASURED_CONTEXTS = {"auth", "checkins", "counters", "feed", "flash_sales", "reactions"}
 MEASURED_OF_REACTIONS = {"project_ranking", "page_ranking", "swap_ranking"}
 

@@ -70,7 +70,7 @@ def find(target_type: str, target_id: int, *, remembered: bool = True) -> There:
 
 
 def find_all(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], There]:
-    """Returns whether each of ``targets`` is there: by the markers, then by MySQL, which leaves them.
+    """Returns whether each of ``targets`` is there: by the markers, else by MySQL.
 
     Ids that were made up cost MySQL nothing for half a minute. One round trip, and one statement
     and another round trip where a marker is missing. Raises MysqlDown.

@@ -4,28 +4,35 @@
   KEYS[2]  {<shard>}:ranking:all:vers   hash: post -> the newest version of its counter that was heard
   KEYS[3]  {<shard>}:ranking:all:heard  zset: post -> when, seconds
   KEYS[4]  {<shard>}:ranking:all:made   string: of when it is, microseconds; the ranking is whole from then on
+  KEYS[5]  {<shard>}:ranking:all:part   string: the last part that came of a ranking that is being made whole
   ARGV[1]  keep: how many posts the ranking holds
   ARGV[2]  remember: how many versions are enough
   ARGV[3]  how long a version is remembered in any case, seconds
   ARGV[4]  how many versions are forgotten, at most
-  ARGV[5]  '', or the time in microseconds from which on these posts make the ranking whole
-  ARGV[6...]  post, likes, version, post, likes, version, ...
+  ARGV[5]  '', or the part of a whole ranking before this one, '0' before the first
+  ARGV[6]  the name of this part
+  ARGV[7]  '', or with the last part the time as of which the ranking is whole, microseconds
+  ARGV[8...]  post, likes, version, post, likes, version, ...
 
-  Bounded by: 1,500 posts a call, which the caller sees to, and ARGV[4] versions.
+  Bounded by: 250 posts a call, which the caller sees to, and ARGV[4] versions.
 
   Returns how many were newer than what was heard before, or as new
 
   Safe to repeat: of two versions the newer stays, whichever comes last; equal versions say the same. ]]
 local now = tonumber(redis.call('TIME')[1])
 local posts, likes_of, ver_of = {}, {}, {}
-for i = 6, #ARGV, 3 do
+for i = 8, #ARGV, 3 do
   local post, ver = ARGV[i], ver_of[ARGV[i]]
   if not ver then posts[#posts + 1] = post end
   if not ver or tonumber(ver) <= tonumber(ARGV[i + 2]) then
     likes_of[post], ver_of[post] = ARGV[i + 1], ARGV[i + 2]
   end
 end
-if ARGV[5] ~= '' then redis.call('SET', KEYS[4], ARGV[5]) end
+-- Each part comes with its name, and only after the one before: a Redis that lost some of them is not whole.
+if ARGV[5] == '0' or ARGV[5] ~= '' and redis.call('GET', KEYS[5]) == ARGV[5] then
+  redis.call('SET', KEYS[5], ARGV[6], 'EX', 3600)
+  if ARGV[7] ~= '' then redis.call('SET', KEYS[4], ARGV[7]) end
+end
 if #posts == 0 then return 0 end
 local heard = redis.call('HMGET', KEYS[2], unpack(posts))
 local vers, times, likes, none = {}, {}, {}, {}

@@ -5,7 +5,7 @@
   KEYS[3]  {<shard>}:shops:filter:next  bitmap: the filter that is being built
   ARGV[1...]  shops
 
-  Bounded by: 250 shops a call, which the caller sees to.
+  Bounded by: 200 shops a call, which the caller sees to.
 
   Returns 1 there is a filter, 0 there is none: its build will find what MySQL has
 

@@ -7,7 +7,7 @@
   ARGV[2]  1 when this page is the last, else 0
   ARGV[3...]  shops
 
-  Bounded by: 250 shops a call, which the caller sees to.
+  Bounded by: 200 shops a call, which the caller sees to.
 
   Returns FILLED, FINISHED, or LOST (it is gone, or another build took over)
 

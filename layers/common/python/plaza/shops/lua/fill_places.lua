@@ -9,7 +9,7 @@
   ARGV[2]  1 when this page is the last, else 0
   ARGV[3...]  of each shop once: id, version, longitude and latitude
 
-  Bounded by: 250 shops a call, which the caller sees to.
+  Bounded by: 200 shops a call, which the caller sees to.
 
   Returns FILLED, FINISHED, or LOST (it is gone, or another build took over)
 

@@ -9,7 +9,7 @@
   ARGV[2...]  of each shop once: id, version, longitude, latitude; '' and '' for the latter when it isn't in the set,
               '' for the version too when MySQL has no such row
 
-  Bounded by: 250 shops a call, which the caller sees to.
+  Bounded by: 200 shops a call, which the caller sees to.
 
   Returns {shop, ...}: those to be told once more after that time, because they were taken out now or a moment ago
 
