@@ -7,8 +7,10 @@ import random
 import pytest
 
 from plaza import flash_sales
+from plaza.content import reading
 from plaza.flash_sales.flash_sales import NotReady, VoucherMissing
 from plaza.infra import mysql
+from plaza.infra.hot_values import HotValues
 from plaza.infra.limits import TokenBucket
 from plaza.shops import Step
 from plaza.shops.shops import FILTER
@@ -110,3 +112,39 @@ def test_a_voucher_is_found_though_somebody_asked_for_its_id_too_early(
     voucher = sales.offer()
     assert voucher.id == 4711
     monkeypatch.undo()
+
+
+# ---------------------------------------------------------------- lists that anybody can read
+
+
+@pytest.fixture
+def no_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_list_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
+    vouchers = TokenBucket(0.0001, 5, clock=lambda: 0.0)
+    monkeypatch.setattr("plaza.flash_sales.reading._list_budget", vouchers)
+
+
+@pytest.mark.parametrize("what", ["reviews", "vouchers"])
+def test_pages_are_read_from_mysql_as_far_as_the_budget_goes(
+    plaza: World, no_budget: None, what: str
+) -> None:
+    add_shop()
+    replies = [
+        ask("GET", f"/shops/{SHOP}/{what}?limit={n}", folder=FOLDERS[what]) for n in range(1, 11)
+    ]
+    assert [reply.status for reply in replies] == [200] * 5 + [503] * 5
+    assert replies[-1].headers["retry-after"]
+
+
+def test_a_hot_first_page_costs_anonymous_callers_no_statement(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_hot_pages", HotValues(hot_per_s=3, clock=lambda: 0.0))
+    add_shop()
+    path = f"/shops/{SHOP}/reviews"
+    assert [ask("GET", path, user=None).status for _ in range(3)] == [200] * 3
+    with counting_work() as work:
+        assert [ask("GET", path, user=None).status for _ in range(20)] == [200] * 20
+    assert work.statements == 0
+    made = ask("POST", path, REVIEW).body["id"]
+    assert [item["id"] for item in ask("GET", path).body["items"]] == [made], "one's own at once"
