@@ -21,6 +21,7 @@ from bench import (
     layer,
     reconcile,
     round_trips,
+    scripts,
     shops,
     vote_log,
 )
@@ -36,6 +37,7 @@ BENCHES: dict[str, Callable[[Stage], list[Figure]]] = {
     "consumer": consumer.measure,
     "feed": feed.measure,
     "shops": shops.measure,
+    "scripts": scripts.measure,
     "reconcile": reconcile.measure,
     "vote-log": vote_log.measure,
     "cold-start": cold_start.measure,

@@ -237,7 +237,8 @@ def test_what_is_not_there_is_a_404(method: str, path: str, name: str, world: Wo
     body = REVIEW if "reviews" in path else COMMENT
     reply = ask(method, path.format(id=name), body if method == "POST" else None)
     assert (reply.status, reply.slug) == (404, "not-found")
-    assert world.queues.messages == {}, "what can't be done is not announced"
+    announced = set(world.queues.messages) - {"shops"}  # the filter of shops may be asked for
+    assert not announced, "what can't be done is not announced"
     assert mysql.fetch_all("SELECT COUNT(*) FROM content") == [(0,)]
 
 

@@ -9,6 +9,7 @@ from plaza.infra import mysql, redis
 from plaza.reactions import FOLLOW, LIKE, Target
 from plaza.reactions.reactions import TargetGone, TargetMissing
 from plaza.targets import There, mysql_targets
+from tests.integration.content_api import counting_work
 from tests.integration.looking import POST, add_users, counter, marker_key
 from tests.plaza import World
 
@@ -79,3 +80,38 @@ def test_a_marker_lives_as_long_as_what_it_says_is_good_for(plaza: World) -> Non
     targets.mark_gone([POST])
     assert redis.execute("GET", marker_key()) == "gone"
     assert 30 < redis.execute("TTL", marker_key()) <= 3600
+
+
+def test_ids_that_were_made_up_are_looked_up_once_in_half_a_minute(plaza: World) -> None:
+    plaza.add(POST)
+    made_up = [Target("post", 1_000 + n) for n in range(50)]
+    with counting_work() as work:
+        for _ in range(10):
+            assert targets.find_live([POST, *made_up]) == {POST}
+    assert work.statements == 1
+
+
+def test_what_was_made_or_deleted_since_is_found_as_it_is(plaza: World) -> None:
+    assert targets.find_all([POST]) == {POST: There.NONE}
+    plaza.add(POST)
+    targets.mark_made(*POST)
+    assert targets.find_all([POST]) == {POST: There.LIVE}
+    mysql.write("UPDATE content SET deleted_at = NOW(6)")
+    targets.mark_gone([POST])
+    assert targets.find_all([POST]) == {POST: There.GONE}
+
+
+def test_what_another_process_deleted_is_remembered_as_live_for_a_second_at_most(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr(
+        targets, "_SEEN", type(targets._SEEN)(10, targets._SEEN.ttl, lambda: now_s[0])
+    )
+    plaza.add(POST)
+    assert targets.find(*POST) is There.LIVE
+    mysql.write("UPDATE content SET deleted_at = NOW(6)")
+    targets.redis_targets.mark_for_sure([POST], There.GONE)
+    now_s[0] = 1.0
+    assert targets.find(*POST) is There.GONE
+    assert not targets.seen_lately(*POST)

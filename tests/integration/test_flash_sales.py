@@ -32,6 +32,7 @@ from plaza.flash_sales.flash_sales import (
 from plaza.infra import mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
+from plaza.shops.shops import ShopMissing
 from tests import sales
 from tests.integration.conftest import Away
 from tests.keyspace import find_keys, own_client
@@ -657,7 +658,7 @@ def test_the_vouchers_of_a_shop_are_listed_with_what_is_left(plaza: World) -> No
     page, last = flash_sales.list_vouchers(sales.SHOP, last, 2)
     assert [offer.voucher.id for offer in page] == [vouchers[0].id]
     assert last is None
-    with pytest.raises(VoucherMissing):
+    with pytest.raises(ShopMissing):
         flash_sales.list_vouchers(6, None, 2)
 
 

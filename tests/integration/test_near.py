@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plaza.infra import mysql, redis
-from plaza.infra.http import pack_cursor
+from plaza.infra.http import pack_cursor, unpack_cursor
 from plaza.infra.limits import TokenBucket
 from plaza.shops import mysql_shops, redis_shops
 from plaza.shops.shops import MOST_NEAR, NEAREST, PLACES, Area, Near, Place, Placed, Step
@@ -38,7 +38,8 @@ NEAR = f"/shops?x={X}&y={Y}"
 
 
 @pytest.fixture
-def types(plaza: World) -> World:
+def types(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr("plaza.shops.near._fallback_budget", TokenBucket(1_000, 1_000))
     add_types()
     return plaza
 
@@ -118,6 +119,7 @@ def test_a_shop_without_a_place_is_near_nobody(types: World) -> None:
         (f"x={X}&y={Y}&type=food", "query.type"),
         (f"x={X}&y={Y}&cursor=abc", "cursor"),
         (f"x={X}&y={Y}&cursor=Wy0xLDVd", "cursor"),
+        (f"x={X}&y={Y}&cursor={pack_cursor(450_000_000, 7, 20, 'A' * 22)}", "cursor"),
         (f"x={X}&y={Y}&limit=101", "query.limit"),
     ],
 )
@@ -133,11 +135,31 @@ def test_a_type_that_is_not_there_is_not_found(types: World) -> None:
     assert not find_keys("*shops:3:*"), "nothing is built for it"
 
 
-def test_behind_the_last_there_is_nothing(types: World) -> None:
-    insert([(5, FOOD, X, Y)])
-    for _ in range(2):
-        assert ids(f"{NEAR}&cursor={pack_cursor(10**15, 7)}") == []
-        build_places()
+def test_a_cursor_is_refused_for_another_query(types: World) -> None:
+    insert([(i, FOOD, x, y) for i, (x, y) in enumerate(around(30, 3_000), 1)])
+    build_places()
+    cursor = ask("GET", f"{NEAR}&radius=4000&type={FOOD}&limit=10").body["next"]
+    good = ask("GET", f"{NEAR}&radius=4000&type={FOOD}&limit=20&cursor={cursor}")
+    assert len(good.body["items"]) == 20
+    for other in (
+        f"/shops?x={X}&y={Y + 0.001}&radius=4000&type={FOOD}",
+        f"/shops?x={X + 0.001}&y={Y}&radius=4000&type={FOOD}",
+        f"{NEAR}&radius=4001&type={FOOD}",
+        f"{NEAR}&radius=4000",
+        f"{NEAR}&radius=4000&type={SPA}",
+    ):
+        refused = ask("GET", f"{other}&cursor={cursor}")
+        assert (refused.status, refused.slug) == (400, "bad-input"), other
+
+
+def test_a_cursor_whose_parts_were_changed_is_refused(types: World) -> None:
+    insert([(i, FOOD, x, y) for i, (x, y) in enumerate(around(30, 3_000), 1)])
+    build_places()
+    parts = unpack_cursor(ask("GET", f"{NEAR}&limit=10").body["next"], (int, int, int, str))
+    for place in range(3):
+        forged = [part + 1 if i == place else part for i, part in enumerate(parts)]
+        refused = ask("GET", f"{NEAR}&cursor={pack_cursor(*forged)}")
+        assert (refused.status, refused.slug) == (400, "bad-input"), forged
 
 
 def test_the_edges_of_the_map_are_places(types: World) -> None:
@@ -221,17 +243,88 @@ def test_who_stays_where_they_are_is_seen_once_while_others_move(types: World) -
     assert sorted(stayed) == list(range(21, 201))
 
 
-def test_as_many_as_may_be_are_found_in_a_crowd(types: World) -> None:
+@pytest.mark.parametrize("limit", [37, 100])
+def test_a_list_ends_after_the_thousand_nearest(types: World, limit: int) -> None:
     points = around(MOST_NEAR + 300, 2_000)
     insert([(i, FOOD, x, y) for i, (x, y) in enumerate(points, 1)])
+    for _ in range(2):  # from MySQL, then from Redis
+        found = items(f"{NEAR}&type={FOOD}&limit={limit}")
+        assert len(found) == len({item["id"] for item in found}) == MOST_NEAR
+        distances = [item["distance_m"] for item in found]
+        assert distances == sorted(distances)
+        build_places()
+
+
+# ---------------------------------------------------------------- bounded work
+
+
+def put_places(points: list[tuple[float, float]]) -> None:
+    """Shops 1, 2, ... in Redis only."""
+    redis_shops.begin_places(None, "build")
+    placed = [Placed(i, 1, Place(x, y)) for i, (x, y) in enumerate(points, 1)]
+    for start in range(0, len(placed), 5_000):
+        redis_shops.fill_places(None, "build", placed[start : start + 5_000], last=False)
+    assert redis_shops.fill_places(None, "build", [], last=True) == "FINISHED"
+
+
+def test_a_city_far_away_costs_as_many_cells_as_one_around(
+    types: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """45 km from 20,000 shops, where a search by radius would measure all of them."""
+    put_places(around(20_000, 5_000))
+    area = Area(Place(X, Y + 50_000 / 111_195), 50_000, None)
+    look = redis_shops.look_near(area, NEAREST, 21)
+    assert look.found is not None
+    assert len(look.found) == 21
+    assert not look.cut
+    monkeypatch.setattr(redis_shops, "MAX_SHOPS", 200)
+    monkeypatch.setattr(redis_shops, "MAX_CELLS", 200)
+    assert redis_shops.look_near(area, NEAREST, 21) == look
+
+
+def test_a_page_that_would_cost_too_much_is_shorter_and_the_list_goes_on(
+    types: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert([(i, FOOD, x, y) for i, (x, y) in enumerate(around(600, 5_000), 1)])
     build_places()
-    found, after = [], NEAREST
-    area = Area(Place(X, Y), 5_000, FOOD)
-    while page := redis_shops.look_near(area, after, 100).found:
-        found += page
-        after = page[-1]
-    assert len(found) == len(set(found)) == MOST_NEAR
-    assert found == sorted(found)
+    whole = ids(f"{NEAR}&limit=100")
+    monkeypatch.setattr(redis_shops, "MAX_SHOPS", 120)
+    assert len(ask("GET", f"{NEAR}&limit=100").body["items"]) < 100
+    found = ids(f"{NEAR}&limit=100")
+    assert found == whole[: len(found)]
+    assert len(found) > 120, "it went on behind the page that was cut"
+
+
+def test_more_shops_at_one_point_than_may_be_measured_end_the_list(types: World) -> None:
+    near = around(5, 100, y=Y + 0.01)
+    put_places([*near, *[(X, Y)] * (redis_shops.MAX_SHOPS + 1)])
+    area = Area(Place(X, Y + 0.01), 5_000, None)
+    look = redis_shops.look_near(area, NEAREST, 101)
+    assert look.cut
+    assert sorted(found.shop_id for found in look.found or ()) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_search_finds_what_looking_at_every_shop_finds(types: World, seed: int) -> None:
+    """Around the poles' ends of the map, the date line, and clusters of any density."""
+    chance = random.Random(seed)
+    x, y = chance.choice([-180.0, -179.98, 0.0, 13.4, 179.99, 180.0]), chance.uniform(-84.9, 84.9)
+    points = []
+    for _ in range(6):
+        way, far = chance.uniform(-0.3, 0.3), chance.uniform(-0.3, 0.3)
+        points += around(
+            300, 10 ** chance.uniform(0, 4.5), chance.randrange(10**6), x + way, y + far
+        )
+    points = [((px + 180) % 360 - 180, max(-85.0, min(85.0, py))) for px, py in points]
+    insert([(i, FOOD, *point) for i, point in enumerate(points, 1)])
+    build(Step(PLACES))
+    area, after = Area(Place(x, y), 50_000, None), NEAREST
+    for _ in range(4):
+        look = redis_shops.look_near(area, after, 60)
+        assert look.found
+        assert look.found == mysql_shops.find_near(area, after, 60)[: len(look.found)]
+        assert look.cut or len(look.found) == 60
+        after = look.found[-1]
 
 
 def test_a_page_that_is_warm_costs_two_round_trips(types: World) -> None:
@@ -308,6 +401,57 @@ def test_of_two_moves_the_later_counts_in_whatever_order_redis_hears_of_them(
     assert redis.execute("ZCARD", redis_shops.place_keys(FOOD).places) == 0
 
 
+def take_out_and_restore(shop_id: int) -> None:
+    """The row is deleted past the API, Redis is told, and a backup brings the same row back."""
+    mysql.write("CREATE TEMPORARY TABLE backup AS SELECT * FROM shop")
+    mysql.write("DELETE FROM shop")
+    refresh(shop_id)
+    assert ids(NEAR) == []
+    mysql.write("INSERT INTO shop SELECT * FROM backup")
+    mysql.write("DROP TEMPORARY TABLE backup")
+
+
+def let_time_pass_since_the_row_was_taken_out(shop_id: int) -> None:
+    for type_id in (FOOD, None):
+        key = redis_shops.place_keys(type_id).vers
+        assert int(redis.execute("HGET", key, shop_id)) < 0
+        redis.execute("HSET", key, shop_id, -1)
+    redis.execute("DEL", redis_shops.page_key(shop_id))
+
+
+def test_a_row_that_comes_back_is_near_again_after_a_minute(types: World) -> None:
+    build_places()
+    shop_id = made()
+    types.queues.messages.clear()
+    take_out_and_restore(shop_id)
+    refresh(shop_id)
+    assert ids(NEAR) == [], "it may be what was read before the row was taken out"
+    let_time_pass_since_the_row_was_taken_out(shop_id)
+    types.queues.drain()
+    assert ids(NEAR) == ids(f"{NEAR}&type={FOOD}") == [shop_id]
+
+
+def test_a_row_that_was_read_before_it_was_taken_out_does_not_bring_it_back(types: World) -> None:
+    build_places()
+    shop_id = made()
+    mysql.write("DELETE FROM shop")
+    refresh(shop_id)
+    assert redis_shops.put_places({None: [Placed(shop_id, 9, Place(X, Y))]}) == {shop_id}
+    assert redis.execute("ZCARD", redis_shops.place_keys(None).places) == 0
+
+
+def test_a_row_that_stays_away_is_looked_at_once_more_and_no_further(types: World) -> None:
+    build_places()
+    shop_id = made()
+    types.queues.drain()
+    mysql.write("DELETE FROM shop")
+    refresh(shop_id)
+    assert len(types.queues.take("shops")) == 1
+    let_time_pass_since_the_row_was_taken_out(shop_id)
+    refresh(shop_id)
+    assert types.queues.take("shops") == []
+
+
 # ---------------------------------------------------------------- a Redis that was emptied
 
 
@@ -335,7 +479,7 @@ def test_while_there_are_no_places_mysql_is_not_asked_by_all(
     insert([(5, FOOD, X, Y)])
     ask("GET", f"{NEAR}&type={FOOD}")
     bucket = TokenBucket(rate_per_s=20, burst=40, clock=lambda: 0.0)
-    monkeypatch.setattr("plaza.shops.reading._instead_of_redis", bucket)
+    monkeypatch.setattr("plaza.shops.near._fallback_budget", bucket)
     replies = [ask("GET", NEAR) for _ in range(100)]
     assert [reply.status for reply in replies] == [200] * 40 + [503] * 60
     assert replies[-1].headers["retry-after"]

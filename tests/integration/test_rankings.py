@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -104,7 +105,7 @@ def test_of_projections_in_any_order_the_newest_stays(
     plaza: World, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     draw = random.Random(seed)
-    monkeypatch.setattr(redis_rankings, "_PER_CALL", 7)
+    monkeypatch.setattr(redis_rankings, "_MAX_POSTS_PER_CALL", 7)
     histories = {post_id: [draw.randint(0, 9) for _ in range(8)] for post_id in range(1, 9)}
     sent = [
         PostLikes(post_id, likes, ver)
@@ -165,6 +166,58 @@ def test_versions_are_forgotten_once_nobody_can_be_late_and_never_of_who_is_rank
     assert {int(m) for m in redis.execute("HKEYS", vers)} == {1, 2, 21, 22, 23, 24}
     reactions.project_likes([PostLikes(1, 7, 4), PostLikes(2, 7, 4)])
     assert in_redis() == [(999, 1), (998, 2)], "late, and known to be"
+
+
+def test_one_call_forgets_a_bounded_number_of_versions_and_the_next_ones_the_rest(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """480,000 posts that were heard of long ago kept Redis busy for 1.3 s."""
+    monkeypatch.setattr(redis_rankings, "RANKING_KEPT", 2)
+    monkeypatch.setattr(redis_rankings, "REMEMBERED", 4)
+    monkeypatch.setattr(redis_rankings, "_MAX_FORGOTTEN", 10)
+    vers, heard = redis_rankings.heard_keys()
+    reactions.project_likes([PostLikes(n, 1_000 - n, 5) for n in range(1, 101)])
+    for member in redis.execute("ZRANGE", heard, 0, -1):
+        redis.execute("ZADD", heard, 1, member)
+    left = []
+    for n in range(101, 121):
+        reactions.project_likes([PostLikes(n, 1, 5)])
+        left.append(redis.execute("HLEN", vers))
+    assert left[0] == 100 + 1 - (10 + 1) + 2, "11 were looked at, and two of them are ranked"
+    assert all(before - after <= 11 for before, after in pairwise(left))
+    assert left[-1] <= 4 + 20, "what is young, and no more"
+
+
+def test_a_redis_that_is_emptied_during_a_refresh_has_no_empty_ranking(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plaza.add(*map(post, range(1, 6)))
+    reactions.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
+    mark = reactions.mark_ranking_whole
+
+    def lose_then_mark(*args: Any) -> None:
+        redis.execute("FLUSHALL")
+        mark(*args)
+
+    monkeypatch.setattr(reactions, "mark_ranking_whole", lose_then_mark)
+    recommendations.refresh_rankings()
+    refuse_mysql(monkeypatch)
+    assert ranked() == most_liked()
+
+
+@pytest.mark.parametrize("lost_after", [1, 2])
+def test_a_ranking_that_lost_a_part_is_not_whole(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, lost_after: int
+) -> None:
+    monkeypatch.setattr(redis_rankings, "_MAX_POSTS_PER_CALL", 2)
+    calls = redis_rankings.whole_projection([PostLikes(n, n, 1) for n in range(1, 7)], 7)
+    assert len(calls) == 3
+    redis.run_all(calls[:lost_after])
+    redis.execute("FLUSHALL")
+    redis.run_all(calls[lost_after:])
+    assert redis_rankings.read_ranking("all", None, 10) is None
+    redis.run_all(redis_rankings.whole_projection([PostLikes(n, n, 1) for n in range(1, 7)], 8))
+    assert redis_rankings.read_ranking("all", None, 1) == [Ranked(6, 6)]
 
 
 def test_a_settle_that_was_postponed_tells_the_ranking_later(

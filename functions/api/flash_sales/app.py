@@ -39,7 +39,7 @@ _OFFER = _OWN | {
 _LIST: dict[str, Any] = {
     "tags": ["flash sales"],
     "security": [{}, BEARER],
-    "responses": answers(200, Page[Voucher], "a page") | problems(400, 401, 404),
+    "responses": answers(200, Page[Voucher], "a page") | problems(400, 401, 404, 410),
 }
 _ORDER = _OWN | {
     "responses": answers(202, Order, "reserved: ask what became of it after Retry-After")

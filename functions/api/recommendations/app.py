@@ -36,7 +36,7 @@ app = api()
 _ANY: dict[str, Any] = {"tags": ["recommendations"], "security": [{}, BEARER]}
 _RECOMMENDED = _ANY | {
     "responses": answers(200, Page[Review], "a page; empty until the list is made")
-    | problems(400, 401, 404)
+    | problems(400, 401, 404, 410)
 }
 _RANKING = _ANY | {
     "responses": answers(200, Page[PostInRanking], "a page; long texts make it shorter")

@@ -8,7 +8,6 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import shops
-from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     BEARER,
     Cursor,
@@ -19,13 +18,13 @@ from plaza.infra.http import (
     api,
     caller_if_any,
     caller_with_role,
-    pack_cursor,
+    pack_signed_cursor,
     problems,
     read_id,
     serve,
-    unpack_cursor,
+    unpack_signed_cursor,
 )
-from plaza.shops import MOST_LATITUDE, MOST_LONGITUDE, MOST_RADIUS_M, Area, Near, Place
+from plaza.shops import MOST_LATITUDE, MOST_LONGITUDE, MOST_RADIUS_M, Area, Place, Position
 from plaza.shops.contract import NearShopAnswer, ShopAnswer, ShopQuestion, ShopTypeAnswer
 
 X = Annotated[float, Query(ge=-MOST_LONGITUDE, le=MOST_LONGITUDE, description="longitude, degrees")]
@@ -76,13 +75,15 @@ def find_near(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Page[NearShopAnswer]:
-    """The shops around a place, nearest first; the 1,000 nearest, if there are more."""
+    """The shops around a place, nearest first; the 1,000 nearest, if there are more.
+
+    A cursor is good for the place, radius and type that it was given for."""
     caller_if_any(app)
     area = Area(Place(x, y), radius, None if type_id is None else int(type_id))
-    page = shops.find_near(area, _after(cursor), limit)
+    page = shops.find_near(area, _after(cursor, area), limit)
     return Page(
         items=[NearShopAnswer.at(near) for near in page.shops],
-        next=pack_cursor(*page.last) if page.last else None,
+        next=pack_signed_cursor(area.to_text(), *page.last) if page.last else None,
     )
 
 
@@ -113,10 +114,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     return serve(app, event, context)
 
 
-def _after(cursor: str | None) -> Near | None:
+def _after(cursor: str | None, area: Area) -> Position | None:
     if cursor is None:
         return None
-    after = Near(*unpack_cursor(cursor, (int, int)))
-    if not after.possible:
-        raise BadInput("cursor", "is not one that we gave")
-    return after
+    return Position(*unpack_signed_cursor(cursor, area.to_text(), (int, int, int)))

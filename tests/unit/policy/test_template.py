@@ -336,14 +336,15 @@ def test_the_search_for_queues_finds_those_we_know() -> None:
     assert queues_needed("FeedApi") == {"inboxes", "follows", "rebuilds"}
     assert queues_needed("SweepOutbox") == {"reactions", "checkins", "settlements"}
     assert queues_needed("CheckinsApi") == {"checkins"}
-    assert queues_needed("RecommendationsApi") == {"recommendations", "rebuilds"}
+    assert queues_needed("RecommendationsApi") == {"recommendations", "rebuilds", "shops"}
     assert queues_needed("RefreshRecommendations") == {"recommendations"}
     assert queues_needed("RollUpVotes") == set()
     assert queues_needed("RebuildTarget") == {"rebuilds", "rebuilds_dlq"}
-    assert queues_needed("ContentApi") == {"refreshes", "rebuilds", "fanouts"}
+    assert queues_needed("ContentApi") == {"refreshes", "rebuilds", "fanouts", "shops"}
     refreshing = {"refreshes", "refreshes_dlq", "fanouts"}
     assert queues_needed("RefreshProjections") == refreshing
-    assert queues_needed("FlashSalesApi") == queues_needed("RecoverOrders") == {"orders"}
+    assert queues_needed("FlashSalesApi") == {"orders", "shops"}
+    assert queues_needed("RecoverOrders") == {"orders"}
     assert queues_needed("SettleVouchers") == {"orders"}
     assert queues_needed("GiveUpOrders") == {"orders_dlq", "orders_dlq_dlq"}
     assert queues_needed("ShopsApi") == {"shops", "drops"}

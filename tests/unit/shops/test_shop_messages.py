@@ -16,7 +16,7 @@ from plaza.shops.shops import (
     FILTER,
     MOST_SHOPS,
     PLACES,
-    Near,
+    Area,
     Place,
     Refresh,
     Shop,
@@ -146,7 +146,11 @@ def test_a_deleted_shop_is_nowhere() -> None:
     assert placed_of(Stored(SHOP, 4, deleted=True)).place is None
 
 
-@pytest.mark.parametrize("near", [Near(-1, 5), Near(1, 0)])
-def test_a_distance_that_no_list_has_is_not_possible(near: Near) -> None:
-    assert not near.possible
-    assert Near(0, 1).possible
+def test_what_a_cursor_is_signed_for_differs_from_area_to_area() -> None:
+    areas = [
+        Area(Place(x, y), radius_m, type_id)
+        for x, y in ((13.4, 52.52), (1.0, 2.0), (12.0, 1.0))
+        for radius_m in (1, 50)
+        for type_id in (None, 1, 50)
+    ]
+    assert len({area.to_text() for area in areas}) == len(areas)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from plaza.infra.errors import Conflict, Forbidden, Gone, NotFound
+from plaza.infra.errors import Conflict, Forbidden, Gone, NotFound, Unavailable
 from plaza.infra.networks import network_of
 from plaza.reactions import Target
 
@@ -30,6 +30,10 @@ class ContentMissing(NotFound):
 
 class ContentGone(Gone):
     """The post, comment or review was deleted."""
+
+
+class ListsBusy(Unavailable):
+    """This process has used up its budget of pages that it may read from MySQL."""
 
 
 class NotYours(Forbidden):

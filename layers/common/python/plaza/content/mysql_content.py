@@ -57,10 +57,15 @@ def hold_post(cursor: Cursor, post_id: int) -> There:
         " WHERE content_type = 'post' AND content_id = %s LOCK IN SHARE MODE",
         (post_id,),
     )
-    found = cursor.fetchone()
-    if found is None:
-        return There.NONE
-    return There.GONE if found[0] else There.LIVE
+    return _there(cursor)
+
+
+def hold_shop(cursor: Cursor, shop_id: int) -> There:
+    """Whether the shop is there, and it stays so until the commit; others may hold it too."""
+    cursor.execute(
+        "SELECT deleted_at IS NOT NULL FROM shop WHERE id = %s LOCK IN SHARE MODE", (shop_id,)
+    )
+    return _there(cursor)
 
 
 def insert(cursor: Cursor, content_id: int, draft: Draft) -> Text:
@@ -131,13 +136,6 @@ def read_of_parent(
     return _read_page(content_type, "parent_id", parent_id, after, latest, limit)
 
 
-def find_shop(shop_id: int) -> bool:
-    """Whether there is such a shop. Raises MysqlDown."""
-    return bool(
-        mysql.fetch_all("SELECT 1 FROM shop WHERE id = %s AND deleted_at IS NULL", (shop_id,))
-    )
-
-
 def _read_page(
     content_type: str, column: str, owner_id: int, after: Place | None, latest: bool, limit: int
 ) -> list[Text]:
@@ -155,6 +153,14 @@ def _read_page(
         args,
     )
     return [_stored(row).text for row in rows]
+
+
+def _there(cursor: Cursor) -> There:
+    """What the one row that was asked for says; no row: none."""
+    found = cursor.fetchone()
+    if found is None:
+        return There.NONE
+    return There.GONE if found[0] else There.LIVE
 
 
 def _stored(row: tuple[Any, ...]) -> Stored:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from cachetools import TTLCache
 
-from plaza import counters, reactions, targets, users
+from plaza import counters, reactions, shops, targets, users
 from plaza.content import mysql_content, redis_content
-from plaza.content.content import ContentGone, ContentMissing, Draft, Place, Stored, Text, cut
+from plaza.content.content import (
+    ContentGone,
+    ContentMissing,
+    Draft,
+    ListsBusy,
+    Place,
+    Stored,
+    Text,
+    cut,
+)
 from plaza.infra import cache
 from plaza.infra.cache import NEVER_STALE, Entry, StillLoading
+from plaza.infra.hot_values import HotValues
+from plaza.infra.limits import TokenBucket
 from plaza.infra.redis import RedisDown
 from plaza.reactions import COLLECT, LIKE, Count, Target
 from plaza.targets import There
@@ -27,7 +38,12 @@ class _Unknown:
 _UNKNOWN = _Unknown()
 # A second: what another process deleted is shown for so long.
 _TEXTS: TTLCache[Target, Text | None] = TTLCache(maxsize=500, ttl=1)
-_SHOPS: TTLCache[int, bool] = TTLCache(maxsize=1000, ttl=30)
+_SHOPS: TTLCache[int, bool] = TTLCache(maxsize=1000, ttl=1)
+_First = tuple[str, int, bool, int]  # type, owner, latest first, limit
+# First pages of hot lists, for a second, for anonymous callers: authors read what they wrote.
+_hot_pages: HotValues[_First, list[Text]] = HotValues()
+# Lists are public, so what one process may read of them from MySQL is limited.
+_list_budget = TokenBucket(rate_per_s=50, burst=200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +71,9 @@ class Listed(NamedTuple):
 
 
 def forget_texts() -> None:
-    """Empty this process's memory of texts and shops."""
+    """Empty this process's memory of texts, shops and first pages."""
     _TEXTS.clear()
+    _hot_pages.clear()
     _SHOPS.clear()
 
 
@@ -101,7 +118,7 @@ def insist_there(target: Target, there: There) -> None:
 
 
 def require_parent(draft: Draft) -> None:
-    """Raises ContentMissing or ContentGone when what ``draft`` is about isn't there; MysqlDown."""
+    """Raises NotFound or Gone when what ``draft`` is about isn't there; MysqlDown, RedisDown."""
     if draft.parent_id is None:
         return
     if draft.type == "comment":
@@ -111,10 +128,13 @@ def require_parent(draft: Draft) -> None:
 
 
 def require_shop(shop_id: int) -> None:
-    """Raises ContentMissing when there is no such shop; MysqlDown."""
+    """Raises ShopMissing or ShopGone when the shop isn't there; MysqlDown, RedisDown.
+
+    One round trip for a shop that Redis has or is known not to exist, none if this process saw it
+    within a second. The filter of all shops keeps most other ids from MySQL.
+    """
     if shop_id not in _SHOPS:
-        if not mysql_content.find_shop(shop_id):
-            raise ContentMissing(f"There is no shop {shop_id}")
+        shops.read(shop_id)
         _SHOPS[shop_id] = True
 
 
@@ -146,10 +166,15 @@ def read_reviews(review_ids: Iterable[int], actor_id: int | None) -> dict[int, W
 
 
 def list_posts(author_id: int, after: Place | None, limit: int, actor_id: int | None) -> Listed:
-    """Somebody's posts, newest first. Raises ContentMissing, MysqlDown, RedisDown."""
+    """Somebody's posts, newest first. Raises ContentMissing, ListsBusy, MysqlDown, RedisDown."""
     if targets.find("user", author_id) is There.NONE:
         raise ContentMissing(f"There is no user {author_id}")
-    return _listed(mysql_content.read_of_author(author_id, after, limit + 1), limit, actor_id)
+    texts = _read_page(
+        ("post", author_id, True, limit),
+        after is None and actor_id is None,
+        lambda: mysql_content.read_of_author(author_id, after, limit + 1),
+    )
+    return _listed(texts, limit, actor_id)
 
 
 def list_comments(
@@ -160,14 +185,22 @@ def list_comments(
     Raises ContentMissing, ContentGone, MysqlDown, RedisDown.
     """
     read(Target("post", post_id))
-    texts = mysql_content.read_of_parent("comment", post_id, after, latest, limit + 1)
+    texts = _read_page(
+        ("comment", post_id, latest, limit),
+        after is None and actor_id is None,
+        lambda: mysql_content.read_of_parent("comment", post_id, after, latest, limit + 1),
+    )
     return _listed(texts, limit, actor_id)
 
 
 def list_reviews(shop_id: int, after: Place | None, limit: int, actor_id: int | None) -> Listed:
-    """The reviews of a shop, newest first. Raises ContentMissing, MysqlDown, RedisDown."""
+    """The reviews of a shop, newest first. Raises ShopMissing, ShopGone, MysqlDown, RedisDown."""
     require_shop(shop_id)
-    texts = mysql_content.read_of_parent("review", shop_id, after, True, limit + 1)
+    texts = _read_page(
+        ("review", shop_id, True, limit),
+        after is None and actor_id is None,
+        lambda: mysql_content.read_of_parent("review", shop_id, after, True, limit + 1),
+    )
     return _listed(texts, limit, actor_id)
 
 
@@ -200,6 +233,21 @@ def complete(texts: Sequence[Text], actor_id: int | None, viewer: str | None = N
 def untouched(text: Text, author: Card | None) -> Whole:
     """A text that nobody has seen yet."""
     return Whole(text, author, Count(0, False), Count(0, False), 0, 0, True)
+
+
+def _read_page(first: _First, cached: bool, read_mysql: Callable[[], list[Text]]) -> list[Text]:
+    """Returns a page of a list; if ``cached``, a hot one is up to a second old.
+
+    One statement at most. Raises ListsBusy, MysqlDown.
+    """
+    if cached and (page := _hot_pages.ask(first)) is not None:
+        return page
+    if not _list_budget.take():
+        raise ListsBusy("Too many lists are being read", retry_after_s=1)
+    page = read_mysql()
+    if cached:
+        _hot_pages.keep(first, page)
+    return page
 
 
 def _listed(texts: Sequence[Text], limit: int, actor_id: int | None) -> Listed:

@@ -27,7 +27,7 @@ from plaza.reactions import Target
 def create(draft: Draft, attempt: Attempt | None = None) -> Whole:
     """What was written, by this attempt or by one before.
 
-    Raises ContentMissing and ContentGone for what it is about, ContentGone also for what an attempt
+    Raises NotFound and Gone for what it is about, ContentGone also for what an attempt
     before wrote and somebody deleted; KeyReused; MysqlDown, RedisDown: try again. An attempt has a
     key, so that trying again is safe whatever happened.
     """
@@ -74,6 +74,10 @@ def _write(cursor: Cursor, target: Target, draft: Draft, attempt: Attempt | None
     if draft.type == "comment" and draft.parent_id is not None:
         reading.insist_there(
             Target("post", draft.parent_id), mysql_content.hold_post(cursor, draft.parent_id)
+        )
+    if draft.type == "review" and draft.parent_id is not None:
+        reading.insist_there(
+            Target("shop", draft.parent_id), mysql_content.hold_shop(cursor, draft.parent_id)
         )
     text = mysql_content.insert(cursor, target.id, draft)
     _count(cursor, draft, 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 
-from plaza.flash_sales import mysql_orders, mysql_vouchers, redis_vouchers, waiting
+from plaza.flash_sales import lookup, mysql_orders, mysql_vouchers, redis_vouchers, waiting
 from plaza.flash_sales.flash_sales import Life, NotOpen, NotReady, Voucher, VoucherMissing
 from plaza.infra.observability import record
 
@@ -24,7 +24,7 @@ def bring_back(voucher_id: int) -> None:
     Raises VoucherMissing, NotOpen when it is over; NotReady when it takes longer: whoever comes
     next goes on; RedisDown, MysqlDown.
     """
-    voucher = mysql_vouchers.read(voucher_id)
+    voucher = lookup.find(voucher_id)
     if voucher is None:
         raise VoucherMissing(f"There is no voucher {voucher_id}")
     if voucher.settled or voucher.terms.closes_us <= time.time_ns() // 1000:

@@ -6,7 +6,7 @@ import time
 
 from pymysql.cursors import Cursor
 
-from plaza.flash_sales import loading, mysql_vouchers
+from plaza.flash_sales import loading, lookup, mysql_vouchers
 from plaza.flash_sales.flash_sales import (
     Attempt,
     KeyReused,
@@ -45,6 +45,7 @@ def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Vouc
     if not mysql.atomically(write):
         return offer(terms, creator_id, attempt)
     try:
+        lookup.note_made(voucher_id)
         loading.bring_back(voucher_id)
     except (Unavailable, NotOpen) as error:  # then the first who clicks has it brought in
         record("loading_postponed", voucher_id=voucher_id, **cause(error))

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from plaza import shops
 from plaza.flash_sales import mysql_orders, mysql_vouchers, redis_vouchers
-from plaza.flash_sales.flash_sales import Order, OrderMissing, Voucher, VoucherMissing
+from plaza.flash_sales.flash_sales import NotReady, Order, OrderMissing, Voucher
+from plaza.infra.limits import TokenBucket
 from plaza.infra.redis import RedisDown
+
+# Lists of vouchers are public, so what one process may read of them from MySQL is limited.
+_list_budget = TokenBucket(rate_per_s=50, burst=200)
 
 
 class Offer(NamedTuple):
@@ -61,11 +66,10 @@ def list_vouchers(
 ) -> tuple[list[Offer], int | None]:
     """(A page of what a shop offers, newest first; the last id of it unless it is the end).
 
-    Raises VoucherMissing when there is no such shop; MysqlDown.
+    Raises ShopMissing or ShopGone when the shop isn't there; NotReady, MysqlDown, RedisDown.
     """
-    vouchers = mysql_vouchers.read_of_shop(shop_id, before_id, limit + 1)
-    if not vouchers and not mysql_vouchers.find_shop(shop_id):
-        raise VoucherMissing(f"There is no shop {shop_id}")
+    shops.read(shop_id)  # the filter of all shops keeps ids that were made up from MySQL
+    vouchers = _read_page(shop_id, before_id, limit + 1)
     page = vouchers[:limit]
     try:
         seen = redis_vouchers.see([voucher.id for voucher in page]) if page else {}
@@ -80,3 +84,10 @@ def list_vouchers(
         for v in page
     ]
     return offers, page[-1].id if len(vouchers) > limit else None
+
+
+def _read_page(shop_id: int, before_id: int | None, limit: int) -> list[Voucher]:
+    """Returns a page of a shop's vouchers. One statement. Raises NotReady, MysqlDown."""
+    if not _list_budget.take():
+        raise NotReady("Too many lists are being read", retry_after_s=1)
+    return mysql_vouchers.read_of_shop(shop_id, before_id, limit)

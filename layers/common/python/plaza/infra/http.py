@@ -10,7 +10,7 @@ import binascii
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -34,6 +34,7 @@ from plaza.infra.errors import (
     Unavailable,
 )
 from plaza.infra.observability import begin_request, cause, end_request, record
+from plaza.infra.signatures import is_signed, sign
 
 T = TypeVar("T")
 
@@ -375,6 +376,26 @@ def unpack_cursor(cursor: str, shape: tuple[type, ...]) -> list[Any]:
     if not fits or not all(p.isascii() if type(p) is str else abs(p) <= MOST_ID for p in parts):
         raise BadInput("cursor", "is not one that we gave")
     return list(parts)
+
+
+def pack_signed_cursor(query: str, *parts: int | str) -> str:
+    """Returns a cursor over ``parts`` that is good for ``query`` only. Raises SecretsDown."""
+    return pack_cursor(*parts, sign("cursor", _signed_text(query, parts)))
+
+
+def unpack_signed_cursor(cursor: str, query: str, shape: tuple[type, ...]) -> list[Any]:
+    """Returns the parts of ``cursor``, which was given for ``query``.
+
+    Raises BadInput for one that was not; SecretsDown.
+    """
+    *parts, signature = unpack_cursor(cursor, (*shape, str))
+    if not is_signed("cursor", _signed_text(query, parts), signature):
+        raise BadInput("cursor", "is not one that we gave for this query")
+    return parts
+
+
+def _signed_text(query: str, parts: Sequence[int | str]) -> str:
+    return json.dumps([query, *parts])
 
 
 def _read_json(text: str) -> Any:

@@ -47,9 +47,10 @@ class MysqlAddress:
 class Settings:
     """Typed and complete. ``queues`` maps a queue's name (``reactions``) to its URL.
 
-    Only the function that signs people in has ``auth_secret_id`` and the settings of texts, only
-    the one that maintains the vote log has ``archive_bucket``. ``sms_countries`` are ISO 3166
-    codes (``*``: all), ``sms_number_types`` names of phonenumbers' types in lower case.
+    Only the function that signs people in has the settings of texts; that one and the one whose
+    cursors are signed have ``auth_secret_id``; only the one that maintains the vote log has
+    ``archive_bucket``. ``sms_countries`` are ISO 3166 codes (``*``: all), ``sms_number_types`` names
+    of phonenumbers' types in lower case.
     """
 
     environment: str

@@ -7,10 +7,12 @@ and of all time besides:
 
     {<shard>}:ranking:all:vers   hash  post -> the newest version of its counter that was heard
     {<shard>}:ranking:all:heard  zset  post -> when; what was heard long ago is forgotten
+    {<shard>}:ranking:all:part   string  the last part that came of a ranking that is made whole
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -27,7 +29,8 @@ RANKING_KEPT = 1_500  # more than are shown: those who fall can be followed by w
 REMEMBERED = 10_000
 REMEMBERED_S = 120  # a consumer runs 30 s at most, so nothing is later than that
 GONE_VER = 2**53  # newer than everything: what is deleted stays away
-_PER_CALL = 1_000
+_MAX_POSTS_PER_CALL = 250
+_MAX_FORGOTTEN = 250  # versions of one call, besides as many as it adds
 
 _LUA = Path(__file__).with_name("lua")
 PROJECT_RANKING = load_script(_LUA / "project_ranking.lua")
@@ -66,17 +69,29 @@ def heard_keys() -> tuple[str, str]:
     return f"{key}:vers", f"{key}:heard"
 
 
+def part_key() -> str:
+    """The key that names the last part of a ranking that is being made whole."""
+    return f"{ranking_key('all')}:part"
+
+
 def project_likes(posts: Sequence[PostLikes]) -> None:
     """Tell the ranking of all time. One round trip. Raises RedisDown."""
-    keys = (ranking_key("all"), *heard_keys())
-    calls = []
-    for start in range(0, len(posts), _PER_CALL):
-        part = posts[start : start + _PER_CALL]
-        triples = [x for p in part for x in (_member(p.post_id), p.likes, p.ver)]
-        calls.append(
-            Call(PROJECT_RANKING, keys, (RANKING_KEPT, REMEMBERED, REMEMBERED_S, *triples))
-        )
-    redis.run_all(calls)
+    redis.run_all([_projection(part) for part in _parts(posts)])
+
+
+def _parts(posts: Sequence[PostLikes]) -> list[Sequence[PostLikes]]:
+    """As many as one run of the script takes: Redis serves others in between."""
+    size = _MAX_POSTS_PER_CALL
+    return [posts[start : start + size] for start in range(0, len(posts), size)]
+
+
+def _projection(
+    posts: Sequence[PostLikes], before: str = "", name: str = "", whole_at: str = ""
+) -> Call:
+    keys = (ranking_key("all"), *heard_keys(), made_key("all"), part_key())
+    triples = [x for p in posts for x in (_member(p.post_id), p.likes, p.ver)]
+    limits = (RANKING_KEPT, REMEMBERED, REMEMBERED_S, _MAX_FORGOTTEN)
+    return Call(PROJECT_RANKING, keys, (*limits, before, name, whole_at, *triples))
 
 
 def read_ranked_posts() -> list[int]:
@@ -84,9 +99,28 @@ def read_ranked_posts() -> list[int]:
     return [int(member) for member in redis.execute("ZRANGE", ranking_key("all"), 0, -1)]
 
 
-def mark_ranking_whole(at_us: int) -> None:
-    """From now on the ranking of all time may be read. Raises RedisDown."""
-    redis.execute("SET", made_key("all"), at_us)
+def mark_ranking_whole(most_liked: Sequence[PostLikes], at_us: int) -> None:
+    """Tell the ranking of all time its posts, at most ``RANKING_KEPT``; from now on it may be read.
+
+    The parts form a chain: a Redis that lost its data, or the newest of it, in between has lost the
+    name of a part too, and is not marked. One round trip. Raises RedisDown.
+    """
+    redis.run_all(whole_projection(most_liked, at_us))
+
+
+def whole_projection(most_liked: Sequence[PostLikes], at_us: int) -> list[Call]:
+    """Returns the calls that tell the ranking all its posts; the last one marks it whole."""
+    parts: list[Sequence[PostLikes]] = _parts(most_liked) or [()]
+    refresh = secrets.token_hex(8)
+    return [
+        _projection(
+            part,
+            before="0" if number == 1 else f"{refresh}:{number - 1}",
+            name=f"{refresh}:{number}",
+            whole_at=str(at_us) if number == len(parts) else "",
+        )
+        for number, part in enumerate(parts, 1)
+    ]
 
 
 def swap_ranking(window: Window, ranked: Iterable[Ranked], at_us: int) -> bool:

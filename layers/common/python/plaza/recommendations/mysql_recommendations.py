@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from plaza.infra import mysql
 from plaza.recommendations.recommendations import LENGTH, Recommended
 
 
-class Snapshot(NamedTuple):
-    """The best reviews of shops at one instant; ``version``: the log is rolled up so far."""
-
-    version: int
-    lists: Mapping[int, Recommended]
-
-
-def read_best(shop_ids: Sequence[int]) -> Snapshot:
+def read_best(shop_ids: Sequence[int]) -> dict[int, Recommended]:
     """The best reviews of each of ``shop_ids``. One statement. Raises MysqlDown."""
     numbers = [str(int(shop_id)) for shop_id in shop_ids]
     arms = [
-        "(SELECT 'version', 0, seq FROM watermark WHERE name = 'votes')",
         f"(SELECT 'stale', shop_id, seq FROM stale_list WHERE shop_id IN ({','.join(numbers)}))",
     ]
     arms += [
@@ -29,18 +20,15 @@ def read_best(shop_ids: Sequence[int]) -> Snapshot:
         f" ORDER BY votes DESC, content_id DESC LIMIT {LENGTH:d})"
         for number in numbers
     ]
-    version = 0
     stale: dict[int, int] = {}
     best: dict[int, list[int]] = {int(shop_id): [] for shop_id in shop_ids}
     for what, shop_id, number in mysql.fetch_all(" UNION ALL ".join(arms)):
         match what:
-            case "version":
-                version = number
             case "stale":
                 stale[shop_id] = number
             case "review":
                 best[shop_id].append(number)
-    return Snapshot(version, {s: Recommended(ids, stale.get(s)) for s, ids in best.items()})
+    return {s: Recommended(ids, stale.get(s)) for s, ids in best.items()}
 
 
 def find_stale(after_id: int, limit: int) -> list[int]:

@@ -49,8 +49,8 @@ def refresh_rankings() -> int:
     most_liked = mysql_rankings.read_most_liked(RANKING_KEPT)
     others = set(reactions.read_ranked_posts()) - {post.post_id for post in most_liked}
     fallen = mysql_rankings.read_likes(sorted(others))
-    reactions.project_likes([*fallen, *most_liked])
-    reactions.mark_ranking_whole(at_us)
+    reactions.project_likes(fallen)
+    reactions.mark_ranking_whole(most_liked, at_us)
     for window, hours in HOURS.items():
         last_hour = at_us // _HOUR_US
         ranked = mysql_rankings.read_window(last_hour - hours + 1, last_hour, RANKING_KEPT)

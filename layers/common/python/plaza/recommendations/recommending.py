@@ -35,7 +35,8 @@ class RecommendedPage(NamedTuple):
 def recommend(shop_id: int, place: int, limit: int, actor_id: int | None) -> RecommendedPage:
     """The best reviews of a shop from ``place`` (0: the best) on, with what is counted about them.
 
-    Empty for who asks first, until the list is made. Raises ContentMissing, MysqlDown, RedisDown.
+    Empty for who asks first, until the list is made. Raises ShopMissing, ShopGone, MysqlDown,
+    RedisDown.
     """
     content.require_shop(shop_id)
     review_ids = _read_list(shop_id)
@@ -57,7 +58,7 @@ def _read_list(shop_id: int) -> Sequence[int]:
     except RedisDown:
         if not _instead_of_redis.take():
             raise
-        return mysql_recommendations.read_best([shop_id]).lists[shop_id].review_ids
+        return mysql_recommendations.read_best([shop_id])[shop_id].review_ids
     if look.ask:
         try:
             queues.send(RECOMMENDATIONS, Rebuild([shop_id]).to_json())
@@ -69,14 +70,16 @@ def _read_list(shop_id: int) -> Sequence[int]:
 def rebuild_recommendations(rebuilds: Sequence[Rebuild]) -> None:
     """Make the lists of shops again, as MySQL has them now.
 
-    One statement to read, one round trip, one statement more if they were stale. Safe to repeat.
-    Raises MysqlDown, RedisDown.
+    Of two rebuilds of a list the one that began last puts it in place: the other may have read
+    MySQL before. One statement to read, two round trips, one statement more if they were stale.
+    Safe to repeat. Raises MysqlDown, RedisDown.
     """
     shop_ids = sorted({shop_id for rebuild in rebuilds for shop_id in rebuild.shop_ids})
-    version, lists = mysql_recommendations.read_best(shop_ids)
-    redis_recommendations.swap_all(lists, version)
-    mysql_recommendations.mark_fresh(lists)
-    record("recommendations_rebuilt", {"lists_rebuilt": len(lists)})
+    rebuild = redis_recommendations.begin_rebuilds(shop_ids)
+    lists = mysql_recommendations.read_best(shop_ids)
+    swapped = redis_recommendations.swap_all(lists, rebuild)
+    mysql_recommendations.mark_fresh({shop_id: lists[shop_id] for shop_id in swapped})
+    record("recommendations_rebuilt", {"lists_rebuilt": len(swapped)})
 
 
 def refresh_recommendations() -> int:

@@ -35,9 +35,10 @@ _US = timedelta(microseconds=1)
 # haversine on its own globe. The same here, so that a list may go on from one to the other.
 _GLOBE_M = 6372797.560856
 _CELLS = 2**26
-_CELL_X = f"((FLOOR((x + 180) / 360 * {_CELLS}) + 0.5) / {_CELLS} * 360 - 180)"
+_CELL_X = f"((LEAST(FLOOR((x + 180) / 360 * {_CELLS}), {_CELLS - 1}) + 0.5) / {_CELLS} * 360 - 180)"
 _CELL_Y = (
-    f"((FLOOR((y + {MOST_LATITUDE}) / {2 * MOST_LATITUDE} * {_CELLS}) + 0.5) / {_CELLS}"
+    f"((LEAST(FLOOR((y + {MOST_LATITUDE}) / {2 * MOST_LATITUDE} * {_CELLS}), {_CELLS - 1}) + 0.5)"
+    f" / {_CELLS}"
     f" * {2 * MOST_LATITUDE} - {MOST_LATITUDE})"
 )
 _DISTANCE = (

@@ -14,7 +14,8 @@ and per set of places, which is a type or ``all``, in its own shard, under
 ``{<shard>}:shops:<set>:``
 
     places        zset    shop -> place (GEO)
-    vers          hash    shop -> the version of it that is known
+    vers          hash    shop -> the version of it that is known; of one that was taken out of
+                          MySQL the time, negative, until which older rows are refused
     places:next   zset    the set that is being built
     vers:next     hash    its versions
     meta          hash    built_at, filling_by, filling_at, asked_at
@@ -25,21 +26,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from plaza.infra import redis
-from plaza.infra.lua import load_script
+from plaza.infra.lua import Script, load_script
 from plaza.infra.projections import key_of
 from plaza.infra.redis import Argument, Call
-from plaza.shops.shops import MOST_NEAR, Area, Near, Placed
+from plaza.shops.shops import MOST_LATITUDE, MOST_LONGITUDE, Area, Near, Placed
+
+T = TypeVar("T")
 
 BUILT_AGAIN_MS = 3_600_000  # filters and places heal by being built anew, from time to time
 ASKED_AGAIN_MS = 5_000
 LEFT_ALONE_MS = 120_000
+TAKEN_OUT_S = 60  # longer than anybody keeps what was read before a row was taken out of MySQL
+MAX_SHOPS_PER_CALL = 200  # of scripts that take many
 BITS_PER_SHOP = 32  # with four hashes 2 in 10,000 strangers pass; it may fill up to 24, then 6 do
 _FULL_BITS_PER_SHOP = 24
-_FIRST_M = 250  # who is in a city need look no farther
+MAX_CELLS = 256  # counted for one page of near me, and
+MAX_SHOPS = 400  # measured: so much of Redis one page takes at most, wherever the place is
 _LEAST_BITS, _MOST_BITS = 2**17, 2**30
+# The eastern and northern edges of the map lie behind the last cell of a GEO set.
+_MAX_GRID_X = MOST_LONGITUDE - MOST_LONGITUDE / 2**26
+_MAX_GRID_Y = MOST_LATITUDE - MOST_LATITUDE / 2**26
 
 _LUA = Path(__file__).with_name("lua")
 BEGIN_FILTER = load_script(_LUA / "begin_filter.lua")
@@ -80,10 +89,12 @@ class Maybe(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What is near, None when there is no set to ask; whether who looked is to have it built."""
+    """What is near, None when there is no set to ask; whether who looked is to have it built; and
+    whether the search used up what it may look at before the page was full."""
 
     found: list[Near] | None
     ask: bool
+    cut: bool
 
 
 def _filter_keys() -> FilterKeys:
@@ -116,7 +127,7 @@ def ask_filter(shop_id: int) -> Maybe:
 
 def add_to_filter(shop_ids: Sequence[int]) -> None:
     """The shops are or will be there. One round trip. Raises RedisDown."""
-    redis.run(ADD_TO_FILTER, FILTER_KEYS, shop_ids)
+    redis.run_all([Call(ADD_TO_FILTER, FILTER_KEYS, part) for part in _parts(shop_ids)])
 
 
 def begin_filter(build: str, shops: int) -> str:
@@ -129,15 +140,26 @@ def begin_filter(build: str, shops: int) -> str:
 
 
 def fill_filter(build: str, shop_ids: Sequence[int], last: bool) -> str:
-    """Add a page to the filter that is being built; see fill_filter.lua. Raises RedisDown."""
-    return str(redis.run(FILL_FILTER, FILTER_KEYS, (build, int(last), *shop_ids)))
+    """Add a page to the filter that is being built; see fill_filter.lua. One round trip.
+
+    Raises RedisDown.
+    """
+    return _fill(FILL_FILTER, FILTER_KEYS, build, _parts(shop_ids), last)
 
 
-def put_places(placed: Mapping[int | None, Sequence[Placed]]) -> None:
-    """Tell sets where shops are. One round trip. Raises RedisDown."""
-    redis.run_all(
-        [Call(PUT_PLACES, place_keys(of), _quads(shops)) for of, shops in placed.items() if shops]
+def put_places(placed: Mapping[int | None, Sequence[Placed]]) -> set[int]:
+    """Tell sets where shops are. Returns the shops to be told once more after ``TAKEN_OUT_S``.
+
+    One round trip. Raises RedisDown.
+    """
+    answers = redis.run_all(
+        [
+            Call(PUT_PLACES, place_keys(of), (TAKEN_OUT_S, *_quads(part)))
+            for of, shops in placed.items()
+            for part in _parts(shops)
+        ]
     )
+    return {int(shop_id) for again in answers for shop_id in again}
 
 
 def begin_places(type_id: int | None, build: str) -> str:
@@ -148,31 +170,51 @@ def begin_places(type_id: int | None, build: str) -> str:
 
 
 def fill_places(type_id: int | None, build: str, placed: Sequence[Placed], last: bool) -> str:
-    """Add a page to the set that is being built; see fill_places.lua. Raises RedisDown."""
-    args = (build, int(last), *_quads(placed))
-    return str(redis.run(FILL_PLACES, place_keys(type_id), args))
+    """Add a page to the set that is being built; see fill_places.lua. One round trip.
+
+    Raises RedisDown.
+    """
+    parts = [_quads(part) for part in _parts(placed)]
+    return _fill(FILL_PLACES, place_keys(type_id), build, parts, last)
 
 
 def look_near(area: Area, after: Near, count: int) -> Look:
     """The shops of an area behind ``after``, ``count`` at most. A round trip. Raises RedisDown."""
     keys = place_keys(area.type_id)
-    first_m = max(min(area.radius_m, _FIRST_M), after.distance / 10_000 * 1.2)
     args: tuple[Argument, ...] = (
         repr(area.place.x),
         repr(area.place.y),
         area.radius_m,
-        first_m,
         after.distance,
         after.shop_id,
         count,
-        MOST_NEAR,
+        MAX_CELLS,
+        MAX_SHOPS,
         BUILT_AGAIN_MS,
         ASKED_AGAIN_MS,
     )
-    whole, ask, *rest = redis.run(LOOK_NEAR, (keys.meta, keys.places), args)
+    whole, ask, cut, *rest = redis.run(LOOK_NEAR, (keys.meta, keys.places), args)
     pairs = iter(rest)
     found = [Near(int(distance), int(shop)) for shop, distance in zip(pairs, pairs, strict=True)]
-    return Look(found if whole else None, ask == 1)
+    return Look(found if whole else None, ask == 1, cut == 1)
+
+
+def _fill(
+    script: Script,
+    keys: Sequence[str],
+    build: str,
+    parts: Sequence[Sequence[Argument]],
+    last: bool,
+) -> str:
+    """Run ``script`` once for each part of a page; what the last run answers."""
+    sent: Sequence[Sequence[Argument]] = parts or [()]
+    calls = [Call(script, keys, (build, 0, *part)) for part in sent[:-1]]
+    return str(redis.run_all([*calls, Call(script, keys, (build, int(last), *sent[-1]))])[-1])
+
+
+def _parts(items: Sequence[T]) -> list[Sequence[T]]:
+    """As many as one run of a script takes: Redis serves others in between."""
+    return [items[i : i + MAX_SHOPS_PER_CALL] for i in range(0, len(items), MAX_SHOPS_PER_CALL)]
 
 
 def _quads(placed: Sequence[Placed]) -> list[Argument]:
@@ -180,5 +222,9 @@ def _quads(placed: Sequence[Placed]) -> list[Argument]:
     but in its own way."""
     args: list[Argument] = []
     for shop_id, ver, place in placed:
-        args += [shop_id, ver, repr(place.x), repr(place.y)] if place else [shop_id, ver, "", ""]
+        args += [shop_id, "" if ver is None else ver]
+        if place is None:
+            args += ["", ""]
+        else:
+            args += [repr(min(place.x, _MAX_GRID_X)), repr(min(place.y, _MAX_GRID_Y))]
     return args

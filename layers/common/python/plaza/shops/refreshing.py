@@ -44,9 +44,9 @@ def work_through(messages: Sequence[Refresh | Step]) -> None:
 
 
 def refresh(shop_ids: Sequence[int]) -> None:
-    """Tell Redis what MySQL has of these shops. Two statements and three round trips at most.
+    """Tell Redis what MySQL has of these shops. Two statements and four round trips at most.
 
-    Raises MysqlDown, RedisDown.
+    Raises MysqlDown, RedisDown, QueueDown.
     """
     if not shop_ids:
         return
@@ -91,12 +91,12 @@ def refresh_everything() -> None:
 def tell_of(stored: Mapping[int, Stored], missing: Sequence[int] = ()) -> None:
     """Tell the filter and the places of these shops; ``missing`` were taken out of MySQL.
 
-    One statement and two round trips. Raises MysqlDown, RedisDown.
+    One statement and two round trips. Raises MysqlDown, RedisDown, QueueDown.
     """
     if stored:
         redis_shops.add_to_filter(sorted(stored))
     placed = [placed_of(one) for one in stored.values()]
-    placed += [Placed(shop_id, GONE_VER, None) for shop_id in missing]
+    placed += [Placed(shop_id, None, None) for shop_id in missing]
     # It is put where it is, and taken from wherever else it may have been.
     sets: dict[int | None, Sequence[Placed]] = {None: placed}
     for shop_type in mysql_shops.read_types().types:
@@ -104,7 +104,11 @@ def tell_of(stored: Mapping[int, Stored], missing: Sequence[int] = ()) -> None:
             one if _is_of(stored, one.shop_id, shop_type.id) else one._replace(place=None)
             for one in placed
         ]
-    redis_shops.put_places(sets)
+    again = sorted(redis_shops.put_places(sets))
+    for start in range(0, len(again), MOST_SHOPS):
+        # A row that was taken out may be back, and older than what was heard of it.
+        body = Refresh(again[start : start + MOST_SHOPS]).to_json()
+        queues.send(SHOPS, body, delay_s=redis_shops.TAKEN_OUT_S + 1)
 
 
 def _is_of(stored: Mapping[int, Stored], shop_id: int, type_id: int) -> bool:

@@ -14,7 +14,7 @@ SHOPS = "shops"  # the queue of what Redis is to be told of shops
 MOST_LATITUDE = 85.05112878  # of a GEO set, as of a web map: the poles are infinitely far there
 MOST_LONGITUDE = 180.0
 MOST_RADIUS_M = 50_000
-MOST_NEAR = 1_000  # who is farther than so many others isn't found
+MOST_NEAR = 1_000  # the longest list of what is near
 MOST_SHOPS = 100  # of one message
 GONE_VER = 2**53 - 1  # newer than everything: a row that was taken out of MySQL stays away
 FILTER, PLACES, EVERYTHING = "filter", "places", "everything"
@@ -100,10 +100,11 @@ class Place(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where a shop is at a version of it; None: nowhere, or not any more."""
+    """Where a shop is at a version of it; None: nowhere, or not any more. A shop without a version
+    was taken out of MySQL."""
 
     shop_id: int
-    ver: int
+    ver: int | None
     place: Place | None
 
 
@@ -118,13 +119,21 @@ class Near(NamedTuple):
         """Metres, to the decimetre: GEO sets know no better."""
         return round(self.distance / 10_000, 1)
 
-    @property
-    def possible(self) -> bool:
-        """False for one that no list has."""
-        return self.distance >= 0 and self.shop_id > 0
-
 
 NEAREST = Near(-1, 0)  # a list begins behind it
+
+
+class Position(NamedTuple):
+    """Where a page of near me ends: its last shop, and how many were listed up to it."""
+
+    distance: int
+    shop_id: int
+    listed: int
+
+    @property
+    def near(self) -> Near:
+        """The last shop of the page."""
+        return Near(self.distance, self.shop_id)
 
 
 class Area(NamedTuple):
@@ -133,6 +142,10 @@ class Area(NamedTuple):
     place: Place
     radius_m: int
     type_id: int | None
+
+    def to_text(self) -> str:
+        """What a cursor is signed for: equal for equal areas only."""
+        return f"{self.place.x!r} {self.place.y!r} {self.radius_m} {self.type_id}"
 
 
 def place_of(x: float | None, y: float | None) -> Place | None:

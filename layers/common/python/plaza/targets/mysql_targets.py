@@ -25,17 +25,19 @@ def look_up(target_type: str, target_id: int) -> There:
     return There.GONE if found[0][0] else There.LIVE
 
 
-def find_live(targets: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
-    """Those of ``targets`` that are there and not deleted. One statement. Raises MysqlDown."""
-    ids = _by_type(targets)
+def look_up_all(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], There]:
+    """Returns whether each of ``targets`` is there. One statement at most. Raises MysqlDown."""
+    wanted = list(targets)
     arms = [
-        f"SELECT 'user', id FROM user WHERE id IN ({numbers})"
+        f"SELECT 'user', id, 0 FROM user WHERE id IN ({numbers})"
         if target_type == "user"
-        else f"SELECT content_type, content_id FROM content WHERE content_type = '{target_type}'"
-        f" AND content_id IN ({numbers}) AND deleted_at IS NULL"
-        for target_type, numbers in ids.items()
+        else "SELECT content_type, content_id, deleted_at IS NOT NULL FROM content"
+        f" WHERE content_type = '{target_type}' AND content_id IN ({numbers})"
+        for target_type, numbers in _by_type(wanted).items()
     ]
-    return set(mysql.fetch_all(" UNION ALL ".join(arms))) if arms else set()
+    rows = mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ()
+    found = {(row[0], row[1]): There.GONE if row[2] else There.LIVE for row in rows}
+    return {target: found.get(target, There.NONE) for target in wanted}
 
 
 def read_owners(cursor: Cursor, targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from plaza.infra import redis
@@ -38,6 +38,23 @@ def mark_for_sure(targets: Iterable[tuple[str, int]], there: There) -> None:
     redis.run_all(
         [Call(MARK, (_there_key(*target),), (there.value, _TTL_S[there])) for target in targets]
     )
+
+
+def mark_all(found: Mapping[tuple[str, int], There]) -> None:
+    """Leave markers as ``mark`` does. One round trip. Raises RedisDown."""
+    redis.pipeline(
+        [
+            ("SET", _there_key(*target), there.value, "EX", _TTL_S[there], "NX")
+            for target, there in found.items()
+        ]
+    )
+
+
+def read_marks(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], There]:
+    """Returns what the markers say, of those that have one. One round trip. Raises RedisDown."""
+    wanted = list(targets)
+    marks = redis.pipeline([("GET", _there_key(*target)) for target in wanted])
+    return {target: There(mark) for target, mark in zip(wanted, marks, strict=True) if mark}
 
 
 def read_mark(target_type: str, target_id: int) -> There | None:

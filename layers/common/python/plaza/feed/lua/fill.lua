@@ -7,6 +7,8 @@
   ARGV[4]  ttl, milliseconds
   ARGV[5...]  score, member, score, member, ...
 
+  Bounded by: 1,000 entries a call, which the caller sees to; what falls out is no more than came in.
+
   Returns 1 filled, 0 refused: the timeline is not the one of that build, or somebody filled it
 
   Safe to repeat: the build is over then. ]]

@@ -9,6 +9,8 @@
   ARGV[6]  how long after one asked for a rebuild another may, microseconds
   ARGV[7]  how old it may grow before it is rebuilt, microseconds
 
+  Bounded by: ARGV[3] posts, those of one microsecond, and the 5,000 stars that one user may follow.
+
   Returns {floor, ask, {star:<author>, ...}, {member, score, member, score, ...}}
     floor  the time above which it is whole, 0 when it isn't built
     ask    1 when the caller is the one to ask for a rebuild

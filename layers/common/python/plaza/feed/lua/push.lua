@@ -5,6 +5,8 @@
   ARGV[2]  floor: the time above which what is added is all there is of its authors, 1 for from the beginning
   ARGV[3...]  score, member, score, member, ...
 
+  Bounded by: 1,000 timelines and entries a call, which the caller sees to.
+
   Returns how many of the timelines somebody keeps
 
   Safe to repeat: a member is there once, and the floor only rises. ]]

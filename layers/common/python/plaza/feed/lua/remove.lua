@@ -3,6 +3,8 @@
   KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author> -> created; star:<author> -> 0
   ARGV[1]  author
 
+  Bounded by: 1,250 members, a quarter above the cap of a timeline.
+
   Returns how many members that were
 
   Safe to repeat: what is out is out. ]]

@@ -4,6 +4,8 @@
   ARGV[1]  attempt: a name that no other has
   ARGV[2...]  pairs: a window in milliseconds, the most within it
 
+  Bounded by: what one window admits, 60 attempts at most.
+
   Returns 0 when it may; else in how many milliseconds it might
 
   Safe to repeat: an attempt that was admitted is admitted again, and counts once. ]]

@@ -7,6 +7,8 @@
   ARGV[3]  count: the most that are wanted
   ARGV[4]  cap: how many places the ranking has
 
+  Bounded by: ARGV[4] places, in pages of 100.
+
   Returns {post, likes, post, likes, ...}, or false when the ranking is not whole
 
   Safe to repeat: it only reads. ]]

@@ -5,12 +5,14 @@
   ARGV[1]  of when the new one is, microseconds
   ARGV[2...]  likes, post, likes, post, ...
 
+  Bounded by: 1,500 posts a call, which the caller sees to.
+
   Returns 1 swapped, 0 refused: the one that is there is newer
 
   Safe to repeat: the second time changes nothing. ]]
 local made = redis.call('GET', KEYS[2])
 if made and tonumber(made) > tonumber(ARGV[1]) then return 0 end
-redis.call('DEL', KEYS[1])
-for i = 2, #ARGV, 2 do redis.call('ZADD', KEYS[1], ARGV[i], ARGV[i + 1]) end
+redis.call('UNLINK', KEYS[1])
+if #ARGV > 1 then redis.call('ZADD', KEYS[1], unpack(ARGV, 2)) end
 redis.call('SET', KEYS[2], ARGV[1])
 return 1

@@ -4,6 +4,8 @@
   KEYS[2]  {<shard>}:shop:<id>:recommended:proxy  string: while it is there, nobody else needs to ask
   ARGV[1]  for how long nobody else asks, milliseconds
 
+  Bounded by: 100 reviews, the length of a list.
+
   Returns {ask, review, review, ...}
     ask  1 the caller is to ask for a rebuild, 0 it was asked for, or is fresh
 

@@ -5,6 +5,8 @@
   KEYS[3]  {<shard>}:shops:filter:next  bitmap: the filter that is being built
   ARGV[1...]  shops
 
+  Bounded by: 200 shops a call, which the caller sees to.
+
   Returns 1 there is a filter, 0 there is none: its build will find what MySQL has
 
   Safe to repeat: a bit that is set is set. ]]

@@ -16,7 +16,7 @@ if meta[1] and redis.call('GETBIT', KEYS[2], meta[3]) == 1 then
   if meta[1] == ARGV[1] then return 'BEGUN' end
   if tonumber(meta[2]) > now_ms - ARGV[3] then return 'BUSY' end
 end
-redis.call('DEL', KEYS[2])
+redis.call('UNLINK', KEYS[2])
 redis.call('SETBIT', KEYS[2], ARGV[2], 1)
 redis.call('HSET', KEYS[1], 'filling_by', ARGV[1], 'filling_at', now_ms, 'next_bits', ARGV[2], 'next_members', 0)
 return 'BEGUN'

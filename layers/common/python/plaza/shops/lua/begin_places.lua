@@ -16,8 +16,7 @@ if meta[1] and redis.call('EXISTS', KEYS[3]) == 1 then
   if meta[1] == ARGV[1] then return 'BEGUN' end
   if tonumber(meta[2]) > now_ms - ARGV[2] then return 'BUSY' end
 end
-redis.call('DEL', KEYS[2])
-redis.call('DEL', KEYS[3])
+redis.call('UNLINK', KEYS[2], KEYS[3])
 redis.call('HSET', KEYS[3], '0', '0') -- so that it is there before the first shop is
 redis.call('HSET', KEYS[1], 'filling_by', ARGV[1], 'filling_at', now_ms)
 return 'BEGUN'

@@ -7,6 +7,8 @@
   ARGV[2]  1 when this page is the last, else 0
   ARGV[3...]  shops
 
+  Bounded by: 200 shops a call, which the caller sees to.
+
   Returns FILLED, FINISHED, or LOST (it is gone, or another build took over)
 
   Safe to repeat: a bit that is set is set; after the end it answers LOST and changes nothing. ]]
@@ -26,6 +28,7 @@ if ARGV[2] ~= '1' then
   redis.call('HSET', KEYS[1], 'filling_at', now_ms, 'next_members', members)
   return 'FILLED'
 end
+redis.call('UNLINK', KEYS[2])
 redis.call('RENAME', KEYS[3], KEYS[2])
 redis.call('HSET', KEYS[1], 'bits', bits, 'members', members, 'built_at', now_ms)
 redis.call('HDEL', KEYS[1], 'next_bits', 'next_members', 'filling_by', 'filling_at', 'asked_at')

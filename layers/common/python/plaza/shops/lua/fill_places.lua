@@ -2,12 +2,14 @@
 
   KEYS[1]  {<shard>}:shops:<set>:meta         hash: built_at, filling_by, filling_at, asked_at
   KEYS[2]  {<shard>}:shops:<set>:places       zset: shop -> place (GEO)
-  KEYS[3]  {<shard>}:shops:<set>:vers         hash: shop -> version
+  KEYS[3]  {<shard>}:shops:<set>:vers         hash: shop -> version, or until when it is taken out
   KEYS[4]  {<shard>}:shops:<set>:places:next  zset: the set that is being built
   KEYS[5]  {<shard>}:shops:<set>:vers:next    hash: its versions
   ARGV[1]  build: the name it was begun with
   ARGV[2]  1 when this page is the last, else 0
-  ARGV[3...]  of each shop its id, version, longitude and latitude
+  ARGV[3...]  of each shop once: id, version, longitude and latitude
+
+  Bounded by: 200 shops a call, which the caller sees to.
 
   Returns FILLED, FINISHED, or LOST (it is gone, or another build took over)
 
@@ -16,16 +18,19 @@
 local places, vers, next_places, next_vers = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 if redis.call('HGET', KEYS[1], 'filling_by') ~= ARGV[1] then return 'LOST' end
 if redis.call('EXISTS', next_vers) == 0 then return 'LOST' end
-for i = 3, #ARGV, 4 do
-  put_place(next_places, next_vers, ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])
-end
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local shops = {}
+for i = 3, #ARGV, 4 do
+  shops[#shops + 1] = {id = ARGV[i], ver = ARGV[i + 1], x = ARGV[i + 2], y = ARGV[i + 3]}
+end
+put_places(next_places, next_vers, shops, tonumber(time[1]), false)
 if ARGV[2] ~= '1' then
   redis.call('HSET', KEYS[1], 'filling_at', now_ms)
   return 'FILLED'
 end
-redis.call('DEL', places)
+-- RENAME would free what is in its way at once, which takes a second for millions of shops.
+redis.call('UNLINK', places, vers)
 if redis.call('EXISTS', next_places) == 1 then redis.call('RENAME', next_places, places) end
 redis.call('RENAME', next_vers, vers)
 redis.call('HSET', KEYS[1], 'built_at', now_ms)

@@ -2,23 +2,30 @@
 
   KEYS[1]  {<shard>}:shops:<set>:meta          hash: built_at, filling_by, filling_at, asked_at
   KEYS[2]  {<shard>}:shops:<set>:places        zset: shop -> place (GEO)
-  KEYS[3]  {<shard>}:shops:<set>:vers          hash: shop -> version
+  KEYS[3]  {<shard>}:shops:<set>:vers          hash: shop -> version, or until when it is taken out
   KEYS[4]  {<shard>}:shops:<set>:places:next   zset: the set that is being built
   KEYS[5]  {<shard>}:shops:<set>:vers:next     hash: its versions
-  ARGV[1...]  of each shop its id, version, longitude and latitude; '' and '' when it isn't in the set
+  ARGV[1]  for how long a shop that was taken out of MySQL refuses what was read before, seconds
+  ARGV[2...]  of each shop once: id, version, longitude, latitude; '' and '' for the latter when it isn't in the set,
+              '' for the version too when MySQL has no such row
 
-  Returns 1 the set is in use or being built, 0 it is neither: its build will find what MySQL has
+  Bounded by: 200 shops a call, which the caller sees to.
+
+  Returns {shop, ...}: those to be told once more after that time, because they were taken out now or a moment ago
 
   Safe to repeat: of two versions of a shop the newer stays. ]]
 --!include places
 local places, vers, next_places, next_vers = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local now_s = tonumber(redis.call('TIME')[1])
 local meta = redis.call('HMGET', KEYS[1], 'built_at', 'filling_by')
-for i = 1, #ARGV, 4 do
-  local shop, ver, x, y = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
-  -- Who was never in the set need not be remembered as gone; but a page of a build may be late.
-  if meta[1] and (x ~= '' or redis.call('HEXISTS', vers, shop) == 1) then
-    put_place(places, vers, shop, ver, x, y)
-  end
-  if meta[2] then put_place(next_places, next_vers, shop, ver, x, y) end
+local shops = {}
+for i = 2, #ARGV, 4 do
+  shops[#shops + 1] = {id = ARGV[i], ver = ARGV[i + 1], x = ARGV[i + 2], y = ARGV[i + 3], taken_out_s = ARGV[1]}
 end
-return (meta[1] or meta[2]) and 1 or 0
+-- Who was never in the set need not be remembered as gone; but a page of a build may be late.
+local again = meta[1] and put_places(places, vers, shops, now_s, true) or {}
+if meta[2] then
+  local of_next = put_places(next_places, next_vers, shops, now_s, false)
+  if not meta[1] then again = of_next end
+end
+return again

@@ -1,0 +1,93 @@
+"""Every Lua script at its declared limits: how long it keeps Redis from everything else.
+
+The time is CPU of Redis' main thread, with reading the command and writing the reply. A context
+adds its cases in a module of this package; a script without one is listed, and a test fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import median
+
+from bench.figures import Figure, Goal
+from bench.scripts import infra, rankings, recommendations, shops, targets
+from bench.scripts.cases import Case
+from bench.stage import Stage
+from local.paths import LAYER, LocalError
+from plaza.infra import redis
+from plaza.infra.lua import load_script
+
+MAX_MS = 5.0
+RUNS = 7
+
+CASES: Sequence[Case] = [
+    *shops.CASES,
+    *rankings.CASES,
+    *recommendations.CASES,
+    *targets.CASES,
+    *infra.CASES,
+]
+
+
+def measure(stage: Stage) -> list[Figure]:
+    """One figure a case: the median of its runs, in milliseconds of Redis."""
+    idle_ms = median(_cpu_ms(lambda: None) for _ in range(RUNS))
+    figures = [
+        Figure(
+            f"{case.script.name}: {case.name}",
+            _measure(case, stage, idle_ms),
+            "ms",
+            goal=Goal("at most", MAX_MS),
+        )
+        for case in CASES
+    ]
+    unmeasured = find_unmeasured()
+    return [
+        *figures,
+        Figure("scripts without a case", len(unmeasured), "scripts"),
+        *(Figure(f"  {name}", 1, "script") for name in unmeasured),
+    ]
+
+
+def find_unmeasured() -> list[str]:
+    """Returns the scripts that no case measures, as ``context/name``."""
+    measured = {case.script.sha for case in CASES}
+    return [name for name, sha in scripts().items() if sha not in measured]
+
+
+def scripts() -> dict[str, str]:
+    """Returns the SHA-1 of every script of the product by its ``context/name``."""
+    plaza = LAYER / "plaza"
+    return {
+        f"{file.relative_to(plaza).parts[0]}/{file.stem}": load_script(file).sha
+        for file in sorted(plaza.rglob("*.lua"))
+        if not file.name.endswith(".inc.lua")
+    }
+
+
+def _measure(case: Case, stage: Stage, idle_ms: float) -> float:
+    stage.clear()
+    case.prepare(stage)
+    redis.execute("SCRIPT", "LOAD", case.script.source)
+    ran_before = _count_runs()
+    took_ms = median(_cpu_ms(lambda run=run: case.act(run)) for run in range(RUNS))  # type: ignore[misc]
+    if _count_runs() < ran_before + RUNS:
+        raise LocalError(f"{case.script.name}: {case.name} did not run a script each time")
+    return max(took_ms - idle_ms, 0.0)
+
+
+def _cpu_ms(act: Callable[[], object]) -> float:
+    """CPU of Redis' main thread meanwhile, which a busy machine changes less than the clock."""
+    began_s = _read_cpu_s()
+    act()
+    return (_read_cpu_s() - began_s) * 1000
+
+
+def _read_cpu_s() -> float:
+    info = redis.client().info("cpu")
+    return float(info["used_cpu_user_main_thread"]) + float(info["used_cpu_sys_main_thread"])
+
+
+def _count_runs() -> int:
+    stats = redis.client().info("commandstats")
+    return sum(stats.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("evalsha", "eval"))

@@ -1,0 +1,27 @@
+"""Cases: the worst that a script may be asked for, at the limits that its callers declare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.stage import Stage
+from plaza.infra.lua import Script
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``prepare`` brings Redis to its worst state; ``act`` does what is measured.
+
+    ``act`` calls the product's own function, with as much as one run of ``script`` is ever given.
+    It gets the number of the run, from 0 on.
+    """
+
+    name: str
+    script: Script
+    prepare: Callable[[Stage], object]
+    act: Callable[[int], object]
+
+
+def nothing(stage: Stage) -> None:
+    """What a case prepares that needs nothing but an empty Redis."""

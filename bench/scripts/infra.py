@@ -1,0 +1,48 @@
+"""What all contexts share: projections, limits, serials."""
+
+from __future__ import annotations
+
+from bench.scripts.cases import Case, nothing
+from bench.stage import Stage
+from plaza.infra import ids, limits, projections
+from plaza.infra.limits import Attempt, Bucket, Window
+from plaza.infra.projections import Projection
+
+_KEY = projections.key_of("shop:7", "page")
+_TEXT = "x" * 64_000  # the longest text that a request may bring
+_WINDOWS = (Window(600, 60),)
+_BUCKET = Bucket("bench", "7", 1.0, 1_000)
+
+
+def _attempt_often(stage: Stage) -> None:
+    for _ in range(59):
+        limits.admit(Attempt("bench", "7"), _WINDOWS)
+
+
+def _lease(run: int) -> int:
+    ids.forget_block()
+    return ids.new_id()
+
+
+CASES = [
+    Case(
+        "a long text",
+        projections._PROJECT,
+        nothing,
+        lambda run: projections.keep_all([Projection(_KEY, run, _TEXT)], create=True),
+    ),
+    Case(
+        "a long text",
+        projections._DROP,
+        lambda stage: projections.keep_all([Projection(_KEY, 0, _TEXT)], create=True),
+        lambda run: projections.drop_all({_KEY: 1 + run}),
+    ),
+    Case(
+        "a full window",
+        limits._ADMIT,
+        _attempt_often,
+        lambda run: limits.admit(Attempt("bench", "7"), _WINDOWS),
+    ),
+    Case("a bucket", limits._TAKE, nothing, lambda run: limits.take(_BUCKET)),
+    Case("a block", ids._LEASE, nothing, _lease),
+]

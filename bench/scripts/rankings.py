@@ -1,0 +1,48 @@
+"""Rankings of posts: full calls into a ranking that remembers half a million versions."""
+
+from __future__ import annotations
+
+from bench.scripts.cases import Case
+from bench.stage import Stage
+from plaza.infra import redis
+from plaza.reactions import PostLikes, Ranked, redis_rankings
+
+HEARD = 480_000  # posts that were heard of, all of them long enough ago to be forgotten
+_FIRST = 10**6
+
+
+def _remember(stage: Stage) -> None:
+    vers, heard = redis_rankings.heard_keys()
+    for start in range(0, stage.some(HEARD), 10_000):
+        posts = [f"{n:019d}" for n in range(start, start + 10_000)]
+        redis.execute("HSET", vers, *(part for post in posts for part in (post, 1)))
+        redis.execute("ZADD", heard, *(part for post in posts for part in (1, post)))
+
+
+def _posts(run: int, count: int) -> list[PostLikes]:
+    return [PostLikes(_FIRST + run * count + n, 1 + n, 5) for n in range(count)]
+
+
+def _project(run: int) -> None:
+    redis_rankings.project_likes(_posts(run, redis_rankings._MAX_POSTS_PER_CALL))
+
+
+def _ranked() -> list[Ranked]:
+    return [Ranked(7, 1 + n) for n in range(redis_rankings.RANKING_KEPT)]
+
+
+CASES = [
+    Case("half a million due", redis_rankings.PROJECT_RANKING, _remember, _project),
+    Case(
+        "a window in place of another",
+        redis_rankings.SWAP_RANKING,
+        lambda stage: redis_rankings.swap_ranking("day", _ranked(), 1),
+        lambda run: redis_rankings.swap_ranking("day", _ranked(), 2 + run),
+    ),
+    Case(
+        "the last page, all posts equally liked",
+        redis_rankings.PAGE_RANKING,
+        lambda stage: redis_rankings.swap_ranking("day", _ranked(), 1),
+        lambda run: redis_rankings.read_ranking("day", Ranked(7, 2), 101),
+    ),
+]

@@ -1,0 +1,49 @@
+"""Looking up vouchers that Redis has no sale of: MySQL is asked as rarely as possible.
+
+{<shard>}:voucher:<id>:none  hash  ver, value: for half a minute, that MySQL has no such voucher
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from plaza.flash_sales import mysql_vouchers
+from plaza.flash_sales.flash_sales import NotReady, Voucher
+from plaza.infra import cache
+from plaza.infra.cache import NEVER_STALE, Entry
+from plaza.infra.limits import TokenBucket
+from plaza.infra.projections import key_of
+from plaza.infra.redis import RedisDown
+
+_THERE = 1  # the version of "there is one": what says there is none is older
+
+# How often one process may read a voucher that may not exist: ids can be made up.
+_lookup_budget = TokenBucket(rate_per_s=20, burst=40)
+
+
+def find(voucher_id: int) -> Voucher | None:
+    """Returns a voucher as MySQL has it, None when there is none.
+
+    One round trip, and a statement and another round trip unless Redis remembers that there is
+    none. Raises NotReady when the budget is used up; MysqlDown.
+    """
+    key = _none_key(voucher_id)
+    with suppress(RedisDown):
+        if cache.read_all([key])[0] is not None:
+            return None
+    if not _lookup_budget.take():
+        raise NotReady("Too many vouchers are being looked up", retry_after_s=1)
+    voucher = mysql_vouchers.read(voucher_id)
+    if voucher is None:
+        with suppress(RedisDown):
+            cache.keep_all(NEVER_STALE, {key: Entry(0, None)}, create=True)
+    return voucher
+
+
+def note_made(voucher_id: int) -> None:
+    """A voucher was made: nothing says any more that there is none. Raises RedisDown."""
+    cache.drop_all({_none_key(voucher_id): _THERE})
+
+
+def _none_key(voucher_id: int) -> str:
+    return key_of(f"voucher:{voucher_id}", "none")

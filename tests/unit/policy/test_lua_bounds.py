@@ -1,0 +1,140 @@
+"""A script blocks all of Redis while it runs, so its work is bounded, and its header says by what.
+
+One rule: a script that loops, unpacks, reads a range or touches a whole key has a line
+``Bounded by:`` with a number or an argument. ``python -m bench scripts`` measures each script at
+that bound.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.unit.policy.modules import PLAZA
+from tests.unit.policy.test_lua import SCRIPTS, code_of, header_of
+
+# The work, or the reply, grows with the key.
+WHOLE_KEY = {
+    "HGETALL", "HKEYS", "HVALS", "HSCAN", "SMEMBERS", "SORT", "KEYS", "SCAN", "SINTER", "SUNION",
+    "SDIFF", "SINTERSTORE", "SUNIONSTORE", "SDIFFSTORE", "ZUNIONSTORE", "ZINTERSTORE", "ZDIFFSTORE",
+    "GEOSEARCH", "GEOSEARCHSTORE", "GEORADIUS", "LREM", "BITCOUNT", "BITOP",
+}  # fmt: skip
+RANGE = re.compile(r"\bcall\(\s*'(\w*RANGE\w*|ZREMRANGE\w+|ZPOP\w+|SPOP)'")
+LOOP = re.compile(r"\b(?:while|repeat)\b|\bunpack\(|\bfor\b(?! \w+ = \d+, \d+ do)")
+COMMAND = re.compile(r"\bcall\(\s*'(\w+)'")
+BOUND = re.compile(r"^  Bounded by: ([^\n]+(?:\n {14}[^\n]+)*)\n\n", re.MULTILINE)
+MEASURED = re.compile(r"\bARGV\[(\d+)\]|\b\d[\d,]*\b")
+
+_REWRITTEN = "the protocol of exact membership rewrites it together with its bounds"
+_BOUNDED_BY_OUTBOX = "bounded by the outbox of one user; its header does not say so"
+# file -> why it has no line yet. Nothing may be added: a new script states its bound.
+KNOWN = {
+    "auth/check_code.lua": "deletes two strings",
+    "checkins/hydrate.lua": _BOUNDED_BY_OUTBOX,
+    "checkins/settle.lua": "deletes two strings and what is left of one outbox",
+    "checkins/sweep.lua": _BOUNDED_BY_OUTBOX,
+    "counters/claim.lua": _REWRITTEN,
+    "counters/release.lua": _REWRITTEN,
+    "counters/unclaim.lua": _REWRITTEN,
+    "flash_sales/confirm.lua": "a batch of orders; its header does not say so",
+    "flash_sales/recover.lua": "LIMIT by an argument; its header does not say so",
+    "reactions/begin_bloom.lua": _REWRITTEN,
+    "reactions/fill_bloom.lua": _REWRITTEN,
+    "reactions/fill_list.lua": _REWRITTEN,
+    "reactions/find_denied.lua": _REWRITTEN,
+    "reactions/forget.lua": _REWRITTEN,
+    "reactions/gate.lua": _REWRITTEN,
+    "reactions/hydrate.lua": _REWRITTEN,
+    "reactions/inspect.lua": _REWRITTEN,
+    "reactions/page.lua": _REWRITTEN,
+    "reactions/read.lua": _REWRITTEN,
+    "reactions/settle.lua": _REWRITTEN,
+    "reactions/sweep.lua": _REWRITTEN,
+}
+
+
+def name_of(file: Path) -> str:
+    """``shops/look_near.lua``"""
+    return f"{file.relative_to(PLAZA).parts[0]}/{file.name}"
+
+
+def needs_bound(code: str) -> bool:
+    """Returns whether the work of a script depends on how much there is."""
+    commands = set(COMMAND.findall(code))
+    return bool(commands & WHOLE_KEY or RANGE.search(code) or LOOP.search(code))
+
+
+def has_bound(header: str) -> bool:
+    """Returns whether a header names a number, or an argument that it has."""
+    bound = BOUND.search(header)
+    found = MEASURED.search(bound[1]) if bound else None
+    if found is None:
+        return False
+    return found[1] is None or f"\n  ARGV[{found[1]}]" in header
+
+
+def frees_at_once(code: str) -> bool:
+    """Returns whether a script makes Redis free a key of any size before it answers."""
+    commands = COMMAND.findall(code)
+    return "DEL" in commands or ("RENAME" in commands and "UNLINK" not in commands)
+
+
+@pytest.mark.parametrize("file", [f for f in SCRIPTS if name_of(f) not in KNOWN], ids=name_of)
+def test_a_script_whose_work_grows_says_what_bounds_it(file: Path) -> None:
+    assert not needs_bound(code_of(file)) or has_bound(header_of(file))
+    assert not frees_at_once(code_of(file)), "UNLINK frees in the background"
+
+
+def test_an_exception_is_a_script_that_needs_one() -> None:
+    files = {name_of(file): file for file in SCRIPTS}
+    for name in KNOWN.keys() & files.keys():
+        code = code_of(files[name])
+        states_it = has_bound(header_of(files[name])) and not frees_at_once(code)
+        assert needs_bound(code) or frees_at_once(code), f"{name} needs none"
+        assert not states_it, f"{name} states it"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "for _, x in ipairs(redis.call('HGETALL', KEYS[1])) do end",
+        "return redis.call('HKEYS', KEYS[1])",
+        "return redis.call('ZRANGE', KEYS[1], 0, -1)",
+        "redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', 7)",
+        "return redis.call('GEOSEARCH', KEYS[1])",
+        "for i = 1, #ARGV do end",
+        "redis.call('SADD', KEYS[1], unpack(ARGV))",
+        "while true do end",
+        "repeat until false",
+    ],
+)
+def test_what_grows_is_seen(code: str) -> None:
+    assert needs_bound(code)
+
+
+def test_what_does_not_grow_needs_no_bound() -> None:
+    code = "for row = 0, 1 do redis.call('HGET', KEYS[1], row) end redis.call('UNLINK', KEYS[1])"
+    assert not needs_bound(code)
+    assert not frees_at_once(code)
+
+
+@pytest.mark.parametrize(
+    ("line", "good"),
+    [
+        ("Bounded by: 250 shops a call.", True),
+        ("Bounded by: ARGV[1] shops.", True),
+        ("Bounded by: ARGV[2] shops.", False),
+        ("Bounded by: good behaviour.", False),
+        ("Bounded.", False),
+    ],
+)
+def test_a_bound_is_a_number_or_an_argument_of_the_script(line: str, good: bool) -> None:
+    header = f"--[[ x: y.\n\n  ARGV[1]  how many\n\n  {line}\n\n  Returns nothing\n\n ]]"
+    assert has_bound(header) is good
+
+
+@pytest.mark.parametrize("code", ["redis.call('DEL', KEYS[1])", "redis.call('RENAME', a, b)"])
+def test_freeing_a_key_at_once_is_seen(code: str) -> None:
+    assert frees_at_once(code)
