@@ -327,7 +327,7 @@ def test_when_it_is_quiet_all_is_sold_or_left_and_everybody_knows(
 ) -> None:
     for n in range(RUNS // len(TROUBLES)):
         seed = FIRST + n + 1
-        for table in ("voucher", "voucher_order"):
+        for table in ("voucher", "voucher_order", "order_outbox"):
             mysql.write(f"DELETE FROM {table}")
         redis.execute("FLUSHALL")
         plaza.queues.messages.clear()

@@ -5,8 +5,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from plaza.flash_sales import mysql_orders, mysql_vouchers, redis_vouchers
-from plaza.flash_sales.flash_sales import Order, OrderMissing, Voucher, VoucherMissing
+from plaza.flash_sales.flash_sales import (
+    FAILED,
+    PENDING,
+    NotReady,
+    Order,
+    OrderMissing,
+    Voucher,
+    may_be_pending,
+)
 from plaza.infra.redis import RedisDown
+
+_UNKNOWN_RETRY_S = 5
 
 
 class Offer(NamedTuple):
@@ -21,9 +31,12 @@ class Offer(NamedTuple):
 def read_order(order_id: int, buyer_id: int) -> Order:
     """An order of a buyer: from Redis while it is there, then from MySQL.
 
-    Raises OrderMissing, also for somebody else's; RedisDown, MysqlDown.
+    What has a pointer has its second copy: it is pending until its row says otherwise, also when
+    Redis lost it. Raises OrderMissing, also for somebody else's; NotReady for a young id that
+    neither knows: the pointer may be lost; RedisDown, MysqlDown.
     """
     down: RedisDown | None = None
+    voucher_id: int | None = None
     try:
         voucher_id = redis_vouchers.read_pointer(buyer_id, order_id)
         if voucher_id is not None:
@@ -35,8 +48,14 @@ def read_order(order_id: int, buyer_id: int) -> Order:
     row = mysql_orders.read(order_id)
     if row is not None and row.buyer_id == buyer_id:
         return row.order
+    if voucher_id is not None:
+        if row is None:
+            return Order(order_id, voucher_id, PENDING)
+        return Order(order_id, voucher_id, FAILED, "timed-out")  # its id is that of another order
     if row is None and down is not None:
         raise down  # it may be pending
+    if row is None and may_be_pending(order_id):
+        raise NotReady("This order may not be saved yet", retry_after_s=_UNKNOWN_RETRY_S)
     raise OrderMissing(f"You have no order {order_id}")
 
 
@@ -61,11 +80,11 @@ def list_vouchers(
 ) -> tuple[list[Offer], int | None]:
     """(A page of what a shop offers, newest first; the last id of it unless it is the end).
 
-    Raises VoucherMissing when there is no such shop; MysqlDown.
+    Raises VoucherMissing when there is no such shop, VoucherGone when it was deleted; MysqlDown.
     """
     vouchers = mysql_vouchers.read_of_shop(shop_id, before_id, limit + 1)
-    if not vouchers and not mysql_vouchers.find_shop(shop_id):
-        raise VoucherMissing(f"There is no shop {shop_id}")
+    if not vouchers or vouchers[0].gone:
+        mysql_vouchers.check_shop(shop_id)
     page = vouchers[:limit]
     try:
         seen = redis_vouchers.see([voucher.id for voucher in page]) if page else {}

@@ -11,12 +11,13 @@
   ARGV[6]  the most that may be pending
 
   Returns {code, detail}
-    code    RESERVED; EXISTS, detail is status:order of the one they have; SOLD_OUT; CLOSED;
-            EARLY and CROWDED, detail is how many microseconds too early;
+    code    RESERVED; EXISTS, detail is status:order of the one they have; SOLD_OUT; CLOSED; GONE,
+            the shop was deleted; EARLY and CROWDED, detail is how many microseconds too early;
             and when the state can't be used: COLD (not in Redis), ENDED (another life has begun),
             LOADING (not all of it is back), HELD (it is back, and the queue may hold older orders)
 
-  Safe to repeat: the second time the buyer has an order, and gets its id. ]]
+  Safe to repeat: the second time the buyer has an order, and gets its id. So EXISTS with ARGV[2] is
+  RESERVED whose first reply was lost. ]]
 local state, buyers, recovery, buyer = KEYS[1], KEYS[2], KEYS[3], ARGV[3]
 local held = redis.call('HMGET', state, 'epoch', 'phase', 'stock', 'pending', 'full_us', 'opens_us', 'closes_us')
 if not held[1] then return {'COLD'} end
@@ -29,6 +30,7 @@ local full_us = math.ceil(math.max(now_us, tonumber(held[5])) + us_per_order)
 
 -- What somebody is told who has no order, unless they may have one.
 local function find_refusal()
+  if held[2] == 'gone' then return {'GONE'} end
   if held[2] == 'loading' then return {'LOADING'} end
   if held[2] == 'held' then return {'HELD'} end
   if now_us < tonumber(held[6]) then return {'EARLY', held[6] - now_us} end
