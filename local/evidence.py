@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from pymysql.cursors import SSCursor
 
 from local.days import Calendar, CheckinKeys, read_calendars, read_days
-from local.servers import connect_mysql, connect_redis
 from local.orders import OrderEntry, OrderKeys, OrderRecord, read_entries, read_orders
+from local.servers import connect_mysql, connect_redis
 from local.vouchers import Sale, Sold, read_sales, read_vouchers
 from plaza import vote_log
 from plaza.counters import ContentCounter, UserCounter

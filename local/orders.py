@@ -52,8 +52,8 @@ class OrderKeys:
 
 @dataclass(slots=True)
 class OrderRecord:
-    """Orders in MySQL. ``rows``: order -> (voucher, buyer). ``stored``: the identities of those that
-    SQS did not take. ``recovered``: vouchers whose pending orders the recovery looks at."""
+    """Orders in MySQL. ``rows``: order -> (voucher, buyer). ``stored``: the identities of those
+    that SQS refused. ``recovered``: vouchers whose pending orders the recovery looks at."""
 
     rows: dict[int, tuple[int, int]] = field(default_factory=dict)
     stored: list[tuple[int, int, int]] = field(default_factory=list)
@@ -75,8 +75,8 @@ def read_orders(cursor: Cursor) -> OrderRecord:
 
 
 def read_entries(client: Any, keys: OrderKeys) -> list[OrderEntry]:
-    """All orders that Redis has. Buyers are read before ``recovery``: what is not in it any more has
-    its row by then. One pipeline for 1,000 keys."""
+    """All orders that Redis has. Buyers are read before ``recovery``: what is not in it any more
+    has its row by then. One pipeline for 1,000 keys."""
     entries = []
     buyers = sorted(key for key in keys.lives if not key.endswith(":recovery"))
     for key, held in _read(client, buyers, "hgetall"):
@@ -118,9 +118,9 @@ def find_stranded_orders(
 ) -> Iterator[tuple[str, str]]:
     """Orders that have no row, and that no queue, outbox or recovery will decide.
 
-    Exact while the queues of orders are empty. ``epochs``: voucher -> the present life. Pointers are
-    looked at when all is ``quiet``. Pending orders of older lives without a pointer were answered to
-    nobody.
+    Exact while the queues of orders are empty. ``epochs``: voucher -> the present life. Pointers
+    are looked at when all is ``quiet``. A pending order of an older life without a pointer was
+    never answered.
     """
     decided = {(order_id, *of) for order_id, of in record.rows.items()} | set(record.stored)
     present = [entry for entry in entries if entry.epoch == epochs.get(entry.voucher_id, 0)]

@@ -21,7 +21,8 @@ class Sold(NamedTuple):
 
 
 class Sale(NamedTuple):
-    """A voucher in Redis. ``waiting``: how many orders the recovery knows of; ``epoch``: its life."""
+    """A voucher in Redis. ``waiting``: how many orders the recovery knows of; ``epoch``: its
+    life."""
 
     live: bool
     initial: int

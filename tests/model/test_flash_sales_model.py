@@ -35,7 +35,7 @@ from plaza.flash_sales import (
     waiting,
 )
 from plaza.flash_sales.flash_sales import Life, OrderMissing
-from plaza.infra import ids, mysql, queues, redis, repeats
+from plaza.infra import ids, mysql, queues, redis, repeats, settings
 from plaza.infra.errors import PlazaError, Unavailable
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.queues import QueueDown
@@ -63,6 +63,7 @@ class Trouble:
     flush: float = 0.0
     redis_away: float = 0.0
     lost_reply: float = 0.0  # per call
+    most_pending: int = 1_000
     hold_us: int = 0
     saves: int = 4  # how much of the work is saving: little, and much is on its way when Redis goes
 
@@ -74,7 +75,9 @@ TROUBLES = {
     "away": Trouble(redis_away=0.02),
     "flush": Trouble(flush=0.03, saves=1, give_up=0.1),
     "held": Trouble(flush=0.015, saves=2, hold_us=3_600_000_000),
-    "replies": Trouble(kill=0, lost_push=0.05, duplicate=0.1, lost_reply=0.15, saves=2),
+    "replies": Trouble(
+        kill=0, lost_push=0.05, duplicate=0.1, lost_reply=0.15, saves=2, most_pending=2
+    ),
     "all": Trouble(flush=0.015, redis_away=0.02, lost_reply=0.05, saves=1),
 }
 
@@ -317,6 +320,8 @@ def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
     """A run up to the quiet after it."""
     patch.setattr(redis, "_guarded", run.lose_replies_of_redis(redis._guarded))
     patch.setattr(mysql, "_guarded", run.lose_replies_of_mysql(mysql._guarded))
+    patch.setenv("PLAZA_MOST_PENDING_ORDERS", str(run.trouble.most_pending))
+    settings.settings.cache_clear()
     run.scheduler.hook(patch)
     patch.setattr(waiting, "LOOK_EVERY_S", -1.0)
     patch.setattr(redis_vouchers, "HOLD_US", run.trouble.hold_us)
@@ -326,7 +331,9 @@ def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
         run.scheduler.pause()
         send(queue, body, delay_s)
         fact = OrderReserved.from_json(body)
-        assert run.sent.setdefault(fact.order_id, fact.identity) == fact.identity, "one id, two orders"
+        assert run.sent.setdefault(fact.order_id, fact.identity) == fact.identity, (
+            "one id, two orders"
+        )
         run.scheduler.pause()
         if run.loses_reply():
             raise QueueDown("The reply is lost (the model says so)")
@@ -339,6 +346,7 @@ def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
 
 def check(run: Run) -> None:
     """Everything that must hold when it is quiet."""
+    settings.settings.cache_clear()
     for voucher in run.vouchers:
         rows = sales.rows(voucher.id)
         won = [row for row in rows.values() if row.won]

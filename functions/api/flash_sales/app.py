@@ -42,7 +42,9 @@ _LIST: dict[str, Any] = {
     "responses": answers(200, Page[Voucher], "a page") | problems(400, 401, 404, 410),
 }
 _ORDER = _OWN | {
-    "responses": answers(202, Order, "reserved and stored twice: ask what became of it after Retry-After")
+    "responses": answers(
+        202, Order, "reserved and stored twice: ask what became of it after Retry-After"
+    )
     | answers(200, Order, "the order that you have already")
     | problems(401, 404, 409, 410, 429)
 }

@@ -93,7 +93,10 @@ def test_an_order_of_a_shop_that_was_deleted_takes_nothing() -> None:
 
 
 def test_an_id_alone_is_no_order() -> None:
-    of_another_buyer, of_another_voucher = FACT.__class__(101, 5, 8, 1), FACT.__class__(101, 6, 7, 1)
+    of_another_buyer, of_another_voucher = (
+        FACT.__class__(101, 5, 8, 1),
+        FACT.__class__(101, 6, 7, 1),
+    )
     known = {101: Row(101, 5, 7, None)}
     found = [of_another_voucher, FACT, of_another_buyer, FACT]
     mismatched = [of_another_buyer, of_another_voucher]

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, NamedTuple
 
-from plaza.infra import ids
 from plaza.infra.errors import Conflict, Gone, NotFound, TooMany, Unavailable
 from plaza.infra.queues import BadRecord
 
@@ -213,9 +211,8 @@ class Row(NamedTuple):
         return Order(self.order_id, self.voucher_id, status, self.reason)
 
 
-def may_be_pending(order_id: int) -> bool:
-    """Whether an order of this id may wait for its row, by the time in the id."""
-    age_s = time.time() - ids.made_at_s(order_id)
+def may_be_pending(age_s: float) -> bool:
+    """Whether an order whose id is so old may wait for its row."""
     return -MAX_CLOCK_SKEW_S <= age_s <= MAX_PENDING_S
 
 
@@ -224,10 +221,12 @@ def split_mismatches(
 ) -> tuple[list[OrderReserved], list[OrderReserved]]:
     """Return (``facts`` that may be decided, those whose id is that of another order).
 
-    ``known`` are the rows of the ids. Of two events with one id and no row, the lower identity counts.
+    ``known`` are the rows of the ids. Of two events with one id and no row, that of the lower
+    voucher and buyer may be decided.
     """
     identities = {order_id: row.identity for order_id, row in known.items()}
-    sound, mismatched = [], []
+    sound: list[OrderReserved] = []
+    mismatched: list[OrderReserved] = []
     for fact in sorted(facts, key=lambda fact: fact.identity):
         same = identities.setdefault(fact.order_id, fact.identity) == fact.identity
         (sound if same else mismatched).append(fact)

@@ -2,8 +2,8 @@
 
 While it is loaded and held, nobody can reserve, but what consumers save is told to it already. So
 whatever is committed is in it: before the life began, by the pages that are read after; later, by
-its consumer. After a loss the orders that SQS did not take are decided first, then it is held until
-the queue is empty, 30 s at most: who had a reservation in the old life goes before who clicks in the
+its consumer. After a loss the orders that SQS refused are decided first, then it is held until the
+queue is empty, 30 s at most: who had a reservation in the old life goes before who clicks in the
 new one.
 """
 

@@ -71,7 +71,7 @@ def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> No
 
 
 def check_shop(shop_id: int) -> None:
-    """Raises VoucherMissing when there is no such shop, VoucherGone when it was deleted; MysqlDown."""
+    """Check a shop. Raises VoucherMissing; VoucherGone when it was deleted; MysqlDown."""
     found = mysql.fetch_all("SELECT deleted_at IS NOT NULL FROM shop WHERE id = %s", (shop_id,))
     if not found:
         raise VoucherMissing(f"There is no shop {shop_id}")

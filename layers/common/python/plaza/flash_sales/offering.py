@@ -47,7 +47,11 @@ def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Vouc
         return offer(terms, creator_id, attempt)
     try:
         loading.bring_back(voucher_id)
-    except (Unavailable, NotOpen, VoucherGone) as error:  # then the first who clicks has it brought in
+    except (
+        Unavailable,
+        NotOpen,
+        VoucherGone,
+    ) as error:  # then the first who clicks has it brought in
         record("loading_postponed", voucher_id=voucher_id, **cause(error))
     return Voucher(voucher_id, terms, terms.stock, 1, settled=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 from plaza.flash_sales import mysql_orders, mysql_vouchers, redis_vouchers
@@ -14,6 +15,7 @@ from plaza.flash_sales.flash_sales import (
     Voucher,
     may_be_pending,
 )
+from plaza.infra import ids
 from plaza.infra.redis import RedisDown
 
 _UNKNOWN_RETRY_S = 5
@@ -54,7 +56,7 @@ def read_order(order_id: int, buyer_id: int) -> Order:
         return Order(order_id, voucher_id, FAILED, "timed-out")  # its id is that of another order
     if row is None and down is not None:
         raise down  # it may be pending
-    if row is None and may_be_pending(order_id):
+    if row is None and may_be_pending(time.time() - ids.made_at_s(order_id)):
         raise NotReady("This order may not be saved yet", retry_after_s=_UNKNOWN_RETRY_S)
     raise OrderMissing(f"You have no order {order_id}")
 

@@ -238,8 +238,8 @@ def consume(
 
     ``read`` raises BadRecord for a message that goes to the DLQ. ``work`` raises Unavailable when
     the whole batch should come again. Any other error may be the fault of one message: the batch is
-    halved until it stands alone, so that its neighbours are saved. A BadRecord of ``work`` about one
-    message sends it to the DLQ as well.
+    halved until it stands alone, so that its neighbours are saved. Alone with a BadRecord it goes
+    to the DLQ as well.
 
     What a message says gets the id of its request, if it has a field for that.
     """
