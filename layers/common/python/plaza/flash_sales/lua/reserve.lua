@@ -16,7 +16,7 @@
             and when the state can't be used: COLD (not in Redis), ENDED (another life has begun),
             LOADING (not all of it is back), HELD (it is back, and the queue may hold older orders)
 
-  EXISTS with ARGV[2] itself is RESERVED whose first reply was lost.
+  EXISTS with the id that was passed is RESERVED whose first reply was lost.
 
   Safe to repeat: the second time the buyer has an order, and gets its id. ]]
 local state, buyers, recovery, buyer = KEYS[1], KEYS[2], KEYS[3], ARGV[3]
