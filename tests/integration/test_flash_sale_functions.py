@@ -144,7 +144,7 @@ def test_an_order_is_202_then_200_then_decided(shop: World) -> None:
         "status": "pending",
         "reason": None,
     }
-    assert headers["retry-after"] == "2"  # one order waits
+    assert headers["retry-after"] == "1"  # one order waits
     status, again, headers = order(voucher)
     assert (status, again) == (200, made)
     assert "retry-after" in headers

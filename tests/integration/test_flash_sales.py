@@ -845,7 +845,7 @@ def test_who_waits_is_told_to_wait_longer_while_the_queue_is_long_and_sqs_is_ask
     set_up(orders_per_s=100)
     asked = []
     monkeypatch.setattr(queues, "unfinished", lambda queue: asked.append(queue) or 450)
-    assert [flash_sales.poll_after_s() for _ in range(10)] == [6] * 10
+    assert [flash_sales.poll_after_s() for _ in range(10)] == [5] * 10
     assert len(asked) == 1
     flash_sales.forget_sales()
     monkeypatch.setattr(queues, "unfinished", lambda queue: 10_000_000)
