@@ -64,7 +64,7 @@ def _load(voucher: Voucher) -> None:
         Life(voucher.id, epoch, voucher.terms.stock), voucher, redis_vouchers.HOLD_US if lost else 0
     )
     if phase == "gone":  # and its shop is back
-        redis_vouchers.withdraw(life, gone=False)
+        redis_vouchers.withdraw([life], gone=False)
         phase, cursor = "loading", 0
     if phase == "loading":
         while page := mysql_orders.read_holders(voucher.id, cursor, _PAGE):

@@ -47,11 +47,8 @@ def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Vouc
         return offer(terms, creator_id, attempt)
     try:
         loading.bring_back(voucher_id)
-    except (
-        Unavailable,
-        NotOpen,
-        VoucherGone,
-    ) as error:  # then the first who clicks has it brought in
+    except (Unavailable, NotOpen, VoucherGone) as error:
+        # Then the first who clicks has it brought in.
         record("loading_postponed", voucher_id=voucher_id, **cause(error))
     return Voucher(voucher_id, terms, terms.stock, 1, settled=False)
 
@@ -67,8 +64,7 @@ def withdraw_offers(shop_id: int) -> None:
         while vouchers := mysql_vouchers.read_of_shop(shop_id, before_id, _PAGE):
             before_id = vouchers[-1].id
             lives = redis_vouchers.find_lives([voucher.id for voucher in vouchers])
-            for life in lives.values():
-                redis_vouchers.withdraw(life, gone=True)
+            redis_vouchers.withdraw(list(lives.values()), gone=True)
     except Unavailable as error:
         record("withdrawal_postponed", shop_id=shop_id, **cause(error))
 

@@ -73,9 +73,8 @@ def _follow_shops(vouchers: Sequence[Voucher]) -> None:
     """Withdraw what deleted shops offer: whoever deleted them may have died before that."""
     gone = [voucher.id for voucher in vouchers if voucher.gone]
     if gone:
-        lives = redis_vouchers.find_lives(gone).values()
-        withdrawn = sum(redis_vouchers.withdraw(life, gone=True) for life in lives)
-        if withdrawn:
+        lives = list(redis_vouchers.find_lives(gone).values())
+        if withdrawn := redis_vouchers.withdraw(lives, gone=True):
             record("vouchers_withdrawn", withdrawn=withdrawn)
 
 

@@ -167,12 +167,13 @@ def reserve(life: Life, order_id: int, buyer_id: int) -> Reservation:
     return Reservation(code, detail, code != "RESERVED" and count_repeats() == before)
 
 
-def withdraw(life: Life, gone: bool) -> bool:
-    """Let nobody reserve in a life whose shop is ``gone``, or load it anew when the shop is back.
+def withdraw(lives: Sequence[Life], gone: bool) -> int:
+    """Let nobody reserve in lives whose shop is ``gone``, or load them anew when the shop is back.
 
-    Returns whether that changed its phase. Raises RedisDown.
+    Returns how many phases that changed. One round trip. Raises RedisDown.
     """
-    return int(redis.run(WITHDRAW, (state_key(life.voucher_id),), (life.epoch, int(gone)))) == 1
+    calls = [Call(WITHDRAW, (state_key(v.voucher_id),), (v.epoch, int(gone))) for v in lives]
+    return sum(int(answer) == 1 for answer in redis.run_all(calls))
 
 
 def tell(rows: Sequence[Row]) -> Told:
