@@ -56,11 +56,12 @@ def open_if_drained(life: Life) -> None:
 def _load(voucher: Voucher) -> None:
     began_s, adopted = time.monotonic(), 0
     now_us = time.time_ns() // 1000
-    known = redis_vouchers.find_lives([voucher.id]).get(voucher.id)
-    epoch = known.epoch if known else mysql_vouchers.begin_life(voucher.id)
+    # A life that was lost since it was found is not begun again: its epoch is that of its loaders.
+    known = redis_vouchers.find_loading(voucher.id)
+    epoch = known[0].epoch if known else mysql_vouchers.begin_life(voucher.id)
     # In its first life there is nothing from before.
     lost = epoch > 1 and voucher.terms.opens_us <= now_us
-    life, phase, cursor = redis_vouchers.load(
+    life, phase, cursor = known or redis_vouchers.load(
         Life(voucher.id, epoch, voucher.terms.stock), voucher, redis_vouchers.HOLD_US if lost else 0
     )
     if phase == "gone":  # and its shop is back

@@ -132,6 +132,15 @@ def drop_lease(voucher_id: int) -> None:
     redis.execute("DEL", f"{_base(voucher_id)}:lease")
 
 
+def find_loading(voucher_id: int) -> tuple[Life, str, int] | None:
+    """The present life, its phase and its cursor, as ``load`` has them. Raises RedisDown."""
+    names = ("epoch", "initial", "phase", "cursor")
+    epoch, initial, phase, cursor = redis.execute("HMGET", state_key(voucher_id), *names)
+    if epoch is None:
+        return None
+    return Life(voucher_id, int(epoch), int(initial)), phase, int(cursor)
+
+
 def load(life: Life, voucher: Voucher, hold_us: int) -> tuple[Life, str, int]:
     """Begin a life unless there is one; (the one there is, its phase, its cursor), see load.lua.
 
