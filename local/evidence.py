@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from pymysql.cursors import SSCursor
 
 from local.days import Calendar, CheckinKeys, read_calendars, read_days
+from local.orders import OrderEntry, OrderKeys, OrderRecord, read_entries, read_orders
 from local.servers import connect_mysql, connect_redis
 from local.vouchers import Sale, Sold, read_sales, read_vouchers
 from plaza import vote_log
@@ -84,6 +85,7 @@ class Record:
     log_differences: list[Difference] = field(default_factory=list)
     rolled_up_differences: list[Difference] = field(default_factory=list)
     vouchers: dict[int, Sold] = field(default_factory=dict)
+    orders: OrderRecord = field(default_factory=OrderRecord)
     days: dict[int, set[date]] = field(default_factory=dict)
 
     def total(self, target: Target, column: str) -> int:
@@ -127,6 +129,7 @@ class Cache:
     comments: dict[int, Projected] = field(default_factory=dict)
     claims: dict[int, list[str]] = field(default_factory=dict)
     sales: dict[int, Sale] = field(default_factory=dict)
+    orders: list[OrderEntry] = field(default_factory=list)
     calendars: dict[int, Calendar] = field(default_factory=dict)
     checkins_dirty: set[str] = field(default_factory=set)
 
@@ -150,6 +153,7 @@ class Found:
     comments: dict[int, str] = field(default_factory=dict)
     claims: dict[int, str] = field(default_factory=dict)
     sales: set[int] = field(default_factory=set)
+    orders: OrderKeys = field(default_factory=OrderKeys)
     checkins: CheckinKeys = field(default_factory=CheckinKeys)
 
     def take(self, key: str) -> None:
@@ -168,7 +172,7 @@ class Found:
             keys.get((match[1], match[3]), {})[int(match[2])] = key
         elif match := _SALE.fullmatch(key):
             self.sales.add(int(match[1]))
-        else:
+        elif not self.orders.take(key):
             self.checkins.take(key)
 
 
@@ -225,6 +229,7 @@ def read_record(mysql_url: str, *, archives: bool = False) -> Record:
                 Difference(of, f"rolled up {rolled_up}, likes {likes}")
             )
         record.vouchers = read_vouchers(cursor)
+        record.orders = read_orders(cursor)
         record.days = read_days(cursor)
         cursor.execute("ROLLBACK")
     return record
@@ -249,6 +254,7 @@ def read_cache(redis_url: str, *, cluster: bool = False) -> Cache:
             users=_read_projections(client, found.users),
             comments=_read_projections(client, found.comments),
             claims={user_id: claims[key] for user_id, key in found.claims.items() if key in claims},
+            orders=read_entries(client, found.orders),
             sales=read_sales(client, sorted(found.sales)),
             calendars=read_calendars(client, found.checkins),
             checkins_dirty={user for users in checkins_dirty.values() for user in users},

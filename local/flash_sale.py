@@ -266,7 +266,7 @@ def play_over_http(stack: Stack, options: Options, voucher_id: int, out: Console
 
 
 def play_in_processes(stack: Stack, options: Options, voucher_id: int, out: Console) -> Tale:
-    """The crowd through the handlers, a process for each processor."""
+    """The crowd through the handlers, in processes that share a core."""
     workers = max(2, os.cpu_count() or 2)
     context = multiprocessing.get_context("spawn")
     # On a machine that is all crowd half a second is no outage.
@@ -330,7 +330,9 @@ def read_record(stack: Stack, voucher_id: int) -> Record:
 def show(report: Report, out: Console) -> None:
     """Print what a sale came to."""
     options, tale, said = report.options, report.tale, report.to_json()
-    how = "the deployed stack" if options.over_http else f"handlers in {report.processes} processes"
+    how = f"handlers in {report.processes} processes on a core"
+    if options.over_http:
+        how = "the deployed stack"
     out.print(
         f"[bold]{options.stock:,} vouchers, {options.buyers:,} people,"
         f" {options.clicks} clicks each[/bold], through {how}"

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from local.days import find_wrong_calendars
 from local.evidence import Cache, Difference, Hot, Projected, Record
+from local.orders import QUEUES, find_reused_ids, find_stranded_orders
 from local.vouchers import find_oversold, find_wrong_sales
 from plaza.counters import UserCounter
 from plaza.counters.counters import USER_COLUMNS
@@ -101,6 +102,7 @@ def compare(record: Record, cache: Cache, depths: Mapping[str, tuple[int, int]])
         *find_wrong_comments(record),
         *record.rolled_up_differences,
         *(Difference(*found) for found in find_oversold(record.vouchers)),
+        *(Difference(*found) for found in find_reused_ids(record.orders, cache.orders)),
     ]
     others = [
         *find_wrong_lists(record, cache),
@@ -108,7 +110,13 @@ def compare(record: Record, cache: Cache, depths: Mapping[str, tuple[int, int]])
         *find_wrong_outboxes(cache),
     ]
     dirty = len(cache.dirty) + len(cache.checkins_dirty)
-    if not (cache.pending or dirty or any(queued.values())):
+    stored = len(record.orders.stored)
+    quiet = not (cache.pending or stored or dirty or any(queued.values()))
+    if not any(messages.get(name) for name in QUEUES):
+        epochs = {voucher_id: sale.epoch for voucher_id, sale in cache.sales.items()}
+        stranded = find_stranded_orders(record.orders, cache.orders, epochs, quiet)
+        others += [Difference(*found) for found in stranded]
+    if quiet:
         others += [*find_wrong_projections(record, cache), *find_claims(cache)]
         others += [
             Difference(*found)
@@ -128,7 +136,7 @@ def compare(record: Record, cache: Cache, depths: Mapping[str, tuple[int, int]])
         hot=sum(hot.total is not None for hot in cache.hot.values()),
         drift=len(drift),
         others=len(others),
-        pending=cache.pending,
+        pending=cache.pending + stored,
         dirty=dirty,
         accepted=record.log + waiting,
         persisted=record.log,

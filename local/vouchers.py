@@ -21,7 +21,8 @@ class Sold(NamedTuple):
 
 
 class Sale(NamedTuple):
-    """A voucher in Redis. ``waiting``: how many orders the recovery knows of."""
+    """A voucher in Redis. ``waiting``: how many orders the recovery knows of; ``epoch``: its
+    life."""
 
     live: bool
     initial: int
@@ -29,6 +30,7 @@ class Sale(NamedTuple):
     pending: int
     sold: int
     waiting: int
+    epoch: int = 0
 
 
 def read_vouchers(cursor: Cursor) -> dict[int, Sold]:
@@ -57,9 +59,9 @@ def read_sales(client: redis.Redis, voucher_ids: list[int]) -> dict[int, Sale]:
     waiting = pipe.execute() if held else []
     sales = {}
     for (voucher_id, fields), in_recovery in zip(held.items(), waiting, strict=True):
-        _, phase, initial, stock, pending, sold = fields
+        epoch, phase, initial, stock, pending, sold = fields
         counts = (int(initial), int(stock), int(pending), int(sold))
-        sales[voucher_id] = Sale(phase == "live", *counts, in_recovery)
+        sales[voucher_id] = Sale(phase == "live", *counts, in_recovery, int(epoch))
     return sales
 
 

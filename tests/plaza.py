@@ -179,7 +179,8 @@ class World:
 TABLES = (
     "user", "content", "session", "reaction", "reaction_log", "content_counter", "user_counter",
     "user_phone", "shop", "creation", "watermark", "redis_epoch", "stale_list", "post_hour", "star",
-    "voucher", "voucher_order", "checkin", "shop_type", "binlog_position", "spilled_message",
+    "voucher", "voucher_order", "order_outbox", "checkin", "shop_type", "binlog_position",
+    "spilled_message",
     "reconciliation", "reconciliation_part", "reconciliation_suspect", "reconciliation_finding",
 )  # fmt: skip
 

@@ -9,6 +9,7 @@ It has roads: a loopback port each that leads to a server. What a road does at t
   close     nobody listens; running connections are reset
   throttle  each HTTP request is answered 400 ThrottlingException
   fail      each HTTP request is answered 500
+  lose      the next answer is lost with its connection; after that the road passes
 
 Commands come as lines of JSON from the standard input, and each is answered by one.
 """
@@ -24,7 +25,7 @@ import subprocess
 import sys
 from typing import Any
 
-MODES = ("pass", "slow", "hang", "refuse", "close", "throttle", "fail")
+MODES = ("pass", "slow", "hang", "refuse", "close", "throttle", "fail", "lose")
 _PIECE = 65_536
 _LINGER = struct.pack("ii", 1, 0)  # closing is a reset
 _ANSWERS = {
@@ -119,6 +120,9 @@ class Road:
     ) -> None:
         while piece := await reader.read(_PIECE):
             await self._open.wait()
+            if is_answer and self.mode == "lose":
+                self.mode = "pass"
+                raise ConnectionResetError("the answer is lost")
             if is_answer and self.mode == "slow":
                 await asyncio.sleep(self.delay_s)
             writer.write(piece)

@@ -122,9 +122,9 @@ def test_an_order_whose_message_was_lost_is_sent_again(
         client.zadd(f"{base}{epoch}:recovery", {f"{order_id}:{buyer}": 1})
         client.hincrby(base + "state", "pending", 1)
         client.hincrby(base + "state", "stock", -1)
+    assert stack.invoke("RecoverOrders", {})["recovered"] >= 1
     again = user(buyer)("POST", f"/vouchers/{voucher}/orders")
     assert (again.status, again.json["order_id"]) == (200, str(order_id))
-    assert stack.invoke("RecoverOrders", {})["recovered"] >= 1
     wait_until(
         "it is saved",
         lambda: rows("SELECT buyer_id FROM voucher_order WHERE order_id = %s", order_id),

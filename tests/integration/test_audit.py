@@ -10,6 +10,7 @@ from local.evidence import read_cache, read_record
 from local.truth import Truth, compare
 from plaza import checkins, counters, flash_sales, recommendations
 from plaza.checkins.redis_checkins import Keys
+from plaza.flash_sales import redis_vouchers
 from plaza.infra import mysql
 from plaza.infra import redis as plaza_redis
 from plaza.reactions import FOLLOW, LIKE, Target, react
@@ -165,7 +166,7 @@ def said(truth: Truth) -> list[str]:
         ("UPDATE post_hour SET net = net + 1", ["hours"]),
         ("DELETE FROM post_hour", ["hours"]),
         ("UPDATE voucher SET stock = 1", ["voucher", "voucher"]),
-        ("DELETE FROM voucher_order", ["voucher", "voucher"]),
+        ("DELETE FROM voucher_order", ["voucher", "order", "voucher"]),
         ("DELETE FROM checkin WHERE user_id = 2", ["streak", "check-ins"]),
         (
             "INSERT INTO checkin (user_id, day, ver)"
@@ -208,6 +209,43 @@ def test_what_is_pending_is_told_as_pending(busy: World, audit: Audit) -> None:
     assert (truth.pending, truth.dirty, truth.quiet, truth.differences) == (2, 1, False, [])
     busy.queues.drain()
     assert audit().clean
+
+
+def test_an_order_that_sqs_did_not_take_is_pending_until_the_recovery_decides_it(
+    busy: World, audit: Audit
+) -> None:
+    voucher = offer(stock=3)
+    busy.queues.away = True
+    flash_sales.order(voucher.id, 3)
+    busy.queues.away = False
+    truth = audit()
+    assert (truth.pending, truth.quiet, truth.differences) == (2, False, [])  # in both places
+    flash_sales.recover_orders()
+    assert audit().clean
+
+
+def test_one_id_of_two_orders_is_found_at_any_time(busy: World, audit: Audit) -> None:
+    voucher = offer(stock=3)
+    made, _ = flash_sales.order(voucher.id, 3)
+    life = redis_vouchers.find_lives([voucher.id])[voucher.id]
+    redis_vouchers.reserve(life, made.id, 4)
+    truth = audit()
+    assert [str(difference) for difference in truth.differences] == [
+        f"order {made.id}: one id, 2 orders:"
+        f" voucher {voucher.id} of buyer 3, voucher {voucher.id} of buyer 4"
+    ]
+    assert truth.drift == 1
+
+
+def test_an_order_that_nothing_decides_is_found(busy: World, audit: Audit) -> None:
+    voucher = offer(stock=3)
+    made, _ = flash_sales.order(voucher.id, 3)
+    assert audit().differences == []  # the recovery will
+    mysql.write("UPDATE voucher SET settled_at = UTC_TIMESTAMP(6) WHERE id = %s", (voucher.id,))
+    said = f"order {made.id}: of buyer 3, voucher {voucher.id}: nothing decides it"
+    assert [str(difference) for difference in audit().differences] == [said]
+    plaza_redis.execute("DEL", *find_keys(f"*:voucher:{voucher.id}:*"))
+    assert [str(difference) for difference in audit().differences] == [said]  # by its pointer
 
 
 def test_an_outbox_of_check_ins_that_no_sweeper_finds_is_a_difference(

@@ -150,3 +150,13 @@ def test_a_server_that_ended_is_a_connection_that_is_reset(proxy: Proxy) -> None
     except ConnectionError:
         said = b""
     assert said == b"", "not a TimeoutError: it is told at once"
+
+
+def test_an_answer_is_lost_once_and_its_request_is_executed(proxy: Proxy, port: int) -> None:
+    with connect(port) as connection:
+        assert ask(connection) == b"one:hi"
+        proxy.set("echo", "lose")
+        with pytest.raises(ConnectionResetError):
+            ask(connection)
+    with connect(port) as connection:
+        assert ask(connection) == b"one:hi"

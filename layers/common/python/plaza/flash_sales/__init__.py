@@ -10,7 +10,7 @@ from plaza.flash_sales.flash_sales import (
     Terms,
     Voucher,
 )
-from plaza.flash_sales.offering import offer
+from plaza.flash_sales.offering import offer, withdraw_offers
 from plaza.flash_sales.ordering import forget_sales, order
 from plaza.flash_sales.reading import Offer, list_orders, list_vouchers, read_order
 from plaza.flash_sales.recovering import recover_orders
@@ -43,4 +43,5 @@ __all__ = [
     "save",
     "settle_vouchers",
     "state_key",
+    "withdraw_offers",
 ]

@@ -104,13 +104,13 @@ class Voucher(Answer):
 
 class Order(Answer):
     """An order. Pending: ask again after Retry-After. ``reason`` says why it failed: all were sold
-    (sold-out), you have one (already-bought), or it could not be saved in time (timed-out); nothing
-    was taken from you then, and you may order again."""
+    (sold-out), you have one (already-bought), its shop was deleted (withdrawn), or it could not be
+    saved (timed-out); nothing was taken from you then, and you may order again."""
 
     order_id: str
     voucher_id: str
     status: Literal["pending", "success", "failed"]
-    reason: Literal["sold-out", "already-bought", "timed-out"] | None
+    reason: Literal["sold-out", "already-bought", "timed-out", "withdrawn"] | None
 
     @classmethod
     def of(cls, order: flash_sales.Order) -> Order:

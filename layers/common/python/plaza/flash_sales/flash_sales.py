@@ -1,7 +1,8 @@
 """Flash sales: vouchers, orders, and what MySQL decides about them. No I/O.
 
-An order is pending from its reservation in Redis until it has its row in MySQL. The row decides:
-whoever inserts it first, the consumer as a success or a recovery as a failure.
+An order is pending from its reservation in Redis until it has its row in MySQL. The row decides,
+by the stock that MySQL has, whichever of consumer, recovery and consumer of the DLQ inserts it.
+An order is identified by (id, voucher, buyer). An id alone decides nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, NamedTuple
 
-from plaza.infra.errors import Conflict, NotFound, TooMany, Unavailable
+from plaza.infra.errors import Conflict, Gone, NotFound, TooMany, Unavailable
 from plaza.infra.queues import BadRecord
 
 MOST_ID = 2**63 - 1
@@ -21,13 +22,22 @@ MOST_STOCK = 10_000_000
 BUYERS_PER_BUCKET = 64  # about; Redis keeps so few in one piece of memory, and small sales few keys
 MOST_BUCKETS = 2**14
 
+# An id is checked in MySQL for so long before it counts as one that no order has: longer than any
+# order waits for its row.
+MAX_PENDING_S = 86_400
+MAX_CLOCK_SKEW_S = 60
+
 PENDING, SUCCESS, FAILED = "pending", "success", "failed"
-Reason = Literal["sold-out", "already-bought", "timed-out"]
+Reason = Literal["sold-out", "already-bought", "timed-out", "withdrawn"]
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class VoucherMissing(NotFound):
     """There is no such voucher, or no shop for it."""
+
+
+class VoucherGone(Gone):
+    """The shop of the voucher was deleted."""
 
 
 class OrderMissing(NotFound):
@@ -59,6 +69,10 @@ class Crowded(TooMany):
     """More want to order than can be saved at this rate."""
 
 
+class OrderMismatch(BadRecord):
+    """An event has the id of an order of another voucher or buyer."""
+
+
 class NotReady(Unavailable):
     """The state of the sale is being brought back into Redis."""
 
@@ -76,13 +90,15 @@ class Terms:
 
 
 class Voucher(NamedTuple):
-    """A voucher as MySQL has it. ``stock`` is what no success has; ``epoch`` as in ``Life``."""
+    """A voucher as MySQL has it. ``stock`` is what no success has; ``epoch`` as in ``Life``;
+    ``gone``: its shop was deleted."""
 
     id: int
     terms: Terms
     stock: int
     epoch: int
     settled: bool
+    gone: bool = False
 
 
 class Attempt(NamedTuple):
@@ -127,6 +143,11 @@ class OrderReserved:
     buyer_id: int
     epoch: int
     request_id: str | None = None
+
+    @property
+    def identity(self) -> tuple[int, int, int]:
+        """(order, voucher, buyer)."""
+        return self.order_id, self.voucher_id, self.buyer_id
 
     def to_json(self) -> str:
         """The fact as it stands on the queue."""
@@ -174,6 +195,11 @@ class Row(NamedTuple):
     request_id: str | None = None
 
     @property
+    def identity(self) -> tuple[int, int, int]:
+        """(order, voucher, buyer)."""
+        return self.order_id, self.voucher_id, self.buyer_id
+
+    @property
     def won(self) -> bool:
         """Whether the buyer has it."""
         return self.reason is None
@@ -185,15 +211,38 @@ class Row(NamedTuple):
         return Order(self.order_id, self.voucher_id, status, self.reason)
 
 
+def may_be_pending(age_s: float) -> bool:
+    """Whether an order whose id is so old may wait for its row."""
+    return -MAX_CLOCK_SKEW_S <= age_s <= MAX_PENDING_S
+
+
+def split_mismatches(
+    facts: Iterable[OrderReserved], known: Mapping[int, Row]
+) -> tuple[list[OrderReserved], list[OrderReserved]]:
+    """Return (``facts`` that may be decided, those whose id is that of another order).
+
+    ``known`` are the rows of the ids. Of two events with one id and no row, that of the lower
+    voucher and buyer may be decided.
+    """
+    identities = {order_id: row.identity for order_id, row in known.items()}
+    sound: list[OrderReserved] = []
+    mismatched: list[OrderReserved] = []
+    for fact in sorted(facts, key=lambda fact: fact.identity):
+        same = identities.setdefault(fact.order_id, fact.identity) == fact.identity
+        (sound if same else mismatched).append(fact)
+    return sound, mismatched
+
+
 def decide(
     facts: Iterable[OrderReserved],
     known: Mapping[int, Row],
     holders: Iterable[tuple[int, int]],
-    stocks: Mapping[int, int],
+    stocks: Mapping[int, int | None],
 ) -> list[Row]:
     """The rows of those of ``facts`` that have none yet (``known``), earliest order first.
 
-    ``holders`` are (voucher, buyer) who have a success already; ``stocks``: voucher -> units left.
+    ``holders`` are (voucher, buyer) who have a success already; ``stocks``: voucher -> units left,
+    None when its shop was deleted.
     """
     held, left = set(holders), dict(stocks)
     rows = []
@@ -204,22 +253,15 @@ def decide(
         reason: Reason | None = None
         if (voucher_id, buyer_id) in held:
             reason = "already-bought"
-        elif left.get(voucher_id, 0) <= 0:
+        elif (units := left.get(voucher_id, 0)) is None:
+            reason = "withdrawn"
+        elif units <= 0:
             reason = "sold-out"
         else:
             held.add((voucher_id, buyer_id))
-            left[voucher_id] -= 1
+            left[voucher_id] = units - 1
         rows.append(Row(fact.order_id, voucher_id, buyer_id, reason, fact.request_id))
     return rows
-
-
-def give_up(facts: Iterable[OrderReserved], known: Mapping[int, Row]) -> list[Row]:
-    """Failures for those of ``facts`` that nobody decided (``known``) in time."""
-    undecided = {fact.order_id: fact for fact in facts if fact.order_id not in known}
-    return [
-        Row(fact.order_id, fact.voucher_id, fact.buyer_id, "timed-out", fact.request_id)
-        for _, fact in sorted(undecided.items())
-    ]
 
 
 def count_taken(rows: Sequence[Row]) -> dict[int, int]:

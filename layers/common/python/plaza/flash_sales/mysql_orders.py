@@ -1,4 +1,7 @@
-"""Orders in MySQL: one row each, from when they are decided. A row never changes."""
+"""Orders in MySQL: one row each, from when they are decided. A row never changes.
+
+Until then those that SQS did not take are in ``order_outbox``.
+"""
 
 from __future__ import annotations
 
@@ -61,6 +64,37 @@ def insert(cursor: Cursor, rows: Sequence[Row]) -> None:
         " (order_id, voucher_id, buyer_id, holder, reason, decided_at, request_id)"
         f" VALUES {values}"
     )
+
+
+def store(fact: OrderReserved) -> None:
+    """Keep a reservation that SQS did not take. One statement, safe to repeat. Raises MysqlDown."""
+    mysql.write(
+        "INSERT INTO order_outbox (order_id, voucher_id, buyer_id, epoch, request_id, stored_at)"
+        " VALUES (%s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
+        " ON DUPLICATE KEY UPDATE epoch = VALUES(epoch)",
+        (*fact.identity, fact.epoch, fact.request_id),
+    )
+
+
+def read_stored(voucher_id: int | None, limit: int) -> list[OrderReserved]:
+    """Return kept reservations, of one voucher or of all, earliest first. Raises MysqlDown."""
+    where, args = ("", []) if voucher_id is None else (" WHERE voucher_id = %s", [voucher_id])
+    rows = mysql.fetch_all(
+        f"SELECT order_id, voucher_id, buyer_id, epoch, request_id FROM order_outbox{where}"
+        f" ORDER BY order_id LIMIT {limit:d}",
+        args,
+    )
+    return [OrderReserved(*row) for row in rows]
+
+
+def delete_stored(facts: Collection[OrderReserved]) -> None:
+    """Delete kept reservations that are decided. One statement. Raises MysqlDown."""
+    if facts:
+        identities = ",".join("(%d,%d,%d)" % fact.identity for fact in facts)
+        mysql.write(
+            f"DELETE FROM order_outbox WHERE order_id IN ({_numbers({f.order_id for f in facts})})"
+            f" AND (order_id, voucher_id, buyer_id) IN ({identities})"
+        )
 
 
 def read(order_id: int) -> Row | None:

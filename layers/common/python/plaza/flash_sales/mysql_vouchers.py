@@ -8,12 +8,19 @@ from typing import Any
 
 from pymysql.cursors import Cursor
 
-from plaza.flash_sales.flash_sales import Attempt, Terms, Voucher
+from plaza.flash_sales.flash_sales import (
+    Attempt,
+    Terms,
+    Voucher,
+    VoucherGone,
+    VoucherMissing,
+)
 from plaza.infra import mysql
 
 _COLUMNS = (
     "id, shop_id, title, price_cents, initial, stock, opens_at, closes_at, epoch,"
-    " settled_at IS NOT NULL"
+    " settled_at IS NOT NULL,"
+    " (SELECT shop.deleted_at IS NOT NULL FROM shop WHERE shop.id = voucher.shop_id)"
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
@@ -63,11 +70,13 @@ def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> No
     )
 
 
-def find_shop(shop_id: int) -> bool:
-    """Whether there is such a shop. Raises MysqlDown."""
-    return bool(
-        mysql.fetch_all("SELECT 1 FROM shop WHERE id = %s AND deleted_at IS NULL", (shop_id,))
-    )
+def check_shop(shop_id: int) -> None:
+    """Check a shop. Raises VoucherMissing; VoucherGone when it was deleted; MysqlDown."""
+    found = mysql.fetch_all("SELECT deleted_at IS NOT NULL FROM shop WHERE id = %s", (shop_id,))
+    if not found:
+        raise VoucherMissing(f"There is no shop {shop_id}")
+    if found[0][0]:
+        raise VoucherGone(f"The shop {shop_id} was deleted")
 
 
 def read(voucher_id: int) -> Voucher | None:
@@ -109,13 +118,15 @@ def begin_life(voucher_id: int) -> int:
     return mysql.atomically(bump)
 
 
-def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int]:
-    """Voucher -> stock, of those there are. Until the commit nobody else decides their orders."""
+def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
+    """Voucher -> stock, of those there are; None when the shop was deleted. Until the commit nobody
+    else decides their orders. The shops are not locked."""
     cursor.execute(
-        f"SELECT id, stock FROM voucher WHERE id IN ({_numbers(voucher_ids)})"
-        " ORDER BY id FOR UPDATE"
+        "SELECT id, stock,"
+        " (SELECT shop.deleted_at IS NOT NULL FROM shop WHERE shop.id = voucher.shop_id)"
+        f" FROM voucher WHERE id IN ({_numbers(voucher_ids)}) ORDER BY id FOR UPDATE"
     )
-    return dict(cursor.fetchall())
+    return {voucher_id: None if gone else stock for voucher_id, stock, gone in cursor.fetchall()}
 
 
 def take(cursor: Cursor, taken: Mapping[int, int]) -> None:
@@ -147,9 +158,10 @@ def _time(us: int) -> datetime:
 
 
 def _voucher(row: tuple[Any, ...]) -> Voucher:
-    voucher_id, shop_id, title, price_cents, initial, stock, opens, closes, epoch, settled = row
+    voucher_id, shop_id, title, price_cents, initial, stock, opens, closes, epoch, *flags = row
     terms = Terms(shop_id, title, price_cents, initial, _us(opens), _us(closes))
-    return Voucher(voucher_id, terms, stock, epoch, bool(settled))
+    settled, gone = map(bool, flags)
+    return Voucher(voucher_id, terms, stock, epoch, settled, gone)
 
 
 def _us(at: datetime) -> int:

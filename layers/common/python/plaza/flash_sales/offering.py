@@ -1,4 +1,4 @@
-"""Offering: a voucher is made in MySQL, and its state brought into Redis."""
+"""Offering: a voucher is made in MySQL, and its state brought into Redis; and withdrawing."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ import time
 
 from pymysql.cursors import Cursor
 
-from plaza.flash_sales import loading, lookup, mysql_vouchers
+from plaza.flash_sales import loading, lookup, mysql_vouchers, redis_vouchers
 from plaza.flash_sales.flash_sales import (
     Attempt,
     KeyReused,
     NotOpen,
     Terms,
     Voucher,
-    VoucherMissing,
+    VoucherGone,
 )
 from plaza.infra import ids, mysql
 from plaza.infra.errors import BadInput, Unavailable
 from plaza.infra.observability import cause, record
 
+_PAGE = 100
+
 
 def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Voucher:
     """Offer a voucher; the same one for each try of one attempt.
 
-    Raises BadInput for times, VoucherMissing when there is no such shop, KeyReused; MysqlDown,
-    RedisDown.
+    Raises BadInput for times, VoucherMissing when there is no such shop, VoucherGone when it was
+    deleted, KeyReused; MysqlDown, RedisDown.
     """
     if attempt and (made := mysql_vouchers.find_made(creator_id, attempt)):
         return _answer_again(attempt, *made)
@@ -32,8 +34,7 @@ def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Vouc
         raise BadInput("closes_at", "is not after opens_at")
     if terms.closes_us <= time.time_ns() // 1000:
         raise BadInput("closes_at", "is in the past")
-    if not mysql_vouchers.find_shop(terms.shop_id):
-        raise VoucherMissing(f"There is no shop {terms.shop_id}")
+    mysql_vouchers.check_shop(terms.shop_id)
     voucher_id = ids.new_id()
 
     def write(cursor: Cursor) -> bool:
@@ -47,9 +48,26 @@ def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Vouc
     try:
         lookup.note_made(voucher_id)
         loading.bring_back(voucher_id)
-    except (Unavailable, NotOpen) as error:  # then the first who clicks has it brought in
+    except (Unavailable, NotOpen, VoucherGone) as error:
+        # Then the first who clicks has it brought in.
         record("loading_postponed", voucher_id=voucher_id, **cause(error))
     return Voucher(voucher_id, terms, terms.stock, 1, settled=False)
+
+
+def withdraw_offers(shop_id: int) -> None:
+    """Let nobody order what a deleted shop offers, without waiting for the recovery to do it.
+
+    One statement and two round trips a page of vouchers. What can't be reached is left to the
+    recovery.
+    """
+    before_id: int | None = None
+    try:
+        while vouchers := mysql_vouchers.read_of_shop(shop_id, before_id, _PAGE):
+            before_id = vouchers[-1].id
+            lives = redis_vouchers.find_lives([voucher.id for voucher in vouchers])
+            redis_vouchers.withdraw(list(lives.values()), gone=True)
+    except Unavailable as error:
+        record("withdrawal_postponed", shop_id=shop_id, **cause(error))
 
 
 def _answer_again(attempt: Attempt, request_sha256: bytes, voucher_id: int) -> Voucher:

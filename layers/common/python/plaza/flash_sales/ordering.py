@@ -1,12 +1,14 @@
-"""Ordering: a reservation in Redis, a fact on the queue, and an id that its buyer can ask about.
+"""Ordering: a reservation in Redis, an event on the queue, and an id that its buyer can ask about.
 
-Nobody is told an id before Redis knows where its order is. An order whose fact the queue did not
-get is pending all the same: the recovery sends it again.
+Nobody is told an id before its order has two copies: Redis and the queue, or Redis and MySQL when
+SQS refuses. The pointer of the buyer is written after the second copy, so who finds an order
+without a pointer publishes it again.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from math import ceil
 
 from plaza.flash_sales import loading, mysql_orders, redis_vouchers, waiting
@@ -19,12 +21,13 @@ from plaza.flash_sales.flash_sales import (
     Order,
     OrderReserved,
     SoldOut,
+    VoucherGone,
     VoucherMissing,
 )
 from plaza.flash_sales.waiting import ORDERS
 from plaza.infra import ids, queues
 from plaza.infra.errors import PlazaError
-from plaza.infra.observability import cause, record
+from plaza.infra.observability import cause, present_request, record
 from plaza.infra.queues import QueueDown
 
 REFUSED_FOR_S = 1.0
@@ -44,7 +47,8 @@ class _Early(NotOpen):
 def order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
     """(The order that the buyer has now, whether this made it).
 
-    Raises VoucherMissing, NotOpen, SoldOut, Crowded; NotReady, RedisDown, MysqlDown: try again.
+    Raises VoucherMissing, VoucherGone, NotOpen, SoldOut, Crowded; NotReady, RedisDown, MysqlDown:
+    try again, they may have an order.
     """
     if refusal := _recall(voucher_id):
         life = _lives.get(voucher_id)
@@ -52,7 +56,7 @@ def order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
             raise refusal
         # Who has an order gets it whatever is said to others.
         if found := redis_vouchers.find_order_of(life, buyer_id):
-            return _answer_again(buyer_id, found), False
+            return _answer_again(life, buyer_id, found), False
         raise refusal
     for _ in range(_MOST_TRIES):
         life = _lives.get(voucher_id) or _find_life(voucher_id)
@@ -61,17 +65,20 @@ def order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
                 return found, False
             continue
         order_id = _take_id()
-        code, detail = redis_vouchers.reserve(life, order_id, buyer_id)
+        code, detail, id_unused = redis_vouchers.reserve(life, order_id, buyer_id)
         if code == "RESERVED":
             return _accept(OrderReserved(order_id, voucher_id, buyer_id, life.epoch)), True
-        _keep_spare(order_id)
+        if id_unused:
+            _keep_spare(order_id)
         match code:
             case "EXISTS":
                 found = redis_vouchers.read_entry(life, detail)
                 if found is not None:
-                    return _answer_again(buyer_id, found), False
+                    return _answer_again(life, buyer_id, found), False
             case "SOLD_OUT":
                 raise _remember(voucher_id, SoldOut("Nothing is left"))
+            case "GONE":
+                raise _remember(voucher_id, VoucherGone("The shop of this voucher was deleted"))
             case "CLOSED":
                 raise _remember(voucher_id, NotOpen("This sale is over"))
             case "EARLY":
@@ -89,11 +96,15 @@ def order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
 
 
 def publish(fact: OrderReserved) -> bool:
-    """Send a reservation; when the queue is away the recovery sends it later (False)."""
+    """Give a reservation its second copy: on the queue, or in MySQL when SQS refuses (False).
+
+    Raises MysqlDown when neither took it: it is in Redis alone, and the recovery sends it later.
+    """
     try:
         queues.send(ORDERS, fact.to_json())
     except QueueDown as error:
         waiting.note_silence()
+        mysql_orders.store(replace(fact, request_id=present_request()))
         record("order_postponed", {"orders_postponed": 1}, order_id=fact.order_id, **cause(error))
         return False
     return True
@@ -109,17 +120,15 @@ def forget_sales() -> None:
 
 
 def _accept(fact: OrderReserved) -> Order:
-    try:
-        redis_vouchers.point(fact.buyer_id, fact.order_id, fact.voucher_id)
-    finally:
-        publish(fact)
+    publish(fact)
+    redis_vouchers.point(fact.buyer_id, fact.order_id, fact.voucher_id)
     return Order(fact.order_id, fact.voucher_id, PENDING)
 
 
-def _answer_again(buyer_id: int, found: Order) -> Order:
-    """Who made it may have died before it could be found by its id."""
-    if found.status == PENDING:
-        redis_vouchers.point(buyer_id, found.id, found.voucher_id)
+def _answer_again(life: Life, buyer_id: int, found: Order) -> Order:
+    """Without a pointer, whoever made it died before its second copy, or before its answer."""
+    if found.status == PENDING and not redis_vouchers.has_pointer(found, buyer_id):
+        _accept(OrderReserved(found.id, found.voucher_id, buyer_id, life.epoch))
     return found
 
 
@@ -127,7 +136,7 @@ def _bring_back(voucher_id: int, buyer_id: int) -> Order | None:
     """The voucher's state is in Redis, or it is over and this is the order that the buyer has."""
     try:
         loading.bring_back(voucher_id)
-    except NotOpen:
+    except (NotOpen, VoucherGone):
         row = mysql_orders.read_of_holder(voucher_id, buyer_id)
         if row is None:
             raise

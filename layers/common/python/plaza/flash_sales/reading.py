@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 from plaza import shops
 from plaza.flash_sales import mysql_orders, mysql_vouchers, redis_vouchers
-from plaza.flash_sales.flash_sales import NotReady, Order, OrderMissing, Voucher
+from plaza.flash_sales.flash_sales import (
+    FAILED,
+    PENDING,
+    NotReady,
+    Order,
+    OrderMissing,
+    Voucher,
+    may_be_pending,
+)
+from plaza.infra import ids
 from plaza.infra.limits import TokenBucket
 from plaza.infra.redis import RedisDown
 
 # Lists of vouchers are public, so what one process may read of them from MySQL is limited.
 _list_budget = TokenBucket(rate_per_s=50, burst=200)
+_UNKNOWN_RETRY_S = 5
 
 
 class Offer(NamedTuple):
@@ -26,9 +37,12 @@ class Offer(NamedTuple):
 def read_order(order_id: int, buyer_id: int) -> Order:
     """An order of a buyer: from Redis while it is there, then from MySQL.
 
-    Raises OrderMissing, also for somebody else's; RedisDown, MysqlDown.
+    What has a pointer has its second copy: it is pending until its row says otherwise, also when
+    Redis lost it. Raises OrderMissing, also for somebody else's; NotReady for a young id that
+    neither knows: the pointer may be lost; RedisDown, MysqlDown.
     """
     down: RedisDown | None = None
+    voucher_id: int | None = None
     try:
         voucher_id = redis_vouchers.read_pointer(buyer_id, order_id)
         if voucher_id is not None:
@@ -40,8 +54,14 @@ def read_order(order_id: int, buyer_id: int) -> Order:
     row = mysql_orders.read(order_id)
     if row is not None and row.buyer_id == buyer_id:
         return row.order
+    if voucher_id is not None:
+        if row is None:
+            return Order(order_id, voucher_id, PENDING)
+        return Order(order_id, voucher_id, FAILED, "timed-out")  # its id is that of another order
     if row is None and down is not None:
         raise down  # it may be pending
+    if row is None and may_be_pending(time.time() - ids.made_at_s(order_id)):
+        raise NotReady("This order may not be saved yet", retry_after_s=_UNKNOWN_RETRY_S)
     raise OrderMissing(f"You have no order {order_id}")
 
 
@@ -66,10 +86,13 @@ def list_vouchers(
 ) -> tuple[list[Offer], int | None]:
     """(A page of what a shop offers, newest first; the last id of it unless it is the end).
 
-    Raises ShopMissing or ShopGone when the shop isn't there; NotReady, MysqlDown, RedisDown.
+    Raises ShopMissing or ShopGone for a shop that does not exist or was deleted, VoucherGone when
+    its vouchers were withdrawn; NotReady, MysqlDown, RedisDown.
     """
     shops.read(shop_id)  # the filter of all shops keeps ids that were made up from MySQL
     vouchers = _read_page(shop_id, before_id, limit + 1)
+    if vouchers and vouchers[0].gone:
+        mysql_vouchers.check_shop(shop_id)
     page = vouchers[:limit]
     try:
         seen = redis_vouchers.see([voucher.id for voucher in page]) if page else {}

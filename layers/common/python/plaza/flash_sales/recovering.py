@@ -1,15 +1,17 @@
-"""Recovering: orders that have been pending too long are sent again, and in the end given up.
+"""Recovering: orders that have been pending too long are sent again, and in the end decided here.
 
 That covers an API function that died before the queue, a queue that was away, and a consumer that
-died before it told Redis. What is sent again holds back while the queue itself is behind.
+died before it told Redis. What is sent again holds back while the queue itself is behind. Orders
+that SQS did not take are decided here, and so are those that wait for too long, by stock as ever.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from plaza.flash_sales import loading, mysql_vouchers, redis_vouchers, saving
-from plaza.flash_sales.flash_sales import NotOpen, VoucherMissing
+from plaza.flash_sales.flash_sales import NotOpen, Voucher, VoucherGone, VoucherMissing
 from plaza.flash_sales.waiting import ORDERS
 from plaza.infra import ids, queues
 from plaza.infra.errors import Unavailable
@@ -26,7 +28,7 @@ _BATCH = 1_000
 def recover_orders(
     resend_after_s: float | None = None, give_up_after_s: float | None = None
 ) -> int:
-    """Look once at all sales that aren't settled; how many orders were sent again or given up.
+    """Look once at all sales that aren't settled; how many orders were sent again or decided.
 
     ``None``: as the settings say. For about 40 s; what is left is due at the next run. Raises
     RedisDown, MysqlDown, QueueDown; NotReady.
@@ -36,8 +38,9 @@ def recover_orders(
     if give_up_after_s is None:
         give_up_after_s = settings().give_up_orders_after_s
     until_s, too_old_s = time.monotonic() + MOST_S, time.time() - give_up_after_s
+    given_up = saving.save_stored(until_s)
     behind = queues.backlog(ORDERS) > _MOST_BACKLOG
-    resent = given_up = after_id = 0
+    resent = after_id = 0
     oldest_s = time.time()
     while time.monotonic() < until_s:
         vouchers = mysql_vouchers.read_unsettled(time.time_ns() // 1000, after_id, _VOUCHERS)
@@ -45,6 +48,7 @@ def recover_orders(
             break
         after_id = vouchers[-1].id
         voucher_ids = [voucher.id for voucher in vouchers]
+        _follow_shops(vouchers)
         _go_on_loading(voucher_ids)
         more = True
         while more and time.monotonic() < until_s:
@@ -53,7 +57,8 @@ def recover_orders(
             more = len(found) >= _ORDERS_PER_VOUCHER
             too_old = [fact for fact in found if ids.made_at_s(fact.order_id) <= too_old_s]
             for start in range(0, len(too_old), _BATCH):
-                saving.give_up(too_old[start : start + _BATCH])
+                decided = saving.decide(too_old[start : start + _BATCH])
+                saving.send_mismatched(decided.mismatched)
             if not behind:
                 again = [f.to_json() for f in found if ids.made_at_s(f.order_id) > too_old_s]
                 resent += queues.send_all(ORDERS, again)
@@ -64,13 +69,22 @@ def recover_orders(
     return resent + given_up
 
 
+def _follow_shops(vouchers: Sequence[Voucher]) -> None:
+    """Withdraw what deleted shops offer: whoever deleted them may have died before that."""
+    gone = [voucher.id for voucher in vouchers if voucher.gone]
+    if gone:
+        lives = list(redis_vouchers.find_lives(gone).values())
+        if withdrawn := redis_vouchers.withdraw(lives, gone=True):
+            record("vouchers_withdrawn", withdrawn=withdrawn)
+
+
 def _go_on_loading(voucher_ids: list[int]) -> None:
     """Sales whose state began to come back, and nobody clicks on any more."""
     for voucher_id, seen in redis_vouchers.see(voucher_ids).items():
         if not seen.live:
             try:
                 loading.bring_back(voucher_id)
-            except (NotOpen, VoucherMissing):
+            except (NotOpen, VoucherGone, VoucherMissing):
                 continue
             except Unavailable as error:
                 record("loading_postponed", voucher_id=voucher_id, **cause(error))

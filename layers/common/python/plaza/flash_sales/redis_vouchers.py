@@ -2,7 +2,7 @@
 
 Everything of a voucher has the hash tag of its shard. Under ``{<shard>}:voucher:<id>``:
 
-    :state                     hash    epoch, the life this is; phase: loading, held, live;
+    :state                     hash    epoch, the life this is; phase: loading, held, live, gone;
                                        initial = stock + pending + sold, at every instant;
                                        opens_us, closes_us; hold_us, until when it may be held;
                                        cursor, the buyer up to whom it is loaded;
@@ -13,11 +13,13 @@ Everything of a voucher has the hash tag of its shard. Under ``{<shard>}:voucher
                                        microseconds; exactly those that are pending
 
 And per user, in their own shard, ``{<shard>}:user:<id>:orders``, a zset: order:voucher -> the
-second in the order's id. It is written before anybody is told the id.
+second in the order's id. It is written before anybody is told the id, and after the order has its
+second copy, on the queue or in MySQL: what is in it gets decided whatever Redis loses.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -37,6 +39,7 @@ from plaza.flash_sales.flash_sales import (
 from plaza.infra import redis
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Argument, Call
+from plaza.infra.repeats import count_repeats
 from plaza.infra.settings import settings
 from plaza.infra.shards import shard_of
 
@@ -55,6 +58,7 @@ RESERVE = load_script(_LUA / "reserve.lua")
 CONFIRM = load_script(_LUA / "confirm.lua")
 FAIL = load_script(_LUA / "fail.lua")
 RECOVER = load_script(_LUA / "recover.lua")
+WITHDRAW = load_script(_LUA / "withdraw.lua")
 _ENDED = -2
 
 
@@ -64,6 +68,14 @@ class Told(NamedTuple):
 
     adopted: int
     returned: int
+
+
+class Reservation(NamedTuple):
+    """What ``reserve`` came to, see reserve.lua; whether the id may be used for another order."""
+
+    code: str
+    detail: str
+    id_unused: bool
 
 
 class Seen(NamedTuple):
@@ -109,12 +121,24 @@ def find_lives(voucher_ids: Sequence[int]) -> dict[int, Life]:
 
 def take_lease(voucher_id: int) -> bool:
     """True for one who may bring the state back now. Raises RedisDown."""
-    return bool(redis.execute("SET", f"{_base(voucher_id)}:lease", 1, "NX", "PX", LEASE_MS))
+    key, token = f"{_base(voucher_id)}:lease", secrets.token_hex(8)
+    if redis.execute("SET", key, token, "NX", "PX", LEASE_MS):
+        return True
+    return bool(redis.execute("GET", key) == token)  # ours, when the first reply was lost
 
 
 def drop_lease(voucher_id: int) -> None:
     """Let others try. Raises RedisDown."""
     redis.execute("DEL", f"{_base(voucher_id)}:lease")
+
+
+def find_loading(voucher_id: int) -> tuple[Life, str, int] | None:
+    """The present life, its phase and its cursor, as ``load`` has them. Raises RedisDown."""
+    names = ("epoch", "initial", "phase", "cursor")
+    epoch, initial, phase, cursor = redis.execute("HMGET", state_key(voucher_id), *names)
+    if epoch is None:
+        return None
+    return Life(voucher_id, int(epoch), int(initial)), phase, int(cursor)
 
 
 def load(life: Life, voucher: Voucher, hold_us: int) -> tuple[Life, str, int]:
@@ -137,12 +161,28 @@ def open_life(life: Life, cursor: int | None, drained: bool) -> str:
     return str(redis.run(OPEN, (state_key(life.voucher_id),), args))
 
 
-def reserve(life: Life, order_id: int, buyer_id: int) -> tuple[str, str]:
-    """(code, detail), see reserve.lua. Raises RedisDown."""
-    rate = settings().orders_per_s
+def reserve(life: Life, order_id: int, buyer_id: int) -> Reservation:
+    """Take one unit for a buyer. One round trip. Raises RedisDown: it may be taken all the same.
+
+    A command that was sent again may have been executed before, or be executed later: its id is
+    used whatever the reply is.
+    """
+    rate, before = settings().orders_per_s, count_repeats()
     args = (life.epoch, order_id, buyer_id, rate, rate, settings().most_pending_orders)
-    code, *detail = redis.run(RESERVE, _keys(life, buyer_id), args)
-    return code, str(detail[0]) if detail else ""
+    code, *rest = redis.run(RESERVE, _keys(life, buyer_id), args)
+    detail = str(rest[0]) if rest else ""
+    if code == "EXISTS" and detail == f"{PENDING}:{order_id}":
+        code = "RESERVED"  # by the first copy, whose reply was lost
+    return Reservation(code, detail, code != "RESERVED" and count_repeats() == before)
+
+
+def withdraw(lives: Sequence[Life], gone: bool) -> int:
+    """Let nobody reserve in lives whose shop is ``gone``, or load them anew when the shop is back.
+
+    Returns how many phases that changed. One round trip. Raises RedisDown.
+    """
+    calls = [Call(WITHDRAW, (state_key(v.voucher_id),), (v.epoch, int(gone))) for v in lives]
+    return sum(int(answer) == 1 for answer in redis.run_all(calls))
 
 
 def tell(rows: Sequence[Row]) -> Told:
@@ -249,6 +289,12 @@ def point(buyer_id: int, order_id: int, voucher_id: int) -> None:
             ("EXPIRE", key, POINTERS_TTL_S),
         ]
     )
+
+
+def has_pointer(order: Order, buyer_id: int) -> bool:
+    """Whether a buyer can find an order, so that it has its second copy. Raises RedisDown."""
+    member = f"{order.id}:{order.voucher_id}"
+    return redis.execute("ZSCORE", pointers_key(buyer_id), member) is not None
 
 
 def read_pointer(buyer_id: int, order_id: int) -> int | None:

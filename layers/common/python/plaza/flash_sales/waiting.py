@@ -19,11 +19,14 @@ _seen: tuple[float, int | None] | None = None
 
 
 def poll_after_s() -> int:
-    """When somebody whose order is pending should ask again: later, the longer the queue is."""
+    """When somebody whose order is pending should ask again: later, the longer the queue is.
+
+    A batch waits for a second at most before it is saved, so a short queue is no reason for more.
+    """
     waiting = count_waiting()
     if waiting is None:
         return _UNKNOWN_POLL_S
-    return min(LONGEST_POLL_S, 1 + ceil(waiting / settings().orders_per_s))
+    return min(LONGEST_POLL_S, max(1, ceil(waiting / settings().orders_per_s)))
 
 
 def count_waiting() -> int | None:

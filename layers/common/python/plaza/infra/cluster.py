@@ -30,6 +30,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
 from plaza.infra.hot_keys import Command, key_of_command
+from plaza.infra.repeats import note_repeat
 
 _ASKED = 2  # nodes that are asked for the topology before a request gives up
 _NAMED = 3  # likewise, of those that the URL names
@@ -72,6 +73,8 @@ def send(client: Any, commands: Sequence[Command]) -> list[Any]:
     if errors := [answer for answer in answers.values() if isinstance(answer, _ELSEWHERE)]:
         refresh(client, errors)
     again = {i: c for i, c in enumerate(commands) if isinstance(answers[i], _COME_AGAIN)}
+    if any(isinstance(answers[i], RedisConnectionError) for i in again):
+        note_repeat()
     asked = {i: c for i, c in enumerate(commands) if type(answers[i]) is AskError}
     answers |= _send(client, again) | {i: _ask(client, c) for i, c in asked.items()}
     return [answers[i] for i in range(len(commands))]

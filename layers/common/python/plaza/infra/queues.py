@@ -239,7 +239,8 @@ def consume(
 
     ``read`` raises BadRecord for a message that goes to the DLQ. ``work`` raises Unavailable when
     the whole batch should come again. Any other error may be the fault of one message: the batch is
-    halved until it stands alone, so that its neighbours are saved.
+    halved until it stands alone, so that its neighbours are saved. Alone with a BadRecord it goes
+    to the DLQ as well.
 
     What a message says gets the id of its request, if it has a field for that.
     """
@@ -335,6 +336,9 @@ def _work_through(
                 splits += 1
                 half = len(part) // 2
                 todo += [part[half:], part[:half]]
+                continue
+            alone = isinstance(error, BadRecord) and len(part) == 1
+            if alone and _bury(queue, part[0].record, error):
                 continue
             records = [message.record for message in part]
             _back_off(queue, records, error)

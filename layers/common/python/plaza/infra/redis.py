@@ -28,7 +28,6 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.lock import Lock
-from redis.retry import Retry
 
 from plaza.infra import cluster
 from plaza.infra.breakers import new_breaker
@@ -36,6 +35,7 @@ from plaza.infra.cluster import connect_cluster
 from plaza.infra.errors import Unavailable, UnknownProtocol
 from plaza.infra.hot_keys import Command, key_of_command, sampler
 from plaza.infra.lua import Script
+from plaza.infra.repeats import CountedRetry
 from plaza.infra.settings import settings
 
 T = TypeVar("T")
@@ -124,7 +124,7 @@ def connect(url: str, *, cluster: bool) -> Any:
     if cluster:
         return connect_cluster(url, redis_connect_func=_learn_node, **options)
     options["redis_connect_func"] = _greet
-    retry = Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
+    retry = CountedRetry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
     return redis.Redis.from_url(url, retry=retry, single_connection_client=True, **options)
 
 

@@ -11,10 +11,12 @@
   ARGV[6]  the most that may be pending
 
   Returns {code, detail}
-    code    RESERVED; EXISTS, detail is status:order of the one they have; SOLD_OUT; CLOSED;
-            EARLY and CROWDED, detail is how many microseconds too early;
+    code    RESERVED; EXISTS, detail is status:order of the one they have; SOLD_OUT; CLOSED; GONE,
+            the shop was deleted; EARLY and CROWDED, detail is how many microseconds too early;
             and when the state can't be used: COLD (not in Redis), ENDED (another life has begun),
             LOADING (not all of it is back), HELD (it is back, and the queue may hold older orders)
+
+  EXISTS with the id that was passed is RESERVED whose first reply was lost.
 
   Safe to repeat: the second time the buyer has an order, and gets its id. ]]
 local state, buyers, recovery, buyer = KEYS[1], KEYS[2], KEYS[3], ARGV[3]
@@ -29,6 +31,7 @@ local full_us = math.ceil(math.max(now_us, tonumber(held[5])) + us_per_order)
 
 -- What somebody is told who has no order, unless they may have one.
 local function find_refusal()
+  if held[2] == 'gone' then return {'GONE'} end
   if held[2] == 'loading' then return {'LOADING'} end
   if held[2] == 'held' then return {'HELD'} end
   if now_us < tonumber(held[6]) then return {'EARLY', held[6] - now_us} end

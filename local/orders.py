@@ -1,0 +1,147 @@
+"""Orders for the audit: which order an id is, and what will decide the orders that have no row."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pymysql.cursors import Cursor
+
+_LIFE = re.compile(r"\{\d+\}:voucher:(\d{1,19}):(\d{1,19}):(recovery|buyers:\d+)", re.ASCII)
+_POINTERS = re.compile(r"\{\d+\}:user:(\d{1,19}):orders", re.ASCII)
+_PER_TRIP = 1_000
+QUEUES = ("orders", "orders_dlq", "orders_dlq_dlq")
+
+
+class OrderEntry(NamedTuple):
+    """An order in Redis. ``epoch``: the life whose key has it, None for the pointer of a buyer.
+
+    ``pending``: it is in ``recovery``, or its buyer's entry says so.
+    """
+
+    order_id: int
+    voucher_id: int
+    buyer_id: int
+    epoch: int | None
+    in_recovery: bool
+    pending: bool
+
+    @property
+    def identity(self) -> tuple[int, int, int]:
+        """(order, voucher, buyer)."""
+        return self[:3]
+
+
+@dataclass(slots=True)
+class OrderKeys:
+    """The keys of Redis that have orders: key -> (voucher, epoch), and key -> buyer."""
+
+    lives: dict[str, tuple[int, int]] = field(default_factory=dict)
+    pointers: dict[str, int] = field(default_factory=dict)
+
+    def take(self, key: str) -> bool:
+        """Keep ``key`` if it is one of those; return whether it is."""
+        if match := _LIFE.fullmatch(key):
+            self.lives[key] = int(match[1]), int(match[2])
+        elif match := _POINTERS.fullmatch(key):
+            self.pointers[key] = int(match[1])
+        else:
+            return False
+        return True
+
+
+@dataclass(slots=True)
+class OrderRecord:
+    """Orders in MySQL. ``rows``: order -> (voucher, buyer). ``stored``: the identities of those
+    that SQS refused. ``recovered``: vouchers whose pending orders the recovery looks at."""
+
+    rows: dict[int, tuple[int, int]] = field(default_factory=dict)
+    stored: list[tuple[int, int, int]] = field(default_factory=list)
+    recovered: set[int] = field(default_factory=set)
+
+
+def read_orders(cursor: Cursor) -> OrderRecord:
+    """All orders of MySQL. Three statements."""
+    record = OrderRecord()
+    cursor.execute("SELECT order_id, voucher_id, buyer_id FROM voucher_order")
+    record.rows = {order_id: (voucher, buyer) for order_id, voucher, buyer in cursor}
+    cursor.execute("SELECT order_id, voucher_id, buyer_id FROM order_outbox")
+    record.stored = list(cursor)
+    cursor.execute(
+        "SELECT id FROM voucher WHERE settled_at IS NULL AND opens_at <= UTC_TIMESTAMP(6)"
+    )
+    record.recovered = {voucher_id for (voucher_id,) in cursor}
+    return record
+
+
+def read_entries(client: Any, keys: OrderKeys) -> list[OrderEntry]:
+    """All orders that Redis has. Buyers are read before ``recovery``: what is not in it any more
+    has its row by then. One pipeline for 1,000 keys."""
+    entries = []
+    buyers = sorted(key for key in keys.lives if not key.endswith(":recovery"))
+    for key, held in _read(client, buyers, "hgetall"):
+        voucher_id, epoch = keys.lives[key]
+        for buyer_id, entry in held.items():
+            status, _, order_id = entry.partition(":")
+            pending = status == "pending"
+            entries.append(
+                OrderEntry(int(order_id), voucher_id, int(buyer_id), epoch, False, pending)
+            )
+    for key, members in _read(client, sorted(keys.lives.keys() - set(buyers)), "zrange", 0, -1):
+        voucher_id, epoch = keys.lives[key]
+        for member in members:
+            order_id, _, buyer_id = member.partition(":")
+            entries.append(OrderEntry(int(order_id), voucher_id, int(buyer_id), epoch, True, True))
+    for key, members in _read(client, sorted(keys.pointers), "zrange", 0, -1):
+        for member in members:
+            order_id, _, voucher_id = member.partition(":")
+            of = int(order_id), int(voucher_id), keys.pointers[key]
+            entries.append(OrderEntry(*of, None, False, False))
+    return entries
+
+
+def find_reused_ids(
+    record: OrderRecord, entries: Sequence[OrderEntry]
+) -> Iterator[tuple[str, str]]:
+    """Ids of more than one order, in rows, in the outbox and in Redis. Always exact."""
+    found: dict[int, set[tuple[int, int]]] = {id_: {of} for id_, of in record.rows.items()}
+    for order_id, *of in [*record.stored, *(entry.identity for entry in entries)]:
+        found.setdefault(order_id, set()).add((of[0], of[1]))
+    for order_id, orders in sorted(found.items()):
+        if len(orders) > 1:
+            shown = ", ".join(f"voucher {v} of buyer {b}" for v, b in sorted(orders))
+            yield f"order {order_id}", f"one id, {len(orders)} orders: {shown}"
+
+
+def find_stranded_orders(
+    record: OrderRecord, entries: Sequence[OrderEntry], epochs: Mapping[int, int], quiet: bool
+) -> Iterator[tuple[str, str]]:
+    """Orders that have no row, and that no queue, outbox or recovery will decide.
+
+    Exact while the queues of orders are empty. ``epochs``: voucher -> the present life. Pointers
+    are looked at when all is ``quiet``. A pending order of an older life without a pointer was
+    never answered.
+    """
+    decided = {(order_id, *of) for order_id, of in record.rows.items()} | set(record.stored)
+    present = [entry for entry in entries if entry.epoch == epochs.get(entry.voucher_id, 0)]
+    decided |= {
+        entry.identity
+        for entry in present
+        if entry.in_recovery and entry.voucher_id in record.recovered
+    }
+    watched = [entry for entry in present if entry.pending]
+    if quiet:
+        watched += [entry for entry in entries if entry.epoch is None]
+    for order_id, voucher_id, buyer_id in sorted({e.identity for e in watched} - decided):
+        yield f"order {order_id}", f"of buyer {buyer_id}, voucher {voucher_id}: nothing decides it"
+
+
+def _read(
+    client: Any, keys: Sequence[str], command: str, *args: object
+) -> Iterator[tuple[str, Any]]:
+    for start in range(0, len(keys), _PER_TRIP):
+        part = keys[start : start + _PER_TRIP]
+        pipe = client.pipeline(transaction=False)
+        for key in part:
+            getattr(pipe, command)(key, *args)
+        yield from zip(part, pipe.execute(), strict=True)
