@@ -52,8 +52,8 @@ class FakeQueues:
             raise QueueDown("SQS is away (a test says so)")
         self.messages[queue].append(body)
 
-    def send_all(self, queue: str, bodies: Sequence[str]) -> int:
-        """Take many messages."""
+    def send_all(self, queue: str, bodies: Sequence[str], until_s: float | None = None) -> int:
+        """Take many messages, however late it is."""
         for body in bodies:
             self.send(queue, body)
         return len(bodies)

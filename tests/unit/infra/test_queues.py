@@ -48,9 +48,20 @@ class FakeSqs:
         entries = batch["Entries"]
         assert 1 <= len(entries) <= 10
         assert len({entry["Id"] for entry in entries}) == len(entries)
-        taken = [entry for entry in entries if entry["MessageBody"] != "refuse me"]
+        refused = [e for e in entries if e["MessageBody"].startswith("refuse me")]
+        taken = [entry for entry in entries if entry not in refused]
         self.sent += [{"QueueUrl": batch["QueueUrl"], **entry} for entry in taken]
-        return {"Successful": [{"Id": entry["Id"]} for entry in taken]}
+        return {
+            "Successful": [{"Id": entry["Id"]} for entry in taken],
+            "Failed": [
+                {
+                    "Id": e["Id"],
+                    "Code": "InternalError",
+                    "SenderFault": "always" in e["MessageBody"],
+                }
+                for e in refused
+            ],
+        }
 
     def change_message_visibility_batch(self, **batch: Any) -> dict[str, Any]:
         self._answer()
@@ -319,6 +330,55 @@ def test_many_messages_are_sent_ten_a_call_and_counted_as_sqs_took_them(sqs: Fak
     assert [message["MessageBody"] for message in sqs.sent] == bodies
     assert queues.send_all("work", ["a", "refuse me", "b"]) == 2
     assert queues.send_all("work", []) == 0
+
+
+def test_a_call_carries_no_more_bytes_than_sqs_takes(sqs: FakeSqs) -> None:
+    bodies = [f"{i}{'ü' * 40_000}" for i in range(10)]
+    sizes: list[int] = []
+    send_batch = sqs.send_message_batch
+
+    def weighed(**batch: Any) -> dict[str, Any]:
+        sizes.append(sum(len(entry["MessageBody"].encode()) for entry in batch["Entries"]))
+        return send_batch(**batch)
+
+    sqs.send_message_batch = weighed  # type: ignore[method-assign]
+    assert queues.send_all("work", bodies) == 10
+    assert [message["MessageBody"] for message in sqs.sent] == bodies
+    assert max(sizes) <= queues.MAX_CALL_BYTES
+    assert len(sizes) == 4
+
+
+def test_what_sqs_refuses_for_the_moment_is_sent_once_more(
+    sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    send_batch, calls = sqs.send_message_batch, []
+
+    def busy_once(**batch: Any) -> dict[str, Any]:
+        calls.append([entry["MessageBody"] for entry in batch["Entries"]])
+        if len(calls) > 1:
+            return send_batch(**batch)
+        return {"Successful": [], "Failed": [{"Id": "0", "Code": "InternalError"}]}
+
+    monkeypatch.setattr(sqs, "send_message_batch", busy_once)
+    assert queues.send_all("work", ["a"]) == 1
+    assert calls == [["a"], ["a"]]
+    assert not lines(capsys, "messages_refused")
+
+
+def test_what_sqs_keeps_refusing_is_reported(
+    sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert queues.send_all("work", ["a", "refuse me", "refuse me always"]) == 1
+    [line] = lines(capsys, "messages_refused")
+    assert (line["refused"], line["queue"], line["codes"]) == (2, "work", ["InternalError"])
+    assert sqs.calls == 2, "what is the sender's fault is not sent again"
+
+
+def test_no_call_begins_after_its_time(sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(queues.time, "monotonic", lambda: now_s + sqs.calls)
+    assert queues.send_all("work", [str(i) for i in range(100)], until_s=103) == 30
+    assert sqs.calls == 3
 
 
 def test_the_backlog_is_what_sqs_says(sqs: FakeSqs) -> None:

@@ -33,6 +33,8 @@ MOST_RECEIVES = len(BACK_OFF_S) + 1
 REQUEST = "request_id"  # attribute of a message that was sent while a request was answered
 CAUSE, ORIGINAL = "cause", "message_id"  # of one that was buried
 _BATCH = 10  # the most messages that one SQS call takes
+MAX_CALL_BYTES = 262_144  # of one call, attributes included; SQS took no more for many years
+_ATTRIBUTES_BYTES = 256  # at most, of one message
 _MOST_SPLITS = 40
 _DEPTHS = (
     "ApproximateNumberOfMessages",
@@ -118,21 +120,56 @@ def send(queue: str, body: str, delay_s: int = 0) -> None:
     )
 
 
-def send_all(queue: str, bodies: Sequence[str]) -> int:
-    """Many messages, ten a call; how many SQS took. Raises QueueDown when it can't be reached."""
+def send_all(queue: str, bodies: Sequence[str], until_s: float | None = None) -> int:
+    """Send many messages; return how many SQS took.
+
+    Up to ten messages and 256 KiB a call. What SQS refuses for the moment is sent once more; what
+    it refuses then is left out, and counted by ``messages_refused``. No call begins after
+    ``until_s`` (time.monotonic()). Raises QueueDown when SQS can't be reached: some may have been
+    sent.
+    """
     taken = 0
-    for chunk in _chunks(bodies):
-        entries: Any = [
-            {"Id": str(i), "MessageBody": body, **_of_present_request()}
-            for i, body in enumerate(chunk)
-        ]
-        answer = _guarded(
-            lambda entries=entries: client().send_message_batch(  # type: ignore[misc]
-                QueueUrl=settings().queues[queue], Entries=entries
-            )
-        )
-        taken += len(answer.get("Successful", []))
+    for part in _sendable(bodies):
+        if until_s is not None and time.monotonic() >= until_s:
+            break
+        refused = _send_batch(queue, part)
+        if passing := [body for body, entry in refused if not entry.get("SenderFault")]:
+            lasting = [(body, entry) for body, entry in refused if entry.get("SenderFault")]
+            refused = [*lasting, *_send_batch(queue, passing)]
+        if refused:
+            codes = sorted({str(entry.get("Code", "")) for _, entry in refused})
+            record("messages_refused", {"refused": len(refused)}, queue=queue, codes=codes)
+        taken += len(part) - len(refused)
     return taken
+
+
+def _send_batch(queue: str, bodies: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Send up to ten messages in one call; those that SQS refused, and what it says of each."""
+    entries: Any = [
+        {"Id": str(i), "MessageBody": body, **_of_present_request()}
+        for i, body in enumerate(bodies)
+    ]
+    answer = _guarded(
+        lambda: client().send_message_batch(QueueUrl=settings().queues[queue], Entries=entries)
+    )
+    taken = {entry["Id"] for entry in answer.get("Successful", [])}
+    said = {entry["Id"]: entry for entry in answer.get("Failed", [])}
+    return [(body, said.get(str(i), {})) for i, body in enumerate(bodies) if str(i) not in taken]
+
+
+def _sendable(bodies: Sequence[str]) -> Iterator[list[str]]:
+    """``bodies`` in parts that one call takes. A body that no call takes stands alone."""
+    part: list[str] = []
+    part_bytes = 0
+    for body in bodies:
+        body_bytes = len(body.encode()) + _ATTRIBUTES_BYTES
+        if part and (len(part) == _BATCH or part_bytes + body_bytes > MAX_CALL_BYTES):
+            yield part
+            part, part_bytes = [], 0
+        part.append(body)
+        part_bytes += body_bytes
+    if part:
+        yield part
 
 
 def backlog(queue: str) -> int:
