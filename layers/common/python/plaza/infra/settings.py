@@ -44,6 +44,7 @@ class Settings:
     mysql_secret_id: str | None
     mysql_connect_timeout_s: int
     mysql_statement_timeout_s: int
+    mysql_idle_timeout_s: int
     queues: Mapping[str, str]
     recent_cap: int
     outbox_limit: int
@@ -76,6 +77,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         mysql_secret_id=env.get("PLAZA_MYSQL_SECRET_ID") or None,
         mysql_connect_timeout_s=_whole(env, "PLAZA_MYSQL_CONNECT_TIMEOUT_S", 1),
         mysql_statement_timeout_s=_whole(env, "PLAZA_MYSQL_STATEMENT_TIMEOUT_S", 10),
+        mysql_idle_timeout_s=_whole(env, "PLAZA_MYSQL_IDLE_TIMEOUT_S", 20),
         queues={
             name.removeprefix("PLAZA_QUEUE_").removesuffix("_URL").lower(): url
             for name, url in env.items()
