@@ -64,6 +64,10 @@ class Unavailable(PlazaError):
         self.retry_after_s = retry_after_s
 
 
+class Busy(Unavailable):
+    """It works, and others are using it: try again in a moment."""
+
+
 class MethodNotAllowed(PlazaError):
     """The path is right and the method isn't."""
 

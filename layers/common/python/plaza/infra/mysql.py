@@ -21,7 +21,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from plaza.infra import secrets
 from plaza.infra.breakers import new_breaker
-from plaza.infra.errors import Unavailable
+from plaza.infra.errors import Busy, Unavailable
 from plaza.infra.observability import REQUEST_ID
 from plaza.infra.settings import settings
 
@@ -71,7 +71,7 @@ class MysqlDown(Unavailable):
     """MySQL can't be reached, or doesn't answer in time."""
 
 
-class LockTimeout(MysqlDown):
+class LockTimeout(MysqlDown, Busy):
     """MySQL works; a row or table stayed locked by others, however often it was tried."""
 
 
@@ -274,7 +274,9 @@ def _guarded(call: Callable[[], T]) -> T:
         raise MysqlDown("MySQL is away, not asked") from None
     except (pymysql.err.MySQLError, OSError) as error:
         if _code(error) in _AGAIN:
-            raise LockTimeout(f"Rows stayed locked: {type(error).__name__} {_code(error)}") from error
+            raise LockTimeout(
+                f"Rows stayed locked: {type(error).__name__} {_code(error)}"
+            ) from error
         if _is_answer(error):
             _leave_values_out(error)
             raise

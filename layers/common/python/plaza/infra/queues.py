@@ -1,8 +1,8 @@
 """SQS: sending facts, and what a consumer does with a batch that came.
 
-A batch has two failures. A record that can't be read goes to the DLQ alone and at once, because
-trying again would not make it readable. A failure of storage fails the batch, which waits longer
-after each try (the visibility of its messages) and ends in the DLQ after five.
+A batch has three failures. A record that can't be read goes to the DLQ alone and at once, because
+trying again would not make it readable. A batch that meets something that is away waits for it, for
+hours if need be. A message that fails by itself is tried a few times. ``retries`` has the rules.
 
 A message that is sent while a request is answered carries the id of that request, as an attribute
 and not in its body: so every queue has it, and whoever reads the body need not know.
@@ -24,18 +24,30 @@ from pybreaker import CircuitBreakerError
 from plaza.infra.breakers import new_breaker
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import REQUEST_ID, cause, present_request, record
+from plaza.infra.retries import (
+    ATTEMPTS,
+    SENT,
+    WAITING_SINCE,
+    Action,
+    Decision,
+    Delivery,
+    RetryPolicy,
+    decide,
+    read_delivery,
+    read_sent_ms,
+)
 from plaza.infra.settings import settings
 
 T = TypeVar("T")
 
-BACK_OFF_S = (5, 30, 120, 600)
-MOST_RECEIVES = len(BACK_OFF_S) + 1
 REQUEST = "request_id"  # attribute of a message that was sent while a request was answered
 CAUSE, ORIGINAL = "cause", "message_id"  # of one that was buried
 _BATCH = 10  # the most messages that one SQS call takes
 MAX_CALL_BYTES = 262_144  # of one call, attributes included; SQS took no more for many years
-_ATTRIBUTES_BYTES = 256  # at most, of one message
+_ATTRIBUTES_BYTES = 1_024  # at most, of one message
 _MOST_SPLITS = 40
+_RETRY = RetryPolicy()
+_OF_A_LIFE = (CAUSE, ORIGINAL, ATTEMPTS, WAITING_SINCE)  # attributes that a redrive leaves behind
 _DEPTHS = (
     "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesNotVisible",
@@ -129,7 +141,7 @@ def send_all(queue: str, bodies: Sequence[str], until_s: float | None = None) ->
     sent.
     """
     taken = 0
-    for part in _sendable(bodies):
+    for part in _sendable(bodies, _count_bytes):
         if until_s is not None and time.monotonic() >= until_s:
             break
         refused = _send_batch(queue, part)
@@ -157,19 +169,23 @@ def _send_batch(queue: str, bodies: Sequence[str]) -> list[tuple[str, Mapping[st
     return [(body, said.get(str(i), {})) for i, body in enumerate(bodies) if str(i) not in taken]
 
 
-def _sendable(bodies: Sequence[str]) -> Iterator[list[str]]:
-    """``bodies`` in parts that one call takes. A body that no call takes stands alone."""
-    part: list[str] = []
+def _sendable(items: Iterable[T], count_bytes: Callable[[T], int]) -> Iterator[list[T]]:
+    """``items`` in parts that one call takes. One that no call takes stands alone."""
+    part: list[T] = []
     part_bytes = 0
-    for body in bodies:
-        body_bytes = len(body.encode()) + _ATTRIBUTES_BYTES
-        if part and (len(part) == _BATCH or part_bytes + body_bytes > MAX_CALL_BYTES):
+    for item in items:
+        item_bytes = count_bytes(item) + _ATTRIBUTES_BYTES
+        if part and (len(part) == _BATCH or part_bytes + item_bytes > MAX_CALL_BYTES):
             yield part
             part, part_bytes = [], 0
-        part.append(body)
-        part_bytes += body_bytes
+        part.append(item)
+        part_bytes += item_bytes
     if part:
         yield part
+
+
+def _count_bytes(body: str) -> int:
+    return len(body.encode())
 
 
 def backlog(queue: str) -> int:
@@ -242,7 +258,7 @@ def hand_over(source: str, target: str, held: Sequence[Held]) -> list[Held]:
     """Move up to ten held messages to ``target``; those that were sent. Raises QueueDown.
 
     Each is sent, then deleted: whoever dies in between leaves one too many, never one too few.
-    What said why it was buried stays behind.
+    What said why it was buried, and how often it was tried, stays behind.
     """
     entries: Any = [
         {"Id": str(i), "MessageBody": message.body, **_going_on(message.attributes)}
@@ -261,7 +277,7 @@ def hand_over(source: str, target: str, held: Sequence[Held]) -> list[Held]:
 
 
 def _going_on(attributes: Mapping[str, str]) -> dict[str, Any]:
-    kept = {k: _text(v) for k, v in attributes.items() if k not in (CAUSE, ORIGINAL)}
+    kept = {k: _text(v) for k, v in attributes.items() if k not in _OF_A_LIFE}
     return {"MessageAttributes": kept} if kept else {}
 
 
@@ -270,12 +286,14 @@ def consume(
     queue: str,
     read: Callable[[str], T],
     work: Callable[[list[T]], None],
+    retry: RetryPolicy = _RETRY,
 ) -> PartialBatchResponse:
     """Read each message of ``event``, let ``work`` do all at once; say which to deliver again.
 
     ``read`` raises BadRecord for a message that goes to the DLQ. ``work`` raises Unavailable when
     the whole batch should come again. Any other error may be the fault of one message: the batch is
-    halved until it stands alone, so that its neighbours are saved.
+    halved until it stands alone, so that its neighbours are saved. ``retry`` says when what could
+    not be done comes again, and when it is given up.
 
     What a message says gets the id of its request, if it has a field for that.
     """
@@ -288,8 +306,9 @@ def consume(
         except Exception as error:  # whatever it is, it will be the same the next time
             if not _bury(queue, message, error):
                 failed.append(message)
-    failed += _work_through(queue, good, work)
-    _record_batch(queue, event["Records"], failed)
+    undone, hidden = _work_through(queue, good, work, retry)
+    _record_batch(queue, event["Records"], [*failed, *undone])
+    failed += hidden
     return {"batchItemFailures": [{"itemIdentifier": m["messageId"]} for m in failed]}
 
 
@@ -327,7 +346,7 @@ def _record_batch(
     if not done:
         return
     now_s = time.time()
-    sent_ms = (int(m["attributes"].get("SentTimestamp", now_s * 1000)) for m in done)
+    sent_ms = (read_sent_ms(message, int(now_s * 1000)) for message in done)
     lag_s = max(0.0, round(now_s - min(sent_ms) / 1000, 3))
     record(
         "batch_consumed",
@@ -344,10 +363,11 @@ def _requests_of(messages: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
 
 
 def _work_through(
-    queue: str, messages: list[Message[T]], work: Callable[[list[T]], None]
-) -> list[dict[str, Any]]:
-    """The messages that could not be done."""
-    failed: list[dict[str, Any]] = []
+    queue: str, messages: list[Message[T]], work: Callable[[list[T]], None], retry: RetryPolicy
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """(The messages that could not be done, those of them that are still in the queue)."""
+    undone: list[dict[str, Any]] = []
+    hidden: list[dict[str, Any]] = []
     todo, splits = [messages] if messages else [], 0
     while todo:
         part = todo.pop()
@@ -360,35 +380,109 @@ def _work_through(
                 todo += [part[half:], part[:half]]
                 continue
             records = [message.record for message in part]
-            _back_off(queue, records, error)
-            failed += records
-    return failed
+            undone += records
+            hidden += _put_off(queue, records, error, retry)
+    return undone, hidden
 
 
-def _receives(message: dict[str, Any]) -> int:
-    return int(message["attributes"]["ApproximateReceiveCount"])
+class _Undone(NamedTuple):
+    """A message that could not be done, and what becomes of it."""
+
+    record: dict[str, Any]
+    delivery: Delivery
+    decision: Decision
 
 
-def _back_off(queue: str, messages: Sequence[dict[str, Any]], error: Exception) -> None:
-    """Say why they failed, and hide them for as long as their number of receives asks for."""
-    given_up = sum(_receives(message) >= MOST_RECEIVES for message in messages)
+def _put_off(
+    queue: str, messages: Sequence[dict[str, Any]], error: Exception, retry: RetryPolicy
+) -> list[dict[str, Any]]:
+    """Say why they failed; hide them, send them anew or give them up. Those still in the queue."""
+    now_ms = int(time.time() * 1000)
+    undone = []
+    for message in messages:
+        delivery = read_delivery(message, now_ms)
+        undone.append(_Undone(message, delivery, decide(delivery, error, retry, now_ms)))
+    given_up = [one for one in undone if one.decision.action is Action.GIVE_UP]
+    again = [one for one in undone if one.decision.action is Action.SEND_AGAIN]
+    waits_s = [(now_ms - one.delivery.waiting_since_ms) / 1000 for one in undone]
     record(
         "batch_failed",
-        {"failed": len(messages), "given_up": given_up},
+        {
+            "failed": len(undone),
+            "given_up": len(given_up),
+            "longest_wait_s": max(0.0, round(max(waits_s), 1)),
+        },
         queue=queue,
-        receives=max(map(_receives, messages)),
+        receives=max(one.delivery.receives for one in undone),
+        attempts=max(one.decision.attempts for one in undone),
         **_requests_of(messages),
         **cause(error),
     )
+    left = _move(f"{queue}_dlq", given_up, {CAUSE: _plain(error)}) + _move(queue, again)
+    hidden = [one for one in undone if one.decision.action is Action.HIDE]
+    _hide(queue, [(one.record, one.decision.delay_s) for one in hidden])
+    _hide(queue, [(one.record, retry.back_off_s[-1]) for one in left])
+    return [one.record for one in [*hidden, *left]]
+
+
+def _move(
+    queue: str, messages: Sequence[_Undone], said: Mapping[str, str] | None = None
+) -> list[_Undone]:
+    """Send messages to ``queue``, with ``said`` and what they carried; those it did not take.
+
+    Whoever dies before Lambda deletes them where they were leaves one too many, never one too few.
+    """
+    left: list[_Undone] = []
+    for part in _sendable(messages, lambda one: _count_bytes(one.record["body"])):
+        entries: Any = [
+            {
+                "Id": str(i),
+                "MessageBody": one.record["body"],
+                "DelaySeconds": one.decision.delay_s,
+                "MessageAttributes": {
+                    name: _text(value) for name, value in _attributes(one, said or {}).items()
+                },
+            }
+            for i, one in enumerate(part)
+        ]
+        try:
+            answer = _guarded(
+                lambda entries=entries: client().send_message_batch(  # type: ignore[misc]
+                    QueueUrl=settings().queues[queue], Entries=entries
+                )
+            )
+        except QueueDown as down:
+            record("move_failed", queue=queue, **cause(down))
+            return [*left, *messages[messages.index(part[0]) :]]
+        taken = {entry["Id"] for entry in answer.get("Successful", [])}
+        left += [one for i, one in enumerate(part) if str(i) not in taken]
+    return left
+
+
+def _attributes(one: _Undone, said: Mapping[str, str]) -> dict[str, str]:
+    """What a message carries on: what it had, and what it has spent by now."""
+    delivery, (action, _, attempts) = one.delivery, one.decision
+    carried = {SENT: str(delivery.sent_ms), ORIGINAL: one.record["messageId"]}
+    for name, part in one.record.get("messageAttributes", {}).items():
+        if "stringValue" in part:
+            carried[name] = part["stringValue"]
+    if attempts:
+        carried[ATTEMPTS] = str(attempts)
+    if action is Action.SEND_AGAIN and attempts == delivery.attempts:
+        carried[WAITING_SINCE] = str(delivery.waiting_since_ms)
+    return {**carried, **said}
+
+
+def _hide(queue: str, messages: Sequence[tuple[dict[str, Any], int]]) -> None:
+    """Let messages come again after so many seconds each."""
     for chunk in _chunks(messages):
         entries: Any = [
             {
                 "Id": str(i),
                 "ReceiptHandle": message["receiptHandle"],
-                # After the last try it goes to the DLQ when it is next received: let that be now.
-                "VisibilityTimeout": ([*BACK_OFF_S, 0])[min(_receives(message), MOST_RECEIVES) - 1],
+                "VisibilityTimeout": delay_s,
             }
-            for i, message in enumerate(chunk)
+            for i, (message, delay_s) in enumerate(chunk)
         ]
         try:
             _guarded(
