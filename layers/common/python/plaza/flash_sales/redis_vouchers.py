@@ -109,7 +109,7 @@ def find_lives(voucher_ids: Sequence[int]) -> dict[int, Life]:
 
 def take_lease(voucher_id: int) -> bool:
     """True for one who may bring the state back now. Raises RedisDown."""
-    return bool(redis.execute("SET", f"{_base(voucher_id)}:lease", 1, "NX", "PX", LEASE_MS))
+    return redis.try_lock(f"{_base(voucher_id)}:lease", LEASE_MS / 1000) is not None
 
 
 def drop_lease(voucher_id: int) -> None:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -42,7 +43,7 @@ def keys_of(shop_id: int) -> tuple[str, str]:
 
 def look(shop_id: int) -> Look:
     """What is recommended of a shop. One round trip. Raises RedisDown."""
-    ask, *ids = redis.run(LOOK, keys_of(shop_id), (ASKED_TTL_MS,))
+    ask, *ids = redis.run(LOOK, keys_of(shop_id), (ASKED_TTL_MS, secrets.token_hex(8)))
     return Look([int(review_id) for review_id in ids], ask == 1)
 
 

@@ -1,7 +1,7 @@
 --[[ swap: put the recommended reviews of a shop in the place of those before.
 
   KEYS[1]  {<shard>}:shop:<id>:recommended        list: reviews, the best first
-  KEYS[2]  {<shard>}:shop:<id>:recommended:proxy  string: the version of what is there, or asked
+  KEYS[2]  {<shard>}:shop:<id>:recommended:proxy  string: the version of what is there, or who asked
   ARGV[1]  version: how far the log was rolled up when they were read
   ARGV[2]  ttl of the list, milliseconds
   ARGV[3]  for how long they are fresh, milliseconds
