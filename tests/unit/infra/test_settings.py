@@ -15,6 +15,7 @@ GOOD = {
 WHOLE_NUMBERS = (
     "PLAZA_MYSQL_CONNECT_TIMEOUT_S",
     "PLAZA_MYSQL_STATEMENT_TIMEOUT_S",
+    "PLAZA_MYSQL_IDLE_TIMEOUT_S",
     "PLAZA_RECENT_CAP",
     "PLAZA_OUTBOX_LIMIT",
     "PLAZA_IDLE_TTL_S",
@@ -95,3 +96,12 @@ def test_a_queue_is_known_by_the_name_in_its_variable() -> None:
 @pytest.mark.parametrize(("said", "meant"), [("1", True), ("0", False)])
 def test_a_cluster_is_one_when_the_deploy_says_so(said: str, meant: bool) -> None:
     assert read_settings(GOOD | {"PLAZA_REDIS_CLUSTER": said}).redis_cluster is meant
+
+
+def test_no_password_is_in_the_text_of_the_settings() -> None:
+    env = {
+        "PLAZA_ENVIRONMENT": "prod",
+        "PLAZA_REDIS_URL": "rediss://:a-secret@cache:6380",
+        "PLAZA_MYSQL_URL": "mysql://plaza:a-secret@db.internal/plaza",
+    }
+    assert "a-secret" not in repr(read_settings(env))

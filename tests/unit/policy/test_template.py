@@ -163,6 +163,19 @@ def test_a_consumer_can_not_take_all_connections(source: EventSource) -> None:
     assert 2 <= source.properties["ScalingConfig"]["MaximumConcurrency"] <= 50
 
 
+# ---------------------------------------------------------------- secrets
+
+
+def test_a_parameter_that_may_have_a_password_is_never_shown() -> None:
+    parameters = template.TEMPLATE["Parameters"]
+    shown = {name for name, parameter in parameters.items() if not parameter.get("NoEcho")}
+    for name in parameters:
+        if name.endswith("Url") and name in shown:
+            assert "[^@]" in parameters[name]["AllowedPattern"], f"{name} takes no credentials"
+    outputs = json.dumps(template.TEMPLATE["Outputs"])
+    assert not [name for name in set(parameters) - shown if f'"{name}"' in outputs]
+
+
 # ---------------------------------------------------------------- functions
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
@@ -25,7 +25,7 @@ class MysqlAddress:
     port: int
     database: str
     user: str | None
-    password: str | None
+    password: str | None = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Settings:
     """
 
     environment: str
-    redis_url: str
+    redis_url: str = field(repr=False)
     redis_cluster: bool
     redis_timeout_s: float
     mysql: MysqlAddress
