@@ -150,7 +150,7 @@ class World:
 TABLES = (
     "user", "content", "session", "reaction", "reaction_log", "content_counter", "user_counter",
     "user_phone", "shop", "creation", "watermark", "redis_epoch", "stale_list", "post_hour", "star",
-    "voucher", "voucher_order", "checkin", "shop_type", "binlog_position",
+    "voucher", "voucher_order", "checkin", "shop_type", "binlog_position", "comment_change",
     "reconciliation", "reconciliation_part", "reconciliation_suspect", "reconciliation_finding",
 )  # fmt: skip
 

@@ -29,6 +29,7 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 
 _APART_IDLE_TIMEOUT_S = 600
+_MAX_LOCK_WAIT_S = 5  # an ALTER that waits for its table stops everybody else's statements
 
 # What PyMySQL has no names for: of MySQL a connection that idled for too long, a server that became
 # a reader, a transaction that may only read; of MariaDB a connection that was killed.
@@ -198,7 +199,7 @@ def _open() -> Connection[Cursor]:
     user, password = _read_credentials()
     timeout_s = settings().mysql_statement_timeout_s
     # A wait for a lock has to end by an answer: a statement that times out looks like an outage.
-    lock_wait_s = max(1, timeout_s // 2)
+    lock_wait_s = max(1, min(_MAX_LOCK_WAIT_S, timeout_s // 2))
     session = {
         "time_zone": "'+00:00'",
         "innodb_lock_wait_timeout": lock_wait_s,
