@@ -420,9 +420,10 @@ def _put_off(
     )
     left = _move(f"{queue}_dlq", given_up, {CAUSE: _plain(error)}) + _move(queue, again)
     hidden = [one for one in undone if one.decision.action is Action.HIDE]
-    _hide(queue, [(one.record, one.decision.delay_s) for one in hidden])
-    _hide(queue, [(one.record, retry.back_off_s[-1]) for one in left])
-    return [one.record for one in [*hidden, *left]]
+    waiting = [(one.record, one.decision.delay_s) for one in hidden]
+    waiting += [(one.record, retry.back_off_s[-1]) for one in left]
+    _hide(queue, waiting)
+    return [message for message, _ in waiting]
 
 
 def _move(
