@@ -127,10 +127,9 @@ def test_a_failed_batch_is_hidden_and_then_sent_anew(
     for record in records:
         [before] = [r for r in first if r["body"] == record["body"]]
         said = {name: part["stringValue"] for name, part in record["messageAttributes"].items()}
-        sent_ms = before["attributes"]["SentTimestamp"]
         assert said == {
-            "sent_ms": sent_ms,
-            "waiting_since_ms": sent_ms,
+            "sent_ms": before["attributes"]["SentTimestamp"],
+            "waiting_since_ms": before["attributes"]["ApproximateFirstReceiveTimestamp"],
             "message_id": before["messageId"],
         }
         assert record["attributes"]["ApproximateReceiveCount"] == "1"

@@ -256,7 +256,8 @@ def test_who_waits_for_an_outage_spends_no_attempt_and_waits_for_hours(
     monkeypatch.setattr(queues.time, "time", lambda: now_s)
     policy = RetryPolicy(max_wait_s=12 * 3_600)
     batch = batch_of("a")
-    batch["Records"][0]["attributes"]["SentTimestamp"] = str(int(now_s * 1000))
+    for name in ("SentTimestamp", "ApproximateFirstReceiveTimestamp"):
+        batch["Records"][0]["attributes"][name] = str(int(now_s * 1000))
     receives = most_receives = 1
     while True:
         sqs.hidden.clear()
@@ -284,6 +285,22 @@ def test_who_waits_for_an_outage_spends_no_attempt_and_waits_for_hours(
     *_, line = lines(capsys, "batch_failed")
     assert line["given_up"] == 1
     assert line["longest_wait_s"] >= 12 * 3_600
+
+
+def test_a_message_of_an_old_backlog_waits_like_any_other(
+    sqs: FakeSqs, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a message that nobody received for two days, its first outage does not end it."""
+    now_ms = 1_000_000_000_000
+    monkeypatch.setattr(queues.time, "time", lambda: now_ms / 1000)
+    store.away = True
+    batch = batch_of("a", receives=5)
+    batch["Records"][0]["attributes"]["SentTimestamp"] = str(now_ms - 2 * 86_400_000)
+    batch["Records"][0]["attributes"]["ApproximateFirstReceiveTimestamp"] = str(now_ms - 755_000)
+    consume(batch, "work", read, store.save)
+    [message] = sqs.sent
+    assert message["QueueUrl"] == URLS["work"]
+    assert attributes_of(message)["waiting_since_ms"] == str(now_ms - 755_000)
 
 
 def test_a_message_that_fails_by_itself_leaves_after_five_attempts(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from plaza.infra.errors import Busy, Unavailable
 
 SENT = "sent_ms"  # attribute: when the message was first sent, whatever became of it since
-WAITING_SINCE = "waiting_since_ms"  # attribute: since when it waits, sent by a client or redriven
+WAITING_SINCE = "waiting_since_ms"  # attribute: when it was first received, in all its lives
 ATTEMPTS = "attempts"  # attribute: how many it has spent
 MAX_BUSY_S = 5
 
@@ -69,11 +69,12 @@ def read_sent_ms(record: dict[str, Any], now_ms: int) -> int:
 
 def read_delivery(record: dict[str, Any], now_ms: int) -> Delivery:
     """Read the delivery of ``record``, as Lambda hands it over."""
-    sent_ms = int(record["attributes"].get("SentTimestamp", now_ms))
+    # Not since it was sent: a backlog is no outage.
+    received_ms = int(record["attributes"].get("ApproximateFirstReceiveTimestamp", now_ms))
     return Delivery(
         int(record["attributes"]["ApproximateReceiveCount"]),
         read_sent_ms(record, now_ms),
-        _read_number(record, WAITING_SINCE, sent_ms),
+        _read_number(record, WAITING_SINCE, received_ms),
         _read_number(record, ATTEMPTS, 0),
         WAITING_SINCE in record.get("messageAttributes", {}),
     )
@@ -88,7 +89,7 @@ def decide(delivery: Delivery, error: Exception, policy: RetryPolicy, now_ms: in
         delay_s = policy.back_off_s[min(attempts, len(policy.back_off_s)) - 1]
         return Decision(Action.SEND_AGAIN, delay_s, attempts)
     attempts = delivery.attempts
-    if now_ms - delivery.waiting_since_ms >= policy.max_wait_s * 1_000:
+    if delivery.is_resent and now_ms - delivery.waiting_since_ms >= policy.max_wait_s * 1_000:
         return Decision(Action.GIVE_UP, 0, attempts)
     is_last = delivery.receives > len(policy.back_off_s)
     if isinstance(error, Busy):
