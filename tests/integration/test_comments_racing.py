@@ -106,7 +106,7 @@ def locked_counter(mysql_url: str, post_id: str) -> Iterator[None]:
     )
     with stranger(mysql_url) as other, other.cursor() as cursor:
         cursor.execute(
-            "SELECT ver FROM content_counter WHERE target_type = 'post' AND target_id = %s"
+            "SELECT target_id FROM content_counter WHERE target_type = 'post' AND target_id = %s"
             " FOR UPDATE",
             (post_id,),
         )

@@ -279,7 +279,7 @@ def test_who_waits_for_an_outage_spends_no_attempt_and_waits_for_hours(
         batch = again(message, receives, now_s)
     assert 12 * 3_600 <= now_s - began_s <= 12 * 3_600 + 600
     assert most_receives < policy.max_receives
-    assert attributes_of(message)["sent_ms"] == str(int(began_s * 1000))
+    assert attributes_of(message)["first_sent_ms"] == str(int(began_s * 1000))
     assert attributes_of(message)["cause"] == "the store is away"
     assert "attempts" not in attributes_of(message)
     *_, line = lines(capsys, "batch_failed")
@@ -362,7 +362,7 @@ def test_an_attribute_that_is_no_number_says_nothing(
     sqs: FakeSqs, store: Store, forged: str
 ) -> None:
     batch = batch_of("poison")
-    names = ("sent_ms", "waiting_since_ms", "attempts")
+    names = ("first_sent_ms", "waiting_since_ms", "attempts")
     said = {name: {"dataType": "String", "stringValue": forged} for name in names}
     batch["Records"][0]["messageAttributes"] = said
     assert failures(consume(batch, "work", read, store.save)) == []

@@ -113,7 +113,7 @@ def lock_counter(cursor: Cursor, post_id: int) -> bool:
     """
     try:
         cursor.execute(
-            "SELECT ver FROM content_counter WHERE target_type = 'post' AND target_id = %s"
+            "SELECT target_id FROM content_counter WHERE target_type = 'post' AND target_id = %s"
             " FOR UPDATE NOWAIT",
             (post_id,),
         )

@@ -26,7 +26,7 @@ from plaza.infra.errors import Unavailable
 from plaza.infra.observability import REQUEST_ID, cause, present_request, record
 from plaza.infra.retries import (
     ATTEMPTS,
-    SENT,
+    FIRST_SENT,
     WAITING_SINCE,
     Action,
     Decision,
@@ -463,7 +463,7 @@ def _move(
 def _attributes(one: _Undone, said: Mapping[str, str]) -> dict[str, str]:
     """What a message carries on: what it had, and what it has spent by now."""
     delivery, (action, _, attempts) = one.delivery, one.decision
-    carried = {SENT: str(delivery.sent_ms), ORIGINAL: one.record["messageId"]}
+    carried = {FIRST_SENT: str(delivery.sent_ms), ORIGINAL: one.record["messageId"]}
     for name, part in one.record.get("messageAttributes", {}).items():
         if "stringValue" in part:
             carried[name] = part["stringValue"]

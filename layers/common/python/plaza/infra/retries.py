@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 
 from plaza.infra.errors import Busy, Unavailable
 
-SENT = "sent_ms"  # attribute: when the message was first sent, whatever became of it since
+FIRST_SENT = (
+    "first_sent_ms"  # attribute: when the message was first sent, whatever became of it since
+)
 WAITING_SINCE = "waiting_since_ms"  # attribute: when it was first received, in all its lives
 ATTEMPTS = "attempts"  # attribute: how many it has spent
 MAX_BUSY_S = 5
@@ -64,7 +66,7 @@ class Decision(NamedTuple):
 
 def read_sent_ms(record: dict[str, Any], now_ms: int) -> int:
     """Read when a message was first sent; ``now_ms`` where nothing says so."""
-    return _read_number(record, SENT, int(record["attributes"].get("SentTimestamp", now_ms)))
+    return _read_number(record, FIRST_SENT, int(record["attributes"].get("SentTimestamp", now_ms)))
 
 
 def read_delivery(record: dict[str, Any], now_ms: int) -> Delivery:
