@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from redis.connection import AbstractConnection
+from redis.connection import Connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from plaza.flash_sales import redis_vouchers
@@ -23,7 +23,7 @@ def a_lost_reply(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The connection breaks after the next command was executed, before its reply is read."""
     redis.execute("PING")
     lost: list[str] = []
-    read_response = AbstractConnection.read_response
+    read_response = Connection.read_response
 
     def lose_one(self: Any, *args: Any, **options: Any) -> Any:
         reply = read_response(self, *args, **options)
@@ -34,7 +34,7 @@ def a_lost_reply(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return reply
 
     with monkeypatch.context() as patch:
-        patch.setattr(AbstractConnection, "read_response", lose_one)
+        patch.setattr(Connection, "read_response", lose_one)
         yield lost
     assert lost
 
