@@ -81,8 +81,8 @@ class FakeQueues:
             raise QueueDown("SQS is away (a test says so)")
         self.messages[queue].append(Sent(body, time.time_ns() // 1_000_000))
 
-    def send_all(self, queue: str, bodies: Sequence[str]) -> int:
-        """Take many messages."""
+    def send_all(self, queue: str, bodies: Sequence[str], until_s: float | None = None) -> int:
+        """Take many messages, however late it is."""
         for body in bodies:
             self.send(queue, body)
         return len(bodies)
@@ -180,7 +180,7 @@ TABLES = (
     "user", "content", "session", "reaction", "reaction_log", "content_counter", "user_counter",
     "user_phone", "shop", "creation", "watermark", "redis_epoch", "stale_list", "post_hour", "star",
     "voucher", "voucher_order", "order_outbox", "checkin", "shop_type", "binlog_position",
-    "spilled_message",
+    "spilled_message", "comment_change",
     "reconciliation", "reconciliation_part", "reconciliation_suspect", "reconciliation_finding",
 )  # fmt: skip
 

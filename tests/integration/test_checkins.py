@@ -114,9 +114,10 @@ def test_a_second_one_on_the_same_day_changes_nothing(clock: Clock, plaza: World
     assert come() == come() == ("2026-11-21", 1)
     clock.go_on(hours=11)
     assert come() == ("2026-11-21", 1)
-    assert len(plaza.queues.messages[CHECKINS]) == 1
+    assert len(set(plaza.queues.messages[CHECKINS])) == 1, "the same, until MySQL has it"
     plaza.queues.drain()
     assert come() == ("2026-11-21", 1)
+    assert plaza.queues.messages[CHECKINS] == []
     assert rows() == ["2026-11-21"]
 
 
@@ -294,11 +295,93 @@ def test_a_zone_that_this_process_has_not_heard_of_takes_no_day_back(clock: Cloc
 # ---------------------------------------------------------------- nothing accepted is lost
 
 
-def test_what_the_queue_did_not_take_is_swept(clock: Clock, plaza: World) -> None:
+def test_a_check_in_that_sqs_refused_survives_the_loss_of_redis(
+    clock: Clock, plaza: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given a queue that is away, what was answered is in MySQL before the answer."""
+    insert_run("2026-11-20", 3)
     plaza.queues.away = True
-    assert come() == ("2026-11-21", 1)
+    assert come() == ("2026-11-21", 4)
+    assert "checkin_saved_directly" in capsys.readouterr().out
+    assert (rows()[-1], outbox()) == ("2026-11-21", {})
+    redis.execute("FLUSHALL")
+    assert (look().days, look().streak) == ([18, 19, 20, 21], 4)
+
+
+def away_from_mysql(facts: object) -> int:
+    raise MysqlDown("MySQL is away (a test says so)")
+
+
+def test_without_a_second_copy_there_is_no_answer_until_there_is_one(
+    clock: Clock, plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look()
+    plaza.queues.away = True
+    with monkeypatch.context() as patch:
+        patch.setattr(mysql_checkins, "save", away_from_mysql)
+        for _ in range(2):
+            with pytest.raises(MysqlDown):
+                come()
     plaza.queues.away = False
+    assert come() == ("2026-11-21", 1)
+    redis.execute("FLUSHALL")
     plaza.queues.drain()
+    assert rows() == ["2026-11-21"]
+
+
+def test_a_check_in_whose_reply_was_lost_is_sent_by_the_next(clock: Clock, plaza: World) -> None:
+    """Given a day that Redis has set and nobody sent, the repeat sends it."""
+    look()
+    redis_checkins.check_in(ADA, date(2026, 11, 21), 1_795_262_400_000_000)
+    assert plaza.queues.messages[CHECKINS] == []
+    assert come() == ("2026-11-21", 1)
+    [body] = plaza.queues.messages[CHECKINS]
+    assert CheckedIn.from_json(body).ver_us == 1_795_262_400_000_000, "as it was accepted"
+
+
+def test_days_that_were_given_up_are_in_the_streak(
+    clock: Clock, plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given days that Redis lost and MySQL never got, their messages dead, the next sees them."""
+    for _ in range(4):
+        come()
+        clock.go_on(days=1)
+    facts = [CheckedIn.from_json(body) for body in plaza.queues.take(CHECKINS)]
+    redis.execute("FLUSHALL")
+    assert come() == ("2026-11-25", 1), "as far as anybody knows"
+    with monkeypatch.context() as patch:
+        patch.setattr(mysql_checkins, "save", away_from_mysql)
+        with pytest.raises(MysqlDown):
+            checkins.save(facts)
+    assert come() == ("2026-11-25", 5)
+    assert (look().days, look().exact) == ([21, 22, 23, 24, 25], True)
+    plaza.let_sweeps_be_due()
+    assert checkins.sweep_checkins(grace_us=-(2**50)) == 5
+    plaza.queues.drain()
+    assert len(rows()) == 5
+    assert outbox() == {}
+
+
+def test_adopting_what_redis_and_mysql_have_changes_nothing_in_the_end(
+    clock: Clock, plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    come()
+    facts = [CheckedIn.from_json(body) for body in plaza.queues.messages[CHECKINS]]
+    plaza.queues.drain()
+    before = look()
+    with monkeypatch.context() as patch:
+        patch.setattr(mysql_checkins, "save", away_from_mysql)
+        for _ in range(2):
+            with pytest.raises(MysqlDown):
+                checkins.save(facts)
+    assert look() == before
+    checkins.save(facts)
+    assert (look(), outbox(), rows()) == (before, {}, ["2026-11-21"])
+
+
+def test_what_never_reached_the_queue_is_swept(clock: Clock, plaza: World) -> None:
+    look()
+    redis_checkins.check_in(ADA, date(2026, 11, 21), redis_us())
     assert rows() == []
     let_wait()
     assert checkins.sweep_checkins() == 1
@@ -332,9 +415,7 @@ def now_us() -> float:
 
 
 def test_the_sweep_holds_back_while_the_queue_is_behind(clock: Clock, plaza: World) -> None:
-    plaza.queues.away = True
     come()
-    plaza.queues.away = False
     let_wait()
     plaza.queues.messages[CHECKINS] = ["{}"] * 10_001
     assert checkins.sweep_checkins() == 0
@@ -436,7 +517,6 @@ def test_a_late_fact_of_another_month_joins_too(clock: Clock, plaza: World) -> N
 
 def test_what_is_in_the_outbox_is_not_forgotten_with_the_rest(clock: Clock, plaza: World) -> None:
     insert_run("2026-11-20", 3)
-    plaza.queues.away = True
     come()
     redis.execute("DEL", KEYS.head, KEYS.month(date(2026, 11, 1)))  # evicted
     assert (look().days, look().streak) == ([18, 19, 20, 21], 4)

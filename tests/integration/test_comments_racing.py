@@ -17,7 +17,8 @@ from plaza.content.content import Text
 from plaza.infra import mysql, redis
 from plaza.infra.redis import RedisDown
 from plaza.reactions import LIKE, Target, react
-from plaza.targets import There
+from plaza.reconciliation import mysql_counts
+from plaza.targets import Refresh, There
 from tests.integration.content_api import (
     COMMENT,
     POST,
@@ -94,6 +95,98 @@ def test_comments_do_not_wait_for_each_other_until_they_count(mysql_url: str) ->
                 mysql_content.insert(cursor, 21 if connection is one else 22, draft)
         other.commit()
         one.commit()
+
+
+@contextmanager
+def locked_counter(mysql_url: str, post_id: str) -> Iterator[None]:
+    """A consumer of likes is within its transaction."""
+    mysql.write(
+        "INSERT IGNORE INTO content_counter (target_type, target_id) VALUES ('post', %s)",
+        (post_id,),
+    )
+    with stranger(mysql_url) as other, other.cursor() as cursor:
+        cursor.execute(
+            "SELECT target_id FROM content_counter WHERE target_type = 'post' AND target_id = %s"
+            " FOR UPDATE",
+            (post_id,),
+        )
+        yield
+        other.commit()
+
+
+def count_comments(post_id: str) -> int:
+    [(total,)] = mysql.fetch_all(
+        "SELECT comment_total FROM content_counter WHERE target_id = %s", (post_id,)
+    )
+    return int(total)
+
+
+def test_comments_do_not_wait_for_the_counter_that_consumers_lock(
+    mysql_url: str, world: World
+) -> None:
+    """Given a counter that is locked all the while, comments are made and counted later."""
+    post_id = post()
+    with locked_counter(mysql_url, post_id):
+        made = [comment(post_id) for _ in range(5)]
+        assert ask("DELETE", f"/comments/{made[0]}", user=8).status == 204
+        assert mysql.breaker.fail_counter == 0
+        assert mysql.fetch_all("SELECT SUM(step) FROM comment_change") == [(4,)]
+        assert mysql_counts.count_targets("post", 0, 2**62).rows == {}, "none that it should have"
+    assert count_comments(post_id) == 0
+    world.queues.drain()
+    assert count_comments(post_id) == 4
+    assert mysql.fetch_all("SELECT COUNT(*) FROM comment_change") == [(0,)]
+    assert ask("GET", f"/posts/{post_id}").body["comments"] == 4
+    check_counters()
+
+
+def test_a_comment_that_nobody_announced_waits_for_the_counter(
+    mysql_url: str, world: World
+) -> None:
+    """Given a queue that is away, nothing would move the counter later."""
+    post_id = post()
+    world.queues.away = True
+    with ThreadPoolExecutor() as pool, locked_counter(mysql_url, post_id):
+        late = pool.submit(comment, post_id)
+        wait_for(lambda: somebody_waits(mysql_url), "the comment waits")
+    late.result()
+    assert count_comments(post_id) == 1
+
+
+def test_a_recount_leaves_out_what_is_counted_later(mysql_url: str, world: World) -> None:
+    post_id = post()
+    comment(post_id)
+    with locked_counter(mysql_url, post_id):
+        comment(post_id)
+    target = Target("post", int(post_id))
+    right = mysql.atomically(lambda cursor: mysql_counts.recount_targets(cursor, [target]))
+    assert right[target]["comment_total"] == 1 == count_comments(post_id)
+    counted = mysql_counts.count_targets("post", 0, 2**62)
+    assert counted.counters == counted.rows
+    world.queues.drain()
+    assert count_comments(post_id) == 2
+    check_counters()
+
+
+def test_what_is_counted_later_is_counted_once_by_consumers_at_once(
+    mysql_url: str, world: World
+) -> None:
+    """Given refreshes that come twice and side by side, each comment counts once."""
+    post_id = post()
+    with locked_counter(mysql_url, post_id):
+        made = [comment(post_id) for _ in range(3)]
+    with stranger(mysql_url) as other:
+        with other.cursor() as cursor:
+            assert mysql_content.take_put_off(cursor, int(post_id)) == 3
+            writing.counters.add_to_content(cursor, {("post", int(post_id)): {"comment_total": 3}})
+        with ThreadPoolExecutor() as pool:
+            late = pool.submit(refreshing.refresh, [Refresh("comment", int(made[0]))])
+            wait_for(lambda: somebody_waits(mysql_url), "the second waits for the first")
+            other.commit()
+            late.result()
+    world.queues.drain()
+    assert count_comments(post_id) == 3
+    check_counters()
 
 
 def test_two_tabs_that_delete_at_once_count_once(mysql_url: str, world: World) -> None:

@@ -747,7 +747,7 @@ def test_a_queue_that_is_away_delays_a_run_and_spoils_nothing(crowd: World) -> N
 def test_without_redis_a_repair_comes_again(
     crowd: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.infra.queues._back_off", lambda *_: None)
+    monkeypatch.setattr("plaza.infra.queues._hide", lambda *_: None)
     mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
     run_id = reconciliation.start()
     while bodies := crowd.queues.take(COMPARISONS):

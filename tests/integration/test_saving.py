@@ -162,7 +162,7 @@ def test_a_fact_that_mysql_will_not_take_does_not_hold_up_its_neighbours(
             for n, body in enumerate(bodies)
         ]
     }
-    monkeypatch.setattr("plaza.infra.queues._back_off", lambda *_: None)
+    monkeypatch.setattr("plaza.infra.queues._put_off", lambda queue, records, *_: records)
     response = consume(event, "reactions", ReactionChanged.from_json, picky)  # type: ignore[arg-type]
     assert response == {"batchItemFailures": [{"itemIdentifier": "2"}]}
     assert set(rows()) == {1, 2, 3, 4}

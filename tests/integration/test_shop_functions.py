@@ -79,7 +79,7 @@ def test_what_redis_cannot_be_told_now_comes_again(
     shop: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hidden = []
-    monkeypatch.setattr("plaza.infra.queues._back_off", lambda queue, *_: hidden.append(queue))
+    monkeypatch.setattr("plaza.infra.queues._hide", lambda queue, _: hidden.append(queue))
 
     def down(*_: object, **__: object) -> None:
         raise redis.RedisDown("Redis is away (a test says so)")

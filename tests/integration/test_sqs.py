@@ -10,6 +10,7 @@ import pytest
 from plaza.infra import queues, settings
 from plaza.infra.errors import Unavailable
 from plaza.infra.queues import BadRecord, QueueDown, consume
+from plaza.infra.retries import RetryPolicy
 
 
 class Sqs:
@@ -19,7 +20,10 @@ class Sqs:
         self.client = client
         self.dlq = client.create_queue(QueueName="work-dlq")["QueueUrl"]
         arn = client.get_queue_attributes(QueueUrl=self.dlq, AttributeNames=["QueueArn"])
-        policy = {"deadLetterTargetArn": arn["Attributes"]["QueueArn"], "maxReceiveCount": 5}
+        policy = {
+            "deadLetterTargetArn": arn["Attributes"]["QueueArn"],
+            "maxReceiveCount": RetryPolicy().max_receives,
+        }
         self.work = client.create_queue(
             QueueName="work",
             Attributes={"RedrivePolicy": json.dumps(policy), "VisibilityTimeout": "181"},
@@ -40,7 +44,10 @@ class Sqs:
                 "receiptHandle": m["ReceiptHandle"],
                 "body": m["Body"],
                 "attributes": m["Attributes"],
-                "messageAttributes": m.get("MessageAttributes", {}),
+                "messageAttributes": {
+                    name: {"dataType": part["DataType"], "stringValue": part["StringValue"]}
+                    for name, part in m.get("MessageAttributes", {}).items()
+                },
             }
             for m in answer.get("Messages", [])
         ]
@@ -84,31 +91,78 @@ def test_what_is_sent_is_received_and_counted(sqs: Sqs) -> None:
     assert sorted(bodies) == sorted(["a", *(f"b{n}" for n in range(12))])
 
 
-def test_a_failed_batch_is_hidden_and_comes_again(
+def test_a_failed_batch_is_hidden_and_then_sent_anew(
     sqs: Sqs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[int] = []
+    hidden_s: list[int] = []
+    delayed_s: list[int] = []
     client = queues.client()
-    change = client.change_message_visibility_batch
+    change, send_batch = client.change_message_visibility_batch, client.send_message_batch
 
-    def watched(**batch: Any) -> Any:
-        asked.extend(entry["VisibilityTimeout"] for entry in batch["Entries"])
+    def hide(**batch: Any) -> Any:
+        hidden_s.extend(entry["VisibilityTimeout"] for entry in batch["Entries"])
         return change(**batch)
 
-    monkeypatch.setattr(client, "change_message_visibility_batch", watched)
+    def send_now(**batch: Any) -> Any:
+        delayed_s.extend(entry.pop("DelaySeconds", 0) for entry in batch["Entries"])
+        return send_batch(**batch)
+
     queues.send_all("work", ["a", "b"])
+    monkeypatch.setattr(client, "change_message_visibility_batch", hide)
+    monkeypatch.setattr(client, "send_message_batch", send_now)
+    first = sqs.receive()
+    records = first
     for receives in range(1, 6):
-        records = sqs.receive()
-        assert len(records) == 2
         assert {r["attributes"]["ApproximateReceiveCount"] for r in records} == {str(receives)}
         response = consume({"Records": records}, "work", read, away)
-        assert len(response["batchItemFailures"]) == 2
+        assert len(response["batchItemFailures"]) == (2 if receives < 5 else 0)
         if receives < 5:
             assert sqs.receive() == [], "hidden"
             sqs.let_time_pass(records)
-    assert asked == [5, 5, 30, 30, 120, 120, 600, 600, 0, 0]
-    assert sqs.receive() == [], "given up"
-    assert sorted(r["body"] for r in sqs.receive(sqs.dlq)) == ["a", "b"]
+            records = sqs.receive()
+    sqs.delete(records)
+    assert (hidden_s, delayed_s) == ([5, 5, 30, 30, 120, 120, 600, 600], [600, 600])
+    records = sqs.receive()
+    assert sorted(r["body"] for r in records) == ["a", "b"]
+    for record in records:
+        [before] = [r for r in first if r["body"] == record["body"]]
+        said = {name: part["stringValue"] for name, part in record["messageAttributes"].items()}
+        assert said == {
+            "first_sent_ms": before["attributes"]["SentTimestamp"],
+            "waiting_since_ms": before["attributes"]["ApproximateFirstReceiveTimestamp"],
+            "message_id": before["messageId"],
+        }
+        assert record["attributes"]["ApproximateReceiveCount"] == "1"
+    assert sqs.receive(sqs.dlq) == []
+
+
+def test_a_message_over_which_consumers_die_goes_to_the_dlq(sqs: Sqs) -> None:
+    """Given a consumer that ends without an answer, its message is received ten times at most."""
+    queues.send("work", "a")
+    receives = 0
+    while records := sqs.receive():
+        receives += 1
+        sqs.let_time_pass(records)
+    assert receives == RetryPolicy().max_receives
+    assert [r["body"] for r in sqs.receive(sqs.dlq)] == ["a"]
+
+
+def test_a_redriven_message_begins_anew_and_keeps_when_it_was_sent(sqs: Sqs) -> None:
+    def fail(batch: list[str]) -> None:
+        raise ValueError("a poison")
+
+    queues.send("work", "a")
+    records = sqs.receive()
+    sent_ms = records[0]["attributes"]["SentTimestamp"]
+    once = RetryPolicy(max_attempts=1)
+    assert consume({"Records": records}, "work", read, fail, once) == {"batchItemFailures": []}
+    sqs.delete(records)
+    [dead] = queues.hold("work_dlq", 30)
+    assert dead.attributes["attempts"] == "1"
+    queues.hand_over("work_dlq", "work", [dead])
+    [back] = sqs.receive()
+    said = {name: part["stringValue"] for name, part in back["messageAttributes"].items()}
+    assert said == {"first_sent_ms": sent_ms}
 
 
 def test_a_bad_record_is_in_the_dlq_at_once_with_its_cause(sqs: Sqs) -> None:
@@ -120,7 +174,7 @@ def test_a_bad_record_is_in_the_dlq_at_once_with_its_cause(sqs: Sqs) -> None:
     assert saved == ["a"]
     [buried] = sqs.receive(sqs.dlq)
     assert buried["body"] == "unreadable"
-    said = {name: part["StringValue"] for name, part in buried["messageAttributes"].items()}
+    said = {name: part["stringValue"] for name, part in buried["messageAttributes"].items()}
     [original] = [r for r in records if r["body"] == "unreadable"]
     assert said == {"cause": "it can't be read", "message_id": original["messageId"]}
 

@@ -25,7 +25,8 @@ MUTATIONS: Mapping[str, Mutation] = {
     "insist": Mutation(
         "GATE",
         "local changed = was ~= want",
-        "local changed = was ~= want if not changed then return {'UNCHANGED', now, total, 1, 0} end",
+        "local changed = was ~= want"
+        " if not changed then return {'UNCHANGED', now, total, 1, 0} end",
         ("away", "late", "queue"),
     ),
     "order": Mutation(

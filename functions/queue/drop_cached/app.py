@@ -4,8 +4,11 @@ from typing import Any
 
 from plaza.infra.cache import DROPS, Drops, drop_again
 from plaza.infra.queues import PartialBatchResponse, consume
+from plaza.infra.retries import RetryPolicy
+
+RETRY = RetryPolicy(max_wait_s=12 * 3_600)
 
 
 def handler(event: dict[str, Any], context: object) -> PartialBatchResponse:
     """Let go of all that the messages name."""
-    return consume(event, DROPS, Drops.from_json, drop_again)
+    return consume(event, DROPS, Drops.from_json, drop_again, RETRY)

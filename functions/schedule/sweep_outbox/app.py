@@ -1,13 +1,19 @@
 """What the queue never got is published again, every minute; what Redis lost is settled again."""
 
+import time
+
 from plaza.checkins import sweep_checkins
+from plaza.infra.rounds import run_in_turn
 from plaza.reactions import settle_after_failover, sweep_outbox
 
 
 def handler(event: object, context: object) -> dict[str, int]:
     """Sweep the outboxes once."""
-    return {
-        "republished": sweep_outbox(),
-        "checkins_republished": sweep_checkins(),
-        "settled_again": settle_after_failover(),  # last: it alone needs MySQL
-    }
+    return run_in_turn(
+        {
+            "republished": sweep_outbox,
+            "checkins_republished": sweep_checkins,
+            "settled_again": settle_after_failover,
+        },
+        turn=int(time.time() // 60),
+    )

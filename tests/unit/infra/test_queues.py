@@ -16,8 +16,9 @@ from botocore.exceptions import (
 from pybreaker import CircuitBreaker
 
 from plaza.infra import queues, settings
-from plaza.infra.errors import Unavailable
+from plaza.infra.errors import Busy, Unavailable
 from plaza.infra.queues import BadRecord, QueueDown, consume
+from plaza.infra.retries import RetryPolicy
 
 URLS = {"work": "https://sqs/work", "work_dlq": "https://sqs/work-dlq"}
 AWAY = EndpointConnectionError(endpoint_url="https://sqs")
@@ -48,9 +49,20 @@ class FakeSqs:
         entries = batch["Entries"]
         assert 1 <= len(entries) <= 10
         assert len({entry["Id"] for entry in entries}) == len(entries)
-        taken = [entry for entry in entries if entry["MessageBody"] != "refuse me"]
+        refused = [e for e in entries if e["MessageBody"].startswith("refuse me")]
+        taken = [entry for entry in entries if entry not in refused]
         self.sent += [{"QueueUrl": batch["QueueUrl"], **entry} for entry in taken]
-        return {"Successful": [{"Id": entry["Id"]} for entry in taken]}
+        return {
+            "Successful": [{"Id": entry["Id"]} for entry in taken],
+            "Failed": [
+                {
+                    "Id": e["Id"],
+                    "Code": "InternalError",
+                    "SenderFault": "always" in e["MessageBody"],
+                }
+                for e in refused
+            ],
+        }
 
     def change_message_visibility_batch(self, **batch: Any) -> dict[str, Any]:
         self._answer()
@@ -200,32 +212,171 @@ def test_a_cause_is_never_too_long_or_empty_for_sqs(sqs: FakeSqs, store: Store) 
 # ---------------------------------------------------------------- storage is away
 
 
-@pytest.mark.parametrize(
-    ("receives", "hidden_s"), [(1, 5), (2, 30), (3, 120), (4, 600), (5, 0), (6, 0), (99, 0)]
-)
-def test_the_whole_batch_waits_longer_after_each_try(
+@pytest.mark.parametrize(("receives", "hidden_s"), [(1, 5), (2, 30), (3, 120), (4, 600)])
+def test_the_whole_batch_waits_longer_after_each_receive(
     sqs: FakeSqs, store: Store, receives: int, hidden_s: int
 ) -> None:
     store.away = True
     response = consume(batch_of("a", "b", receives=receives), "work", read, store.save)
     assert failures(response) == ["id-0", "id-1"]
     assert sqs.hidden == {"handle-0": hidden_s, "handle-1": hidden_s}
+    assert sqs.sent == []
     assert store.tries == 1, "a batch that met an outage is not halved"
 
 
 def test_each_message_waits_by_its_own_number_of_receives(sqs: FakeSqs, store: Store) -> None:
     store.away = True
-    consume(batch_of("a", "b", "c", receives=[1, 4, 5]), "work", read, store.save)
-    assert sqs.hidden == {"handle-0": 5, "handle-1": 600, "handle-2": 0}
+    consume(batch_of("a", "b", "c", receives=[1, 4, 2]), "work", read, store.save)
+    assert sqs.hidden == {"handle-0": 5, "handle-1": 600, "handle-2": 30}
 
 
-def test_a_failed_batch_is_logged_with_its_cause_and_how_many_are_given_up(
+def attributes_of(message: dict[str, Any]) -> dict[str, str]:
+    return {name: part["StringValue"] for name, part in message["MessageAttributes"].items()}
+
+
+def again(message: dict[str, Any], receives: int, now_s: float) -> dict[str, Any]:
+    """A message that was sent anew, as Lambda hands it over later."""
+    batch = batch_of(message["MessageBody"], receives=receives)
+    [found] = batch["Records"]
+    found["attributes"]["SentTimestamp"] = str(int(now_s * 1000))
+    found["messageAttributes"] = {
+        name: {"dataType": "String", "stringValue": value}
+        for name, value in attributes_of(message).items()
+    }
+    return batch
+
+
+def test_who_waits_for_an_outage_spends_no_attempt_and_waits_for_hours(
+    sqs: FakeSqs, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given a store that is away for a day, a message is given up after twelve hours, not before,
+    and SQS never counts as many receives as it takes to move the message itself."""
+    store.away = True
+    began_s = now_s = 1_000_000.0
+    monkeypatch.setattr(queues.time, "time", lambda: now_s)
+    policy = RetryPolicy(max_wait_s=12 * 3_600)
+    batch = batch_of("a")
+    for name in ("SentTimestamp", "ApproximateFirstReceiveTimestamp"):
+        batch["Records"][0]["attributes"][name] = str(int(now_s * 1000))
+    receives = most_receives = 1
+    while True:
+        sqs.hidden.clear()
+        sqs.sent.clear()
+        response = consume(batch, "work", read, store.save, policy)
+        most_receives = max(most_receives, receives)
+        if sqs.hidden:
+            assert failures(response) == ["id-0"]
+            now_s += sqs.hidden["handle-0"]
+            receives += 1
+            batch["Records"][0]["attributes"]["ApproximateReceiveCount"] = str(receives)
+            continue
+        assert failures(response) == []
+        [message] = sqs.sent
+        if message["QueueUrl"] == URLS["work_dlq"]:
+            break
+        now_s += message["DelaySeconds"]
+        receives = 1
+        batch = again(message, receives, now_s)
+    assert 12 * 3_600 <= now_s - began_s <= 12 * 3_600 + 600
+    assert most_receives < policy.max_receives
+    assert attributes_of(message)["first_sent_ms"] == str(int(began_s * 1000))
+    assert attributes_of(message)["cause"] == "the store is away"
+    assert "attempts" not in attributes_of(message)
+    *_, line = lines(capsys, "batch_failed")
+    assert line["given_up"] == 1
+    assert line["longest_wait_s"] >= 12 * 3_600
+
+
+def test_a_message_of_an_old_backlog_waits_like_any_other(
+    sqs: FakeSqs, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a message that nobody received for two days, its first outage does not end it."""
+    now_ms = 1_000_000_000_000
+    monkeypatch.setattr(queues.time, "time", lambda: now_ms / 1000)
+    store.away = True
+    batch = batch_of("a", receives=5)
+    batch["Records"][0]["attributes"]["SentTimestamp"] = str(now_ms - 2 * 86_400_000)
+    batch["Records"][0]["attributes"]["ApproximateFirstReceiveTimestamp"] = str(now_ms - 755_000)
+    consume(batch, "work", read, store.save)
+    [message] = sqs.sent
+    assert message["QueueUrl"] == URLS["work"]
+    assert attributes_of(message)["waiting_since_ms"] == str(now_ms - 755_000)
+
+
+def test_a_message_that_fails_by_itself_leaves_after_five_attempts(
+    sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Receives that were spent on waiting are no attempts."""
+    batch, delays_s = batch_of("poison", receives=4), []
+    while True:
+        sqs.sent.clear()
+        assert failures(consume(batch, "work", read, store.save)) == []
+        [message] = sqs.sent
+        if message["QueueUrl"] == URLS["work_dlq"]:
+            break
+        delays_s.append(message["DelaySeconds"])
+        batch = again(message, receives=4, now_s=1_000_000.0)
+    assert delays_s == [5, 30, 120, 600]
+    assert attributes_of(message)["cause"] == "a poison"
+    assert attributes_of(message)["message_id"] == "id-0"
+    *_, line = lines(capsys, "batch_failed")
+    assert (line["attempts"], line["given_up"]) == (5, 1)
+
+
+def test_rows_that_are_locked_are_met_again_in_seconds(sqs: FakeSqs) -> None:
+    def locked(batch: list[str]) -> None:
+        raise Busy("others hold the rows")
+
+    for receives in range(1, 5):
+        assert failures(consume(batch_of("a", receives=receives), "work", read, locked)) == ["id-0"]
+        assert 1 <= sqs.hidden["handle-0"] <= 5
+    assert failures(consume(batch_of("a", receives=5), "work", read, locked)) == []
+    [message] = sqs.sent
+    assert message["QueueUrl"] == URLS["work"]
+    assert 1 <= message["DelaySeconds"] <= 5
+    assert "attempts" not in attributes_of(message)
+
+
+def test_what_can_not_be_sent_anew_stays_in_its_queue(
+    sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bodies = ["refuse me poison", "poison"]
+    assert failures(consume(batch_of(*bodies), "work", read, store.save)) == ["id-0"]
+    assert sqs.hidden == {"handle-0": 600}
+    assert [message["MessageBody"] for message in sqs.sent] == ["poison"]
+    sqs.fails_with = AWAY
+    assert failures(consume(batch_of("poison"), "work", read, store.save)) == ["id-0"]
+    assert lines(capsys, "move_failed")
+
+
+def test_what_was_only_put_off_is_not_counted_as_done(
+    sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    consume(batch_of("good", "poison"), "work", read, store.save)
+    [line] = lines(capsys, "batch_consumed")
+    assert line["batch_size"] == 1
+
+
+@pytest.mark.parametrize("forged", ["", "-1", "1e9", "x", "²"])
+def test_an_attribute_that_is_no_number_says_nothing(
+    sqs: FakeSqs, store: Store, forged: str
+) -> None:
+    batch = batch_of("poison")
+    names = ("first_sent_ms", "waiting_since_ms", "attempts")
+    said = {name: {"dataType": "String", "stringValue": forged} for name in names}
+    batch["Records"][0]["messageAttributes"] = said
+    assert failures(consume(batch, "work", read, store.save)) == []
+    [message] = sqs.sent
+    assert attributes_of(message)["attempts"] == "1"
+
+
+def test_a_failed_batch_is_logged_with_its_cause(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store.away = True
-    consume(batch_of("a", "b", "c", receives=[1, 5, 6]), "work", read, store.save)
+    consume(batch_of("a", "b", "c", receives=[1, 2, 3]), "work", read, store.save)
     [line] = lines(capsys, "batch_failed")
-    assert (line["failed"], line["given_up"], line["receives"]) == (3, 2, 6)
+    assert (line["failed"], line["given_up"], line["receives"]) == (3, 0, 3)
     assert (line["queue"], line["error"]) == ("work", "Unavailable")
 
 
@@ -266,9 +417,9 @@ def test_a_poison_stands_alone_in_the_end_and_its_neighbours_are_saved_once(
     bodies = [f"good {i}" for i in range(7)]
     bodies[place] = "poison"
     response = consume(batch_of(*bodies), "work", read, store.save)
-    assert failures(response) == [f"id-{place}"]
+    assert failures(response) == [], "it is sent anew"
     assert sorted(store.saved) == sorted(body for body in bodies if body != "poison")
-    assert sqs.hidden == {f"handle-{place}": 5}
+    assert [message["MessageBody"] for message in sqs.sent] == ["poison"]
 
 
 def test_the_order_of_messages_is_kept_while_a_batch_is_halved(sqs: FakeSqs, store: Store) -> None:
@@ -281,14 +432,16 @@ def test_two_poisons_among_a_thousand_cost_few_tries(sqs: FakeSqs, store: Store)
     bodies = [f"good {i}" for i in range(1_000)]
     bodies[17] = bodies[800] = "poison"
     response = consume(batch_of(*bodies), "work", read, store.save)
-    assert sorted(failures(response)) == ["id-17", "id-800"]
+    assert failures(response) == []
+    assert len(sqs.sent) == 2
     assert len(store.saved) == len(set(store.saved)) == 998
     assert store.tries <= 45
 
 
 def test_a_batch_of_poison_ends_and_all_of_it_is_reported(sqs: FakeSqs, store: Store) -> None:
     response = consume(batch_of(*["poison"] * 1_000), "work", read, store.save)
-    assert len(set(failures(response))) == 1_000
+    assert failures(response) == []
+    assert len(sqs.sent) == 1_000
     assert store.tries <= 81
 
 
@@ -319,6 +472,55 @@ def test_many_messages_are_sent_ten_a_call_and_counted_as_sqs_took_them(sqs: Fak
     assert [message["MessageBody"] for message in sqs.sent] == bodies
     assert queues.send_all("work", ["a", "refuse me", "b"]) == 2
     assert queues.send_all("work", []) == 0
+
+
+def test_a_call_carries_no_more_bytes_than_sqs_takes(sqs: FakeSqs) -> None:
+    bodies = [f"{i}{'ü' * 40_000}" for i in range(10)]
+    sizes: list[int] = []
+    send_batch = sqs.send_message_batch
+
+    def weighed(**batch: Any) -> dict[str, Any]:
+        sizes.append(sum(len(entry["MessageBody"].encode()) for entry in batch["Entries"]))
+        return send_batch(**batch)
+
+    sqs.send_message_batch = weighed  # type: ignore[method-assign]
+    assert queues.send_all("work", bodies) == 10
+    assert [message["MessageBody"] for message in sqs.sent] == bodies
+    assert max(sizes) <= queues.MAX_CALL_BYTES
+    assert len(sizes) == 4
+
+
+def test_what_sqs_refuses_for_the_moment_is_sent_once_more(
+    sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    send_batch, calls = sqs.send_message_batch, []
+
+    def busy_once(**batch: Any) -> dict[str, Any]:
+        calls.append([entry["MessageBody"] for entry in batch["Entries"]])
+        if len(calls) > 1:
+            return send_batch(**batch)
+        return {"Successful": [], "Failed": [{"Id": "0", "Code": "InternalError"}]}
+
+    monkeypatch.setattr(sqs, "send_message_batch", busy_once)
+    assert queues.send_all("work", ["a"]) == 1
+    assert calls == [["a"], ["a"]]
+    assert not lines(capsys, "messages_refused")
+
+
+def test_what_sqs_keeps_refusing_is_reported(
+    sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert queues.send_all("work", ["a", "refuse me", "refuse me always"]) == 1
+    [line] = lines(capsys, "messages_refused")
+    assert (line["refused"], line["queue"], line["codes"]) == (2, "work", ["InternalError"])
+    assert sqs.calls == 2, "what is the sender's fault is not sent again"
+
+
+def test_no_call_begins_after_its_time(sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(queues.time, "monotonic", lambda: now_s + sqs.calls)
+    assert queues.send_all("work", [str(i) for i in range(100)], until_s=103) == 30
+    assert sqs.calls == 3
 
 
 def test_the_backlog_is_what_sqs_says(sqs: FakeSqs) -> None:

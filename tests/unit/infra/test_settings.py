@@ -15,6 +15,7 @@ GOOD = {
 WHOLE_NUMBERS = (
     "PLAZA_MYSQL_CONNECT_TIMEOUT_S",
     "PLAZA_MYSQL_STATEMENT_TIMEOUT_S",
+    "PLAZA_MYSQL_IDLE_TIMEOUT_S",
     "PLAZA_RECENT_CAP",
     "PLAZA_OUTBOX_LIMIT",
     "PLAZA_IDLE_TTL_S",
@@ -111,3 +112,12 @@ def test_texts_go_to_the_countries_and_types_that_a_deploy_names_and_else_to_non
     named = {"PLAZA_SMS_COUNTRIES": "US, DE", "PLAZA_SMS_NUMBER_TYPES": "mobile,voip"}
     found = read_settings(GOOD | named)
     assert (found.sms_countries, found.sms_number_types) == ({"US", "DE"}, {"mobile", "voip"})
+
+
+def test_no_password_is_in_the_text_of_the_settings() -> None:
+    env = {
+        "PLAZA_ENVIRONMENT": "prod",
+        "PLAZA_REDIS_URL": "rediss://:a-secret@cache:6380",
+        "PLAZA_MYSQL_URL": "mysql://plaza:a-secret@db.internal/plaza",
+    }
+    assert "a-secret" not in repr(read_settings(env))

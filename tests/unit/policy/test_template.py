@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from local.contract import CONTRACT, make_contract
+from plaza.infra.retries import RetryPolicy
 from plaza.targets.announcing import DELAY_S
 from tests.unit.policy import template
 from tests.unit.policy.modules import LAYER, module_file, names_used, tree_of
@@ -53,11 +55,30 @@ def test_there_are_queues_and_consumers_to_look_at() -> None:
     assert {source.queue for source in SOURCES} == set(WORKING)
 
 
-@every_queue
-def test_a_message_is_given_up_into_a_dlq_after_five_receives(queue: str) -> None:
-    policy = resources(QUEUE)[queue]["RedrivePolicy"]
-    assert policy["maxReceiveCount"] == 5
+def retry_of(source: EventSource) -> RetryPolicy:
+    """The policy that the consumer of a queue declares."""
+    app = template.folder_of(source.function) / "app.py"
+    policy = runpy.run_path(str(app))["RETRY"]
+    assert isinstance(policy, RetryPolicy)
+    return policy
+
+
+@every_source
+def test_sqs_moves_only_messages_over_which_consumers_died(source: EventSource) -> None:
+    """A message that waits is sent anew before its receives are as many as SQS allows."""
+    policy = resources(QUEUE)[source.queue]["RedrivePolicy"]
+    assert policy["maxReceiveCount"] == retry_of(source).max_receives
     assert template.name_in(policy["deadLetterTargetArn"]) in resources(QUEUE)
+
+
+@every_source
+def test_what_waits_for_a_dependency_waits_for_hours_and_within_its_retention(
+    source: EventSource,
+) -> None:
+    policy = retry_of(source)
+    assert policy.max_wait_s >= 4 * 3_600
+    assert policy.max_wait_s < resources(QUEUE)[source.queue]["MessageRetentionPeriod"] / 2
+    assert max(policy.back_off_s) <= 900, "SQS delays no message for longer"
 
 
 def test_no_two_queues_share_a_dlq() -> None:
@@ -140,6 +161,19 @@ def test_a_consumer_says_which_messages_failed(source: EventSource) -> None:
 @every_source
 def test_a_consumer_can_not_take_all_connections(source: EventSource) -> None:
     assert 2 <= source.properties["ScalingConfig"]["MaximumConcurrency"] <= 50
+
+
+# ---------------------------------------------------------------- secrets
+
+
+def test_a_parameter_that_may_have_a_password_is_never_shown() -> None:
+    parameters = template.TEMPLATE["Parameters"]
+    shown = {name for name, parameter in parameters.items() if not parameter.get("NoEcho")}
+    for name in parameters:
+        if name.endswith("Url") and name in shown:
+            assert "[^@]" in parameters[name]["AllowedPattern"], f"{name} takes no credentials"
+    outputs = json.dumps(template.TEMPLATE["Outputs"])
+    assert not [name for name in set(parameters) - shown if f'"{name}"' in outputs]
 
 
 # ---------------------------------------------------------------- functions
@@ -242,6 +276,7 @@ def test_a_consumer_may_read_its_queue_and_bury_in_its_dlq(source: EventSource) 
     assert [template.name_in(name) for name in polled] == [source.queue]
     dlq = resources(QUEUE)[source.queue]["RedrivePolicy"]["deadLetterTargetArn"]
     assert template.name_in(dlq) in sent_to(source.function)
+    assert source.queue in sent_to(source.function), "what waits for long is sent anew"
 
 
 def sent_to(function: str) -> set[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 
 from plaza import users
@@ -19,7 +21,7 @@ from plaza.checkins.checkins import (
 from plaza.checkins.redis_checkins import Seen
 from plaza.infra import queues
 from plaza.infra.limits import TokenBucket
-from plaza.infra.observability import cause, record
+from plaza.infra.observability import cause, present_request, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 
@@ -33,18 +35,19 @@ _instead_of_redis = TokenBucket(rate_per_s=20, burst=40)
 def check_in(user_id: int) -> Month:
     """The user is here today; once a day counts. What the month looks like with it.
 
-    Two round trips to Redis when all is warm. Raises Undecided, MysqlDown, QueueDown: try again.
+    An exact answer has two copies: Redis, and the queue or MySQL. Two round trips to Redis when all
+    is warm. Raises Undecided, MysqlDown, QueueDown: try again.
     """
     now_us = time.time_ns() // 1000
     today = users.read_zone(user_id).day_at(now_us / 1e6)
     try:
-        code, today, seen = _set_day(user_id, today, now_us)
+        today, seen, accepted_us = _set_day(user_id, today, now_us)
     except RedisDown as error:
         queues.send(CHECKINS, CheckedIn(user_id, today, now_us).to_json())
         record("intent_taken", {"intents": 1}, **cause(error))
         return Month(today, month_of(today), None, None, exact=False)
-    if code == "CHANGED":
-        _publish(CheckedIn(user_id, today, now_us))
+    if accepted_us:
+        _copy(CheckedIn(user_id, today, accepted_us))
     return Month(today, month_of(today), seen.days, seen.streak, exact=True)
 
 
@@ -67,25 +70,32 @@ def read_month(user_id: int, first: date) -> Month:
     return Month(today, first, seen.days if there_are_some else [], streak, exact)
 
 
-def _set_day(user_id: int, day: date, now_us: int) -> tuple[str, date, Seen]:
-    """(code, the day that is set, what Redis has then)."""
+def _set_day(user_id: int, day: date, now_us: int) -> tuple[date, Seen, int]:
+    """(The day that is set, what Redis has then, when it was accepted: 0 if MySQL has it)."""
     for _ in range(_MOST_TRIES):
-        code, seen = redis_checkins.check_in(user_id, day, now_us)
+        code, seen, accepted_us = redis_checkins.check_in(user_id, day, now_us)
         if seen is None:
             _hydrate(user_id, month_of(day))
         elif code == "LATER" and seen.last is not None:
             day = seen.last  # which day it was for them, by a zone that this process knows not yet
         else:
-            return code, day, seen
+            return day, seen, accepted_us
     raise Undecided("Your check-ins changed each time they were read")
 
 
-def _publish(fact: CheckedIn) -> None:
-    """Send a fact that is in the outbox. When the queue is away the sweeper sends it later."""
+def _copy(fact: CheckedIn) -> None:
+    """Send a fact that is in the outbox, or save it when the queue is away.
+
+    Redis alone may lose it with its master. A caller who gets an error instead of an answer may
+    repeat the request: what is still in the outbox is copied then. Raises MysqlDown.
+    """
     try:
         queues.send(CHECKINS, fact.to_json())
     except QueueDown as error:
-        record("publish_postponed", {"postponed": 1}, **cause(error))
+        mysql_checkins.save([replace(fact, request_id=present_request())])
+        record("checkin_saved_directly", {"checkins_saved_directly": 1}, **cause(error))
+        with suppress(RedisDown):  # then the sweeper sends it
+            redis_checkins.settle_all([fact])
 
 
 def _see(user_id: int, first: date) -> Seen:

@@ -32,6 +32,7 @@ LEASE_TTL_S = 10
 _DAYS = 31  # the number of the lowest bit
 
 _LUA = Path(__file__).with_name("lua")
+ADOPT = load_script(_LUA / "adopt.lua")
 CHECK_IN = load_script(_LUA / "check_in.lua")
 HYDRATE = load_script(_LUA / "hydrate.lua")
 SETTLE = load_script(_LUA / "settle.lua")
@@ -74,10 +75,14 @@ class Seen(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What checking in came to; see check_in.lua for the codes. ``seen`` None: COLD."""
+    """What checking in came to; see check_in.lua for the codes. ``seen`` None: COLD.
+
+    ``accepted_us``: when the day was accepted, 0 when MySQL has it already.
+    """
 
     code: str
     seen: Seen | None
+    accepted_us: int = 0
 
 
 def _dirty_key(shard: int) -> str:
@@ -96,7 +101,10 @@ def check_in(user_id: int, day: date, now_us: int) -> Decision:
         (keys.head, keys.month(day), keys.pending, keys.dirty),
         (day.toordinal(), day.day, user_id, now_us, _ttl_s()),
     )
-    return Decision(code, _seen(*found) if found else None)
+    if not found:
+        return Decision(code, None)
+    *seen, accepted_us = found
+    return Decision(code, _seen(*seen), int(accepted_us))
 
 
 def read(user_id: int, first: date) -> Seen | None:
@@ -152,6 +160,24 @@ def settle_all(saved: Sequence[CheckedIn]) -> int:
                 SETTLE,
                 (keys.head, keys.month(day), keys.pending, keys.lease, keys.dirty),
                 (day.toordinal(), day.day, fact.user_id),
+            )
+        )
+    return sum(redis.run_all(calls))
+
+
+def adopt_all(unsaved: Sequence[CheckedIn]) -> int:
+    """Put days that MySQL could not take into the outbox; of how many Redis did not know.
+
+    One round trip. Raises RedisDown.
+    """
+    calls = []
+    for fact in unsaved:
+        keys, day = Keys(fact.user_id), fact.day
+        calls.append(
+            Call(
+                ADOPT,
+                (keys.head, keys.month(day), keys.pending, keys.dirty),
+                (day.toordinal(), day.day, fact.user_id, fact.ver_us),
             )
         )
     return sum(redis.run_all(calls))

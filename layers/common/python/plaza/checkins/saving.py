@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from plaza.checkins import mysql_checkins, redis_checkins
 from plaza.checkins.checking_in import CHECKINS
 from plaza.checkins.checkins import CheckedIn
 from plaza.infra import queues
+from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import record
+from plaza.infra.redis import RedisDown
 
 GRACE_US = 30_000_000
 LONGEST_WAIT_US = 3_600_000_000
@@ -23,11 +26,19 @@ def save(facts: Sequence[CheckedIn]) -> None:
     """Save a batch of facts in one statement, then settle it.
 
     Safe to repeat. Raises MysqlDown, RedisDown; the batch comes again then: a Redis that kept its
-    data, but was not told, would show a streak without these days.
+    data, but was not told, would show a streak without these days. While MySQL is away, Redis gets
+    those that it lost or was never told of: what it shows is whole, and the sweeper sends them
+    again even when their messages were given up.
     """
     if not facts:
         return
-    inserted = mysql_checkins.save(facts)
+    try:
+        inserted = mysql_checkins.save(facts)
+    except MysqlDown:
+        with suppress(RedisDown):
+            adopted = redis_checkins.adopt_all(facts)
+            record("checkins_adopted", {"checkins_adopted": adopted})
+        raise
     forgotten = redis_checkins.settle_all(facts)
     metrics = {"accepted": len(facts), "inserted": inserted, "forgotten": forgotten}
     record("checkins_saved", metrics)
@@ -43,13 +54,13 @@ def sweep_checkins(grace_us: int = GRACE_US) -> int:
     if waiting > _MOST_BACKLOG:
         record("checkins_held_back", {"checkin_sweeps_held_back": 1}, backlog=waiting)
         return 0
-    sent, oldest_us, began_s = 0, time.time_ns() // 1000, time.monotonic()
-    while sent < MOST_FACTS and time.monotonic() - began_s < MOST_S:
+    sent, oldest_us, until_s = 0, time.time_ns() // 1000, time.monotonic() + MOST_S
+    while sent < MOST_FACTS and time.monotonic() < until_s:
         due = redis_checkins.find_dirty(time.time_ns() // 1000 - grace_us, _USERS_PER_SHARD)
         if not due:
             break
         facts = redis_checkins.sweep_all(due, grace_us, LONGEST_WAIT_US)
-        sent += queues.send_all(CHECKINS, [fact.to_json() for fact in facts])
+        sent += queues.send_all(CHECKINS, [fact.to_json() for fact in facts], until_s)
         oldest_us = min([oldest_us, *(fact.ver_us for fact in facts)])
     age_s = round(time.time() - oldest_us / 1e6, 1)
     record("checkins_swept", {"checkins_republished": sent, "checkin_outbox_age_s": age_s})

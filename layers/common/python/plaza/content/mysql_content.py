@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pymysql.constants import ER
 from pymysql.cursors import Cursor
+from pymysql.err import OperationalError
 
 from plaza.content.content import Attempt, Draft, Place, Stored, Text
 from plaza.infra import mysql
@@ -21,6 +23,8 @@ _COLUMNS = (
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
+_LOCKED = (ER.LOCK_WAIT_TIMEOUT, 3572)  # what MariaDB and MySQL answer to NOWAIT
+_MAX_PUT_OFF = 1_000
 
 
 def find_made(author_id: int, attempt: Attempt) -> tuple[bytes, Target] | None:
@@ -105,6 +109,64 @@ def mark_deleted(cursor: Cursor, target: Target) -> bool:
         )
         == 1
     )
+
+
+def lock_counter(cursor: Cursor, post_id: int) -> bool:
+    """Lock the counter of a post until the commit; False when another transaction has it.
+
+    One statement, which does not wait.
+    """
+    try:
+        cursor.execute(
+            "SELECT target_id FROM content_counter WHERE target_type = 'post' AND target_id = %s"
+            " FOR UPDATE NOWAIT",
+            (post_id,),
+        )
+    except OperationalError as error:
+        if error.args[0] in _LOCKED:
+            return False
+        raise
+    return True
+
+
+def put_off_count(cursor: Cursor, post_id: int, comment_id: int, step: int) -> None:
+    """Have ``step`` added to the comments of a post later. One statement."""
+    cursor.execute(
+        "INSERT INTO comment_change (post_id, comment_id, step) VALUES (%s, %s, %s)",
+        (post_id, comment_id, step),
+    )
+
+
+def find_put_off(post_ids: Iterable[int]) -> list[int]:
+    """Those of ``post_ids`` whose counters lack comments, in order. One statement.
+
+    Raises MysqlDown.
+    """
+    numbers = ",".join(str(int(post_id)) for post_id in post_ids)
+    if not numbers:
+        return []
+    rows = mysql.fetch_all(
+        f"SELECT DISTINCT post_id FROM comment_change WHERE post_id IN ({numbers}) ORDER BY post_id"
+    )
+    return [post_id for (post_id,) in rows]
+
+
+def take_put_off(cursor: Cursor, post_id: int) -> int:
+    """What is to be added to the comments of a post now, which nobody else adds. Two statements."""
+    cursor.execute(
+        "SELECT comment_id, step FROM comment_change WHERE post_id = %s"
+        " ORDER BY comment_id, step LIMIT %s FOR UPDATE",
+        (post_id, _MAX_PUT_OFF),
+    )
+    changes = cursor.fetchall()
+    if not changes:
+        return 0
+    pairs = ",".join(f"({int(comment_id)},{int(step)})" for comment_id, step in changes)
+    cursor.execute(
+        f"DELETE FROM comment_change WHERE post_id = %s AND (comment_id, step) IN ({pairs})",
+        (post_id,),
+    )
+    return sum(step for _, step in changes)
 
 
 def read(targets: Iterable[Target]) -> dict[Target, Stored]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pymysql.cursors import Cursor
+
 from plaza import counters, reactions, targets, users
 from plaza.content import mysql_content, publishing, redis_content
 from plaza.content.content import Stored
+from plaza.infra import mysql
 from plaza.infra.observability import record
 from plaza.reactions import Target
 from plaza.targets import Refresh
@@ -20,12 +23,27 @@ def refresh(refreshes: Sequence[Refresh]) -> None:
     """
     wanted = set(refreshes)
     stored = mysql_content.read({Target(*one) for one in wanted if one.type != "user"})
+    _count_put_off({t.parent_id for t, _ in stored.values() if t.type == "comment" and t.parent_id})
     tell(stored.values())
     publishing.publish_missing(
         [text.id for text, deleted in stored.values() if text.type == "post" and not deleted]
     )
     users.refresh_cards(sorted(one.id for one in wanted if one.type == "user"))
     record("projections_refreshed", {"refreshed": len(refreshes)}, found=len(stored))
+
+
+def _count_put_off(post_ids: Iterable[int]) -> None:
+    """Move the counters of posts that were locked when somebody commented. Raises MysqlDown."""
+
+    def move(cursor: Cursor, post_id: int) -> int:
+        by = mysql_content.take_put_off(cursor, post_id)
+        if by:
+            counters.add_to_content(cursor, {("post", post_id): {"comment_total": by}})
+        return by
+
+    for post_id in mysql_content.find_put_off(post_ids):
+        by = mysql.atomically(lambda cursor, post_id=post_id: move(cursor, post_id))  # type: ignore[misc]
+        record("comments_counted_later", {"comments_counted_later": abs(by)}, post_id=post_id)
 
 
 def tell(stored: Iterable[Stored]) -> None:

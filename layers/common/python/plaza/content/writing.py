@@ -37,7 +37,7 @@ def create(draft: Draft, attempt: Attempt | None = None) -> Whole:
     author = users.read_cards([draft.author_id]).get(draft.author_id)
     target = Target(draft.type, ids.new_id())
     announced = targets.announce(*target)
-    text = mysql.atomically(lambda cursor: _write(cursor, target, draft, attempt))
+    text = mysql.atomically(lambda cursor: _write(cursor, target, draft, attempt, announced))
     if text is None:
         return create(draft, attempt)
     if text.type == "post":
@@ -58,16 +58,18 @@ def delete(target: Target, actor_id: int) -> None:
     announced = False
     if not deleted:
         announced = targets.announce(*target)
-        deleted = not mysql.atomically(lambda cursor: _delete(cursor, text))
+        deleted = not mysql.atomically(lambda cursor: _delete(cursor, text, announced))
     # Also when it was deleted before: who did it may have died before Redis was told.
     _tell(Stored(text, deleted=True), announced)
     reading.insist(target, deleted)
 
 
-def _write(cursor: Cursor, target: Target, draft: Draft, attempt: Attempt | None) -> Text | None:
+def _write(
+    cursor: Cursor, target: Target, draft: Draft, attempt: Attempt | None, announced: bool = False
+) -> Text | None:
     """The text, None when the attempt's key stands for something already.
 
-    The counter comes last: everybody who writes about the same waits for its row.
+    The counter comes last: its row is locked for the commit only.
     """
     if attempt and not mysql_content.claim_key(cursor, draft.author_id, attempt, target):
         return None
@@ -80,22 +82,34 @@ def _write(cursor: Cursor, target: Target, draft: Draft, attempt: Attempt | None
             Target("shop", draft.parent_id), mysql_content.hold_shop(cursor, draft.parent_id)
         )
     text = mysql_content.insert(cursor, target.id, draft)
-    _count(cursor, draft, 1)
+    _count(cursor, text, 1, announced)
     return text
 
 
-def _delete(cursor: Cursor, text: Text) -> bool:
+def _delete(cursor: Cursor, text: Text, announced: bool = False) -> bool:
     if not mysql_content.mark_deleted(cursor, text.target):
         return False
-    _count(cursor, text, -1)
+    _count(cursor, text, -1, announced)
     return True
 
 
-def _count(cursor: Cursor, draft: Draft, by: int) -> None:
+def _count(cursor: Cursor, draft: Draft, by: int, announced: bool = False) -> None:
+    """Move the counter that a text is in.
+
+    A comment does not wait for the counter of its post, which consumers of likes lock for longer
+    than a request should take: if it was ``announced``, its refresh moves the counter later.
+    """
     if draft.type == "post":
         counters.add_to_users(cursor, {(draft.author_id,): {"posts_total": by}})
     elif draft.type == "comment" and draft.parent_id is not None:
-        counters.add_to_content(cursor, {("post", draft.parent_id): {"comment_total": by}})
+        if (
+            announced
+            and isinstance(draft, Text)
+            and not mysql_content.lock_counter(cursor, draft.parent_id)
+        ):
+            mysql_content.put_off_count(cursor, draft.parent_id, draft.id, by)
+        else:
+            counters.add_to_content(cursor, {("post", draft.parent_id): {"comment_total": by}})
 
 
 def _answer_again(author_id: int, attempt: Attempt, request_sha256: bytes, target: Target) -> Whole:

@@ -19,7 +19,6 @@ second copy, on the queue or in MySQL: what is in it gets decided whatever Redis
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -121,10 +120,7 @@ def find_lives(voucher_ids: Sequence[int]) -> dict[int, Life]:
 
 def take_lease(voucher_id: int) -> bool:
     """True for one who may bring the state back now. Raises RedisDown."""
-    key, token = f"{_base(voucher_id)}:lease", secrets.token_hex(8)
-    if redis.execute("SET", key, token, "NX", "PX", LEASE_MS):
-        return True
-    return bool(redis.execute("GET", key) == token)  # ours, when the first reply was lost
+    return redis.try_lock(f"{_base(voucher_id)}:lease", LEASE_MS / 1000) is not None
 
 
 def drop_lease(voucher_id: int) -> None:

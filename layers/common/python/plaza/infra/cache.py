@@ -117,8 +117,8 @@ def claim_rebuilds(keys: Sequence[str]) -> list[bool]:
 
     One round trip. Raises RedisDown.
     """
-    claims = [("SET", f"{key}:asked", 1, "NX", "EX", ASKED_TTL_S) for key in keys]
-    return [bool(claimed) for claimed in redis.pipeline(claims)]
+    claims = redis.claim_all([f"{key}:asked" for key in keys], ASKED_TTL_S)
+    return [token is not None for token in claims]
 
 
 def load_alone(policy: Policy, key: str, load: Callable[[], Entry]) -> Held:

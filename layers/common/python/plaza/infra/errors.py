@@ -68,6 +68,10 @@ class UnknownProtocol(Unavailable):
     """A message or a key was written by a version of Plaza that this one does not know."""
 
 
+class Busy(Unavailable):
+    """It works, and others are using it: try again in a moment."""
+
+
 class MethodNotAllowed(PlazaError):
     """The path is right and the method isn't."""
 

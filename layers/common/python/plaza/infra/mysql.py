@@ -21,12 +21,15 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from plaza.infra import secrets
 from plaza.infra.breakers import new_breaker
-from plaza.infra.errors import Unavailable
+from plaza.infra.errors import Busy, Unavailable
 from plaza.infra.observability import REQUEST_ID
 from plaza.infra.settings import settings
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
+
+_APART_IDLE_TIMEOUT_S = 600
+_MAX_LOCK_WAIT_S = 5  # an ALTER that waits for its table stops everybody else's statements
 
 # What PyMySQL has no names for: of MySQL a connection that idled for too long, a server that became
 # a reader, a transaction that may only read; of MariaDB a connection that was killed.
@@ -63,11 +66,14 @@ _NAMES_ONLY = (
     ER.WARN_DATA_OUT_OF_RANGE,
     ER.NO_DEFAULT_FOR_FIELD,
 )
-_IDLE_S = 30
 
 
 class MysqlDown(Unavailable):
     """MySQL can't be reached, or doesn't answer in time."""
+
+
+class LockTimeout(MysqlDown, Busy):
+    """MySQL works; a row or table stayed locked by others, however often it was tried."""
 
 
 def _code(error: BaseException) -> int | None:
@@ -90,7 +96,8 @@ _used_at_s = 0.0
 def atomically(work: Callable[[Cursor], T]) -> T:
     """The result of ``work`` in one transaction; a deadlock or lock timeout repeats all of it.
 
-    ``work`` gets a cursor and may run up to three times. Raises MysqlDown and what ``work`` raises.
+    ``work`` gets a cursor and may run up to three times. Raises MysqlDown, LockTimeout, and what
+    ``work`` raises.
     """
 
     def once() -> T:
@@ -105,13 +112,7 @@ def atomically(work: Callable[[Cursor], T]) -> T:
             _give_up(connection, error)
             raise
 
-    again = Retrying(
-        retry=retry_if_exception(lambda error: _code(error) in _AGAIN),
-        stop=stop_after_attempt(3),
-        wait=wait_random_exponential(multiplier=0.02, max=0.2),
-        reraise=True,
-    )
-    return _guarded(lambda: again(once))
+    return _guarded(lambda: _while_locked(once))
 
 
 def snapshot(work: Callable[[Cursor], T]) -> T:
@@ -148,13 +149,16 @@ def fetch_all(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[Ro
 
 
 def write(sql: str, args: Sequence[Any] = ()) -> int:
-    """One statement that is safe to repeat; how many rows it affected. Raises MysqlDown."""
+    """One statement that is safe to repeat; how many rows it affected.
+
+    It may run up to three times. Raises MysqlDown, LockTimeout.
+    """
 
     def execute() -> int:
         with _connect().cursor() as cursor:
             return cursor.execute(sql, args)
 
-    return _guarded(lambda: _twice_if_lost(execute))
+    return _guarded(lambda: _while_locked(lambda: _twice_if_lost(execute)))
 
 
 def render_request_id(request_id: str | None) -> str:
@@ -173,17 +177,28 @@ def forget_connection() -> None:
 
 
 def connect_apart(**options: Any) -> Connection[Any]:
-    """A connection of one's own, to close when done. Takes and raises what PyMySQL does."""
+    """A connection of one's own, to close when done. Takes and raises what PyMySQL does.
+
+    The server ends it when its client has vanished for ten minutes: it may be busy elsewhere
+    between two statements, as while it writes an archive.
+    """
     address = settings().mysql
     user, password = _read_credentials()
     own = {"host": address.host, "port": address.port, "user": user, "password": password}
-    return pymysql.connect(**options | own)
+    connection = pymysql.connect(**options | own)
+    try:
+        connection.query(f"SET SESSION wait_timeout = {_APART_IDLE_TIMEOUT_S}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _connect() -> Connection[Cursor]:
     global _connection, _used_at_s
     now_s = time.monotonic()
-    if _connection is not None and now_s - _used_at_s > _IDLE_S:
+    # Well before the server ends it: else it could end between this look and the statement.
+    if _connection is not None and now_s - _used_at_s > settings().mysql_idle_timeout_s / 2:
         try:
             _connection.ping(reconnect=False)
         except (pymysql.err.MySQLError, OSError):
@@ -205,6 +220,15 @@ def _open() -> Connection[Cursor]:
     address = settings().mysql
     user, password = _read_credentials()
     timeout_s = settings().mysql_statement_timeout_s
+    # A wait for a lock has to end by an answer: a statement that times out looks like an outage.
+    lock_wait_s = max(1, min(_MAX_LOCK_WAIT_S, timeout_s // 2))
+    session = {
+        "time_zone": "'+00:00'",
+        "innodb_lock_wait_timeout": lock_wait_s,
+        "lock_wait_timeout": lock_wait_s,
+        # A client that vanishes within a transaction keeps its rows locked for as long as this.
+        "wait_timeout": settings().mysql_idle_timeout_s,
+    }
     connection = pymysql.connect(
         host=address.host,
         port=address.port,
@@ -216,7 +240,7 @@ def _open() -> Connection[Cursor]:
         connect_timeout=settings().mysql_connect_timeout_s,
         read_timeout=timeout_s,
         write_timeout=timeout_s,
-        init_command="SET SESSION time_zone = '+00:00', innodb_lock_wait_timeout = 5",
+        init_command="SET SESSION " + ", ".join(f"{k} = {v}" for k, v in session.items()),
     )
     connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
     return connection
@@ -228,6 +252,17 @@ def _read_credentials() -> tuple[str, str]:
         return address.user, address.password or ""
     secret = json.loads(secrets.read(settings().mysql_secret_id or ""))
     return secret["username"], secret["password"]
+
+
+def _while_locked(call: Callable[[], T]) -> T:
+    """What ``call`` returns; it runs up to three times while it meets deadlocks or lock waits."""
+    again = Retrying(
+        retry=retry_if_exception(lambda error: _code(error) in _AGAIN),
+        stop=stop_after_attempt(3),
+        wait=wait_random_exponential(multiplier=0.02, max=0.2),
+        reraise=True,
+    )
+    return again(call)
 
 
 def _twice_if_lost(call: Callable[[], T]) -> T:
@@ -261,7 +296,11 @@ def _guarded(call: Callable[[], T]) -> T:
     except CircuitBreakerError:
         raise MysqlDown("MySQL is away, not asked") from None
     except (pymysql.err.MySQLError, OSError) as error:
-        if _is_answer(error) and _code(error) not in _AGAIN:
+        if _code(error) in _AGAIN:
+            raise LockTimeout(
+                f"Rows stayed locked: {type(error).__name__} {_code(error)}"
+            ) from error
+        if _is_answer(error):
             _leave_values_out(error)
             raise
         raise MysqlDown(f"MySQL is away: {type(error).__name__} {_code(error)}") from error

@@ -1,8 +1,8 @@
 """SQS: sending facts, and what a consumer does with a batch that came.
 
-A batch has two failures. A record that can't be read goes to the DLQ alone and at once, because
-trying again would not make it readable. A failure of storage fails the batch, which waits longer
-after each try (the visibility of its messages) and ends in the DLQ after five.
+A batch has three failures. A record that can't be read goes to the DLQ alone and at once, because
+trying again would not make it readable. A batch that meets something that is away waits for it, for
+hours if need be. A message that fails by itself is tried a few times. ``retries`` has the rules.
 
 A message that is sent while a request is answered carries the id of that request, as an attribute
 and not in its body: so every queue has it, and whoever reads the body need not know.
@@ -24,17 +24,30 @@ from pybreaker import CircuitBreakerError
 from plaza.infra.breakers import new_breaker
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import REQUEST_ID, cause, present_request, record
+from plaza.infra.retries import (
+    ATTEMPTS,
+    FIRST_SENT,
+    WAITING_SINCE,
+    Action,
+    Decision,
+    Delivery,
+    RetryPolicy,
+    decide,
+    read_delivery,
+    read_sent_ms,
+)
 from plaza.infra.settings import settings
 
 T = TypeVar("T")
 
-BACK_OFF_S = (5, 30, 120, 600)
-MOST_RECEIVES = len(BACK_OFF_S) + 1
 REQUEST = "request_id"  # attribute of a message that was sent while a request was answered
-FIRST_SENT = "first_sent_ms"  # of one that was moved: when its first queue took it
 CAUSE, ORIGINAL = "cause", "message_id"  # of one that was buried
 _BATCH = 10  # the most messages that one SQS call takes
+MAX_CALL_BYTES = 262_144  # of one call, attributes included; SQS took no more for many years
+_ATTRIBUTES_BYTES = 1_024  # at most, of one message
 _MOST_SPLITS = 40
+_RETRY = RetryPolicy()
+_OF_A_LIFE = (CAUSE, ORIGINAL, ATTEMPTS, WAITING_SINCE)  # attributes that a redrive leaves behind
 _DEPTHS = (
     "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesNotVisible",
@@ -119,21 +132,60 @@ def send(queue: str, body: str, delay_s: int = 0) -> None:
     )
 
 
-def send_all(queue: str, bodies: Sequence[str]) -> int:
-    """Many messages, ten a call; how many SQS took. Raises QueueDown when it can't be reached."""
+def send_all(queue: str, bodies: Sequence[str], until_s: float | None = None) -> int:
+    """Send many messages; return how many SQS took.
+
+    Up to ten messages and 256 KiB a call. What SQS refuses for the moment is sent once more; what
+    it refuses then is left out, and counted by ``messages_refused``. No call begins after
+    ``until_s`` (time.monotonic()). Raises QueueDown when SQS can't be reached: some may have been
+    sent.
+    """
     taken = 0
-    for chunk in _chunks(bodies):
-        entries: Any = [
-            {"Id": str(i), "MessageBody": body, **_of_present_request()}
-            for i, body in enumerate(chunk)
-        ]
-        answer = _guarded(
-            lambda entries=entries: client().send_message_batch(  # type: ignore[misc]
-                QueueUrl=settings().queues[queue], Entries=entries
-            )
-        )
-        taken += len(answer.get("Successful", []))
+    for part in _sendable(bodies, _count_bytes):
+        if until_s is not None and time.monotonic() >= until_s:
+            break
+        refused = _send_batch(queue, part)
+        if passing := [body for body, entry in refused if not entry.get("SenderFault")]:
+            lasting = [(body, entry) for body, entry in refused if entry.get("SenderFault")]
+            refused = [*lasting, *_send_batch(queue, passing)]
+        if refused:
+            codes = sorted({str(entry.get("Code", "")) for _, entry in refused})
+            record("messages_refused", {"refused": len(refused)}, queue=queue, codes=codes)
+        taken += len(part) - len(refused)
     return taken
+
+
+def _send_batch(queue: str, bodies: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Send up to ten messages in one call; those that SQS refused, and what it says of each."""
+    entries: Any = [
+        {"Id": str(i), "MessageBody": body, **_of_present_request()}
+        for i, body in enumerate(bodies)
+    ]
+    answer = _guarded(
+        lambda: client().send_message_batch(QueueUrl=settings().queues[queue], Entries=entries)
+    )
+    taken = {entry["Id"] for entry in answer.get("Successful", [])}
+    said = {entry["Id"]: entry for entry in answer.get("Failed", [])}
+    return [(body, said.get(str(i), {})) for i, body in enumerate(bodies) if str(i) not in taken]
+
+
+def _sendable(items: Iterable[T], count_bytes: Callable[[T], int]) -> Iterator[list[T]]:
+    """``items`` in parts that one call takes. One that no call takes stands alone."""
+    part: list[T] = []
+    part_bytes = 0
+    for item in items:
+        item_bytes = count_bytes(item) + _ATTRIBUTES_BYTES
+        if part and (len(part) == _BATCH or part_bytes + item_bytes > MAX_CALL_BYTES):
+            yield part
+            part, part_bytes = [], 0
+        part.append(item)
+        part_bytes += item_bytes
+    if part:
+        yield part
+
+
+def _count_bytes(body: str) -> int:
+    return len(body.encode())
 
 
 def backlog(queue: str) -> int:
@@ -206,7 +258,7 @@ def hand_over(source: str, target: str, held: Sequence[Held]) -> list[Held]:
     """Move up to ten held messages to ``target``; those that were sent. Raises QueueDown.
 
     Each is sent, then deleted: whoever dies in between leaves one too many, never one too few.
-    What said why it was buried stays behind.
+    What said why it was buried, and how often it was tried, stays behind.
     """
     entries: Any = [
         {"Id": str(i), "MessageBody": message.body, **_going_on(message)}
@@ -225,7 +277,7 @@ def hand_over(source: str, target: str, held: Sequence[Held]) -> list[Held]:
 
 
 def _going_on(message: Held) -> dict[str, Any]:
-    kept = {k: _text(v) for k, v in message.attributes.items() if k not in (CAUSE, ORIGINAL)}
+    kept = {k: _text(v) for k, v in message.attributes.items() if k not in _OF_A_LIFE}
     return {"MessageAttributes": {FIRST_SENT: _text(str(message.sent_ms))} | kept}
 
 
@@ -234,30 +286,34 @@ def consume(
     queue: str,
     read: Callable[[str], T],
     work: Callable[[list[T]], None],
+    retry: RetryPolicy = _RETRY,
 ) -> PartialBatchResponse:
     """Read each message of ``event``, let ``work`` do all at once; say which to deliver again.
 
     ``read`` raises BadRecord for a message that goes to the DLQ. ``work`` raises Unavailable when
     the whole batch should come again. Any other error may be the fault of one message: the batch is
     halved until it stands alone, so that its neighbours are saved. Alone with a BadRecord it goes
-    to the DLQ as well.
+    to the DLQ as well. ``retry`` says when what could not be done comes again, and when it is given
+    up.
 
     What a message says gets the id of its request, if it has a field for that.
     """
     good: list[Message[T]] = []
     failed: list[dict[str, Any]] = []
+    unread: list[dict[str, Any]] = []
     for message in event["Records"]:
         try:
             said = _add_attributes(read(message["body"]), message)
             good.append(Message(message, said))
         except Unavailable as error:  # another version of Plaza may be able to read it
-            _back_off(queue, [message], error)
-            failed.append(message)
+            unread.append(message)
+            failed += _put_off(queue, [message], error, retry)
         except Exception as error:  # whatever it is, it will be the same the next time
             if not _bury(queue, message, error):
                 failed.append(message)
-    failed += _work_through(queue, good, work)
-    _record_batch(queue, event["Records"], failed)
+    undone, hidden = _work_through(queue, good, work, retry)
+    _record_batch(queue, event["Records"], [*failed, *unread, *undone])
+    failed += hidden
     return {"batchItemFailures": [{"itemIdentifier": m["messageId"]} for m in failed]}
 
 
@@ -274,14 +330,8 @@ def _add_attributes(event: T, message: dict[str, Any]) -> T:
     if "request_id" in fields and (request_id := read_request_id(message)) is not None:
         object.__setattr__(event, "request_id", request_id)
     if "sent_ms" in fields:
-        object.__setattr__(event, "sent_ms", _read_first_sent_ms(message))
+        object.__setattr__(event, "sent_ms", read_sent_ms(message, int(time.time() * 1000)))
     return event
-
-
-def _read_first_sent_ms(message: dict[str, Any]) -> int:
-    """When a queue first took a message, in milliseconds since 1970: a move does not renew it."""
-    first = message.get("messageAttributes", {}).get(FIRST_SENT, {}).get("stringValue", "")
-    return int(first if first.isdecimal() else message["attributes"]["SentTimestamp"])
 
 
 def _of_present_request() -> dict[str, Any]:
@@ -305,7 +355,7 @@ def _record_batch(
     if not done:
         return
     now_s = time.time()
-    sent_ms = (int(m["attributes"].get("SentTimestamp", now_s * 1000)) for m in done)
+    sent_ms = (read_sent_ms(message, int(now_s * 1000)) for message in done)
     lag_s = max(0.0, round(now_s - min(sent_ms) / 1000, 3))
     record(
         "batch_consumed",
@@ -322,10 +372,11 @@ def _requests_of(messages: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
 
 
 def _work_through(
-    queue: str, messages: list[Message[T]], work: Callable[[list[T]], None]
-) -> list[dict[str, Any]]:
-    """The messages that could not be done."""
-    failed: list[dict[str, Any]] = []
+    queue: str, messages: list[Message[T]], work: Callable[[list[T]], None], retry: RetryPolicy
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """(The messages that could not be done, those of them that are still in the queue)."""
+    undone: list[dict[str, Any]] = []
+    hidden: list[dict[str, Any]] = []
     todo, splits = [messages] if messages else [], 0
     while todo:
         part = todo.pop()
@@ -341,35 +392,110 @@ def _work_through(
             if alone and _bury(queue, part[0].record, error):
                 continue
             records = [message.record for message in part]
-            _back_off(queue, records, error)
-            failed += records
-    return failed
+            undone += records
+            hidden += _put_off(queue, records, error, retry)
+    return undone, hidden
 
 
-def _receives(message: dict[str, Any]) -> int:
-    return int(message["attributes"]["ApproximateReceiveCount"])
+class _Undone(NamedTuple):
+    """A message that could not be done, and what becomes of it."""
+
+    record: dict[str, Any]
+    delivery: Delivery
+    decision: Decision
 
 
-def _back_off(queue: str, messages: Sequence[dict[str, Any]], error: Exception) -> None:
-    """Say why they failed, and hide them for as long as their number of receives asks for."""
-    given_up = sum(_receives(message) >= MOST_RECEIVES for message in messages)
+def _put_off(
+    queue: str, messages: Sequence[dict[str, Any]], error: Exception, retry: RetryPolicy
+) -> list[dict[str, Any]]:
+    """Say why they failed; hide them, send them anew or give them up. Those still in the queue."""
+    now_ms = int(time.time() * 1000)
+    undone = []
+    for message in messages:
+        delivery = read_delivery(message, now_ms)
+        undone.append(_Undone(message, delivery, decide(delivery, error, retry, now_ms)))
+    given_up = [one for one in undone if one.decision.action is Action.GIVE_UP]
+    again = [one for one in undone if one.decision.action is Action.SEND_AGAIN]
+    waits_s = [(now_ms - one.delivery.waiting_since_ms) / 1000 for one in undone]
     record(
         "batch_failed",
-        {"failed": len(messages), "given_up": given_up},
+        {
+            "failed": len(undone),
+            "given_up": len(given_up),
+            "longest_wait_s": max(0.0, round(max(waits_s), 1)),
+        },
         queue=queue,
-        receives=max(map(_receives, messages)),
+        receives=max(one.delivery.receives for one in undone),
+        attempts=max(one.decision.attempts for one in undone),
         **_requests_of(messages),
         **cause(error),
     )
+    left = _move(f"{queue}_dlq", given_up, {CAUSE: _plain(error)}) + _move(queue, again)
+    hidden = [one for one in undone if one.decision.action is Action.HIDE]
+    waiting = [(one.record, one.decision.delay_s) for one in hidden]
+    waiting += [(one.record, retry.back_off_s[-1]) for one in left]
+    _hide(queue, waiting)
+    return [message for message, _ in waiting]
+
+
+def _move(
+    queue: str, messages: Sequence[_Undone], said: Mapping[str, str] | None = None
+) -> list[_Undone]:
+    """Send messages to ``queue``, with ``said`` and what they carried; those it did not take.
+
+    Whoever dies before Lambda deletes them where they were leaves one too many, never one too few.
+    """
+    left: list[_Undone] = []
+    for part in _sendable(messages, lambda one: _count_bytes(one.record["body"])):
+        entries: Any = [
+            {
+                "Id": str(i),
+                "MessageBody": one.record["body"],
+                "DelaySeconds": one.decision.delay_s,
+                "MessageAttributes": {
+                    name: _text(value) for name, value in _attributes(one, said or {}).items()
+                },
+            }
+            for i, one in enumerate(part)
+        ]
+        try:
+            answer = _guarded(
+                lambda entries=entries: client().send_message_batch(  # type: ignore[misc]
+                    QueueUrl=settings().queues[queue], Entries=entries
+                )
+            )
+        except QueueDown as down:
+            record("move_failed", queue=queue, **cause(down))
+            return [*left, *messages[messages.index(part[0]) :]]
+        taken = {entry["Id"] for entry in answer.get("Successful", [])}
+        left += [one for i, one in enumerate(part) if str(i) not in taken]
+    return left
+
+
+def _attributes(one: _Undone, said: Mapping[str, str]) -> dict[str, str]:
+    """What a message carries on: what it had, and what it has spent by now."""
+    delivery, (action, _, attempts) = one.delivery, one.decision
+    carried = {FIRST_SENT: str(delivery.sent_ms), ORIGINAL: one.record["messageId"]}
+    for name, part in one.record.get("messageAttributes", {}).items():
+        if "stringValue" in part:
+            carried[name] = part["stringValue"]
+    if attempts:
+        carried[ATTEMPTS] = str(attempts)
+    if action is Action.SEND_AGAIN and attempts == delivery.attempts:
+        carried[WAITING_SINCE] = str(delivery.waiting_since_ms)
+    return {**carried, **said}
+
+
+def _hide(queue: str, messages: Sequence[tuple[dict[str, Any], int]]) -> None:
+    """Let messages come again after so many seconds each."""
     for chunk in _chunks(messages):
         entries: Any = [
             {
                 "Id": str(i),
                 "ReceiptHandle": message["receiptHandle"],
-                # After the last try it goes to the DLQ when it is next received: let that be now.
-                "VisibilityTimeout": ([*BACK_OFF_S, 0])[min(_receives(message), MOST_RECEIVES) - 1],
+                "VisibilityTimeout": delay_s,
             }
-            for i, message in enumerate(chunk)
+            for i, (message, delay_s) in enumerate(chunk)
         ]
         try:
             _guarded(
@@ -386,7 +512,7 @@ def _bury(queue: str, message: dict[str, Any], error: Exception) -> bool:
     """Move a message that can't be read to the DLQ; False when SQS did not take it."""
     said = {CAUSE: _plain(error), ORIGINAL: message["messageId"]}
     if "SentTimestamp" in message["attributes"]:
-        said[FIRST_SENT] = str(_read_first_sent_ms(message))
+        said[FIRST_SENT] = str(read_sent_ms(message, 0))
     if request_id := read_request_id(message):
         said[REQUEST] = request_id
     try:

@@ -6,8 +6,10 @@ One connection per process: a Lambda serves one request at a time.
 from __future__ import annotations
 
 import re
+import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import redis
@@ -17,7 +19,6 @@ from redis.exceptions import (
     AskError,
     BusyLoadingError,
     ClusterError,
-    LockError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -27,14 +28,13 @@ from redis.exceptions import (
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
-from redis.lock import Lock
 
 from plaza.infra import cluster
 from plaza.infra.breakers import new_breaker
 from plaza.infra.cluster import connect_cluster
 from plaza.infra.errors import Unavailable, UnknownProtocol
 from plaza.infra.hot_keys import Command, key_of_command, sampler
-from plaza.infra.lua import Script
+from plaza.infra.lua import Script, load_script
 from plaza.infra.repeats import CountedRetry
 from plaza.infra.settings import settings
 
@@ -74,6 +74,15 @@ class Call(NamedTuple):
     keys: Sequence[str]
     args: Sequence[Argument]
 
+
+class Lock(NamedTuple):
+    """A lock that was taken, and the token that tells whose it is."""
+
+    key: str
+    token: str
+
+
+_RELEASE_LOCK = load_script(Path(__file__).with_name("scripts") / "release_lock.lua")
 
 _DOWN = (
     AskError,  # and MOVED: the slot was on its way, twice
@@ -236,17 +245,28 @@ def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any
     return _guarded(lambda: _pipeline(sent, sources, told))
 
 
+def claim_all(keys: Sequence[str], ttl_s: float) -> list[str | None]:
+    """Claim each of ``keys`` for ``ttl_s``: the caller's token, None where another has the key.
+
+    Who has a key is read from it: the reply of SET says no to a command that was sent again
+    because its first reply was lost. One round trip. Raises RedisDown.
+    """
+    token = secrets.token_hex(8)
+    ttl_ms = int(ttl_s * 1000)
+    commands: list[Command] = []
+    for key in keys:
+        commands += [("SET", key, token, "NX", "PX", ttl_ms), ("GET", key)]
+    owners = pipeline(commands)[1::2]
+    return [token if owner == token else None for owner in owners]
+
+
 def try_lock(key: str, ttl_s: float) -> Lock | None:
     """The lock under ``key``, None when somebody else has it. It ends by itself after ``ttl_s``.
 
     One round trip. Raises RedisDown.
     """
-
-    def lock() -> Lock | None:
-        asked = Lock(client(), key, timeout=ttl_s, thread_local=False)  # connects to a cluster
-        return asked if asked.acquire(blocking=False) else None
-
-    return _guarded(lock)
+    [token] = claim_all([key], ttl_s)
+    return Lock(key, token) if token else None
 
 
 def unlock(lock: Lock) -> bool:
@@ -254,11 +274,7 @@ def unlock(lock: Lock) -> bool:
 
     One round trip. Raises RedisDown.
     """
-    try:
-        _guarded(lock.release)
-    except LockError:
-        return False
-    return True
+    return bool(run(_RELEASE_LOCK, (lock.key,), (lock.token,)))
 
 
 def deletions(keys: Iterable[str]) -> list[tuple[Argument, ...]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
@@ -40,7 +40,7 @@ class MysqlAddress:
     port: int
     database: str
     user: str | None
-    password: str | None
+    password: str | None = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +49,19 @@ class Settings:
 
     Only the function that signs people in has the settings of texts; that one and the one whose
     cursors are signed have ``auth_secret_id``; only the one that maintains the vote log has
-    ``archive_bucket``. ``sms_countries`` are ISO 3166 codes (``*``: all), ``sms_number_types`` names
-    of phonenumbers' types in lower case.
+    ``archive_bucket``. ``sms_countries`` are ISO 3166 codes (``*``: all), ``sms_number_types``
+    names of phonenumbers' types in lower case.
     """
 
     environment: str
-    redis_url: str
+    redis_url: str = field(repr=False)
     redis_cluster: bool
     redis_timeout_s: float
     mysql: MysqlAddress
     mysql_secret_id: str | None
     mysql_connect_timeout_s: int
     mysql_statement_timeout_s: int
+    mysql_idle_timeout_s: int
     queues: Mapping[str, str]
     recent_cap: int
     outbox_limit: int
@@ -98,6 +99,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         mysql_secret_id=env.get("PLAZA_MYSQL_SECRET_ID") or None,
         mysql_connect_timeout_s=_whole(env, "PLAZA_MYSQL_CONNECT_TIMEOUT_S", 1),
         mysql_statement_timeout_s=_whole(env, "PLAZA_MYSQL_STATEMENT_TIMEOUT_S", 10),
+        mysql_idle_timeout_s=_whole(env, "PLAZA_MYSQL_IDLE_TIMEOUT_S", 20),
         queues={
             name.removeprefix("PLAZA_QUEUE_").removesuffix("_URL").lower(): url
             for name, url in env.items()

@@ -52,7 +52,7 @@ def rebuild_key(shop_id: int) -> str:
 
 def look(shop_id: int) -> Look:
     """What is recommended of a shop. One round trip. Raises RedisDown."""
-    ask, *ids = redis.run(LOOK, keys_of(shop_id), (ASKED_TTL_MS,))
+    ask, *ids = redis.run(LOOK, keys_of(shop_id), (ASKED_TTL_MS, secrets.token_hex(8)))
     return Look([int(review_id) for review_id in ids], ask == 1)
 
 

@@ -94,7 +94,7 @@ def recount_targets(cursor: Cursor, targets: Iterable[Target]) -> dict[Target, d
         cursor.execute(" UNION ALL ".join(arms))
         for target_type, what, target_id, count, *_ in cursor:
             if column := CONTENT_TOTALS.get(what):
-                right[Target(target_type, target_id)][column] = int(count)
+                right[Target(target_type, target_id)][column] += int(count)
     return right
 
 
@@ -270,6 +270,11 @@ def _select_rows(target_type: str, within: str, prefix: str = "") -> list[str]:
             " FROM content FORCE INDEX (by_parent) WHERE content_type = 'comment'"
             f" AND {within.format(*['parent_id'] * 2)} AND deleted_at IS NULL GROUP BY parent_id"
         )
+        # Of these the counter does not know yet.
+        arms.append(
+            f"SELECT {prefix}'comments', post_id, CAST(-SUM(step) AS SIGNED){_ZEROS}"
+            f" FROM comment_change WHERE {within.format(*['post_id'] * 2)} GROUP BY post_id"
+        )
     return arms
 
 
@@ -284,9 +289,9 @@ def _read_targets(found: Iterable[tuple[Any, ...]]) -> Counted:
                 if n:
                     counters[target_id, name] = n
         elif what in CONTENT_TOTALS:
-            rows[target_id, what] = numbers[0]
+            rows[target_id, what] = rows.get((target_id, what), 0) + numbers[0]
             relations += numbers[0] if what in KINDS else 0
-    return Counted(counters, rows, len(ids), relations)
+    return Counted(counters, {of: n for of, n in rows.items() if n}, len(ids), relations)
 
 
 def _select_users(within: str) -> str:

@@ -10,19 +10,20 @@
   ARGV[4]  now, microseconds since 1970
   ARGV[5]  ttl, seconds
 
-  Returns {code, last, streak, bits}
+  Returns {code, last, streak, bits, accepted}
     code  CHANGED, UNCHANGED; LATER: last is after that day, which is over for them;
           COLD, with nothing behind it: not all is in Redis, hydrate and try again
     bits  those of the month, the first is the highest
+    accepted  when the day was accepted, as text; '0': MySQL has it, or code is LATER
 
-  Safe to repeat: the day is set then, and the answer is UNCHANGED. ]]
+  Safe to repeat: the day is set then, and the answer is UNCHANGED with the same accepted. ]]
 local head, month, pending = KEYS[1], KEYS[2], KEYS[3]
 local held = redis.call('HMGET', head, 'last', 'streak')
 if not held[1] or redis.call('GETBIT', month, 0) == 0 then return {'COLD'} end
 local day, last, streak = tonumber(ARGV[1]), tonumber(held[1]), tonumber(held[2])
 local bits = redis.call('BITFIELD', month, 'GET', 'u32', 0)[1]
-if last > day then return {'LATER', last, streak, bits} end
-if last == day then return {'UNCHANGED', last, streak, bits} end
+if last > day then return {'LATER', last, streak, bits, '0'} end
+if last == day then return {'UNCHANGED', last, streak, bits, redis.call('HGET', pending, day) or '0'} end
 
 streak = last == day - 1 and streak + 1 or 1
 redis.call('HSET', head, 'last', day, 'streak', streak)
@@ -31,4 +32,4 @@ redis.call('SETBIT', month, ARGV[2], 1)
 redis.call('EXPIRE', month, ARGV[5])
 redis.call('HSET', pending, day, ARGV[4])
 redis.call('ZADD', KEYS[4], 'NX', ARGV[4], ARGV[3])
-return {'CHANGED', day, streak, redis.call('BITFIELD', month, 'GET', 'u32', 0)[1]}
+return {'CHANGED', day, streak, redis.call('BITFIELD', month, 'GET', 'u32', 0)[1], ARGV[4]}

@@ -3,12 +3,14 @@
   KEYS[1]  {<shard>}:shop:<id>:recommended        list: reviews, the best first
   KEYS[2]  {<shard>}:shop:<id>:recommended:proxy  string: while it is there, nobody else needs to ask
   ARGV[1]  for how long nobody else asks, milliseconds
+  ARGV[2]  a name for this look, which no other has
 
   Bounded by: 100 reviews, the length of a list.
 
   Returns {ask, review, review, ...}
     ask  1 the caller is to ask for a rebuild, 0 it was asked for, or is fresh
 
-  Safe to repeat: who repeats it isn't asked again, and the next after a while is. ]]
-local asked = redis.call('SET', KEYS[2], 'asked', 'NX', 'PX', ARGV[1])
+  Safe to repeat: who was to ask still is. ]]
+local name = 'asked:' .. ARGV[2]
+local asked = redis.call('SET', KEYS[2], name, 'NX', 'PX', ARGV[1]) or redis.call('GET', KEYS[2]) == name
 return {asked and 1 or 0, unpack(redis.call('LRANGE', KEYS[1], 0, -1))}
