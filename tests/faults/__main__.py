@@ -32,12 +32,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--use-case", default="", help="a part of its name")
     parser.add_argument("--mode", choices=[mode.value for mode in Mode], action="append")
     parser.add_argument("--minutes", type=float, default=60, help="stop after so long")
+    parser.add_argument("--share", default="1/1", help="2/3: the second of three shares of it")
     parser.add_argument("--calls", action="store_true", help="only list the calls")
     args = parser.parse_args(argv)
     modes = [Mode(mode) for mode in args.mode or Mode]
     cases = [case for case in USE_CASES if args.use_case in case.name]
     if not cases:
         parser.error(f"no use case contains {args.use_case!r}")
+    place, _, shares = args.share.partition("/")
+    cases = cases[int(place) - 1 :: int(shares)]
     until_s = time.monotonic() + args.minutes * 60
     with tempfile.TemporaryDirectory(prefix="plaza-faults-") as directory:
         redis_server = servers.prepare_redis(Path(directory) / "redis")

@@ -77,7 +77,8 @@ class Reference:
     done: Run
     undone: Run
     unstable: set[tuple[str, str]] = field(default_factory=set)
-    """(table, column) and ("", view) that differ between two runs without faults."""
+    """(table, column), ("", view) and ("answer", field) that differ between two runs without
+    faults: made-up names, times."""
 
 
 class Player:
@@ -129,7 +130,11 @@ class Player:
         undone = self._run(case, snapshot, None, is_done=False)
         for run in (once, again):
             assert not run.problems, f"{case.name} without a fault: {run.problems}"
-        return Reference(snapshot, calls, once, undone, set(find_unstable(once.end, again.end)))
+        unstable = set(find_unstable(once.end, again.end))
+        if once.first and again.first:
+            fields = set(_fields(once.first.body)) ^ set(_fields(again.first.body))
+            unstable |= {("answer", name) for name, _ in fields}
+        return Reference(snapshot, calls, once, undone, unstable)
 
     def _run(
         self, case: UseCase, snapshot: Snapshot, fault: Fault | None, *, is_done: bool = True
@@ -206,7 +211,7 @@ def judge(reference: Reference, run: Run) -> Iterator[str]:
     may_be_undone = False
     if is_request:
         assert run.first is not None
-        yield from _judge_first(done.first, run.first)  # type: ignore[arg-type]
+        yield from _judge_first(done.first, run.first, reference.unstable)  # type: ignore[arg-type]
         may_be_undone = not run.first.is_final
     for number, answer in enumerate(run.then):
         expected = {done.then[number].status, undone.then[number].status}
@@ -222,16 +227,32 @@ def judge(reference: Reference, run: Run) -> Iterator[str]:
         yield f"keys that never end: {', '.join(sorted(lasting)[:_SHOWN])}"
 
 
-def _judge_first(expected: Answer, answer: Answer) -> Iterator[str]:
+def _judge_first(
+    expected: Answer, answer: Answer, unstable: set[tuple[str, str]]
+) -> Iterator[str]:
     """An answer is the one without the fault, or says that it is not known or not counted yet."""
     if answer.status in (0, 202, 503):
         return
     if answer.status != expected.status:
         yield f"answered {answer.status}, not {expected.status}: {answer.body}"
-    elif isinstance(answer.body, dict) and answer.body.get("exact") is not False:
-        mine, right = (normalize(json.dumps(a.body, sort_keys=True), {}) for a in (answer, expected))
-        if mine != right:
-            yield f"answered {mine}, not {right}"
+    elif not (isinstance(answer.body, dict) and answer.body.get("exact") is False):
+        right, mine = dict(_fields(expected.body)), dict(_fields(answer.body))
+        for name in sorted(right.keys() | mine.keys()):
+            if right.get(name) != mine.get(name) and ("answer", name) not in unstable:
+                yield f"answered {name} {mine.get(name)}, not {right.get(name)}"
+
+
+def _fields(body: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """(name, value) of each field of an answer, as ``a.0.b``."""
+    match body:
+        case dict():
+            for key, value in body.items():
+                yield from _fields(value, f"{name}.{key}" if name else str(key))
+        case list():
+            for place, value in enumerate(body):
+                yield from _fields(value, f"{name}.{place}")
+        case _:
+            yield name, normalize(json.dumps(body), {})
 
 
 def compare(expected: End, found: End, unstable: set[tuple[str, str]]) -> Iterator[str]:
@@ -253,7 +274,7 @@ def compare(expected: End, found: End, unstable: set[tuple[str, str]]) -> Iterat
 
 
 def find_unstable(one: End, other: End) -> Iterator[tuple[str, str]]:
-    """What differs between two runs of the same: made-up names, times."""
+    """(table, column) and ("", view) that differ between two runs of the same."""
     for table, rows in one.tables.items():
         for column in {name for row in rows for name in row}:
             counts = (

@@ -49,7 +49,6 @@ _ONLY_LOOK = {"schedule/scan_keys"}
 _MAX_DELIVERIES = 500
 _FREQUENT_MINUTES = 5
 _RATE = re.compile(r"rate\((\d+) minutes?\)")
-_ADDRESS = "203.0.113.7"
 
 Id = int | str
 
@@ -124,6 +123,7 @@ class Scene:
         token: str = "",
         headers: Mapping[str, str] | None = None,
         query: Mapping[str, Any] | None = None,
+        address: str = "203.0.113.7",
     ) -> Answer:
         """Answer one request, as API Gateway and the function of ``operation`` do."""
         method, _, route = operation.partition(" ")
@@ -149,7 +149,7 @@ class Scene:
                     "method": method,
                     "path": path,
                     "protocol": "HTTP/1.1",
-                    "sourceIp": _ADDRESS,
+                    "sourceIp": address,
                     "userAgent": "plaza-app/1.0",
                 },
                 "requestId": "request-of-the-harness",
@@ -176,8 +176,18 @@ class Scene:
         return answer.body
 
     def run_schedule(self, folder: str) -> None:
-        """Run a schedule once, with its waits as they are."""
-        _handler(folder)({}, None)
+        """Run a schedule once, as if what waits had waited long enough."""
+        namespace = _handler(folder).__globals__  # type: ignore[attr-defined]
+        kept = dict(namespace)
+        for name, value in kept.items():
+            if callable(value) and getattr(value, "__module__", "").startswith("plaza."):
+                waits = {k: v for k, v in _WAITS.items() if k in signature(value).parameters}
+                if waits:
+                    namespace[name] = partial(value, **waits)
+        try:
+            namespace["handler"]({}, None)
+        finally:
+            namespace.update(kept)
 
     def deliver(self, consumer: Consumer) -> bool:
         """Give a batch to a consumer; what it does not finish comes again, or goes to the DLQ.
@@ -232,7 +242,7 @@ class Scene:
         World.let_sweeps_be_due(self)  # type: ignore[arg-type]
         for schedule in schedules():
             if schedule.minutes <= minutes and schedule.folder not in _ONLY_LOOK:
-                _run_without_waits(schedule.folder)
+                self.run_schedule(schedule.folder)
         self.drain()
         return self.audit()
 
@@ -315,6 +325,7 @@ class Scene:
         self.aws.objects.update(snapshot.objects)
         self.ids = dict(snapshot.ids)
         self.new_process()
+        World.let_sweeps_be_due(self)  # type: ignore[arg-type]
 
     def read_table(self, table: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """(columns, rows) of a table."""
@@ -419,21 +430,6 @@ def _folder(function: str) -> str:
 def _handler(folder: str) -> Callable[[Any, Any], Any]:
     found: Callable[[Any, Any], Any] = load_function(folder).handler
     return found
-
-
-def _run_without_waits(folder: str) -> None:
-    """Run a schedule as if what waits had waited long enough."""
-    namespace = _handler(folder).__globals__  # type: ignore[attr-defined]
-    kept = dict(namespace)
-    for name, value in kept.items():
-        if callable(value) and getattr(value, "__module__", "").startswith("plaza."):
-            waits = {k: v for k, v in _WAITS.items() if k in signature(value).parameters}
-            if waits:
-                namespace[name] = partial(value, **waits)
-    try:
-        namespace["handler"]({}, None)
-    finally:
-        namespace.update(kept)
 
 
 def _record(consumer: Consumer, message: QueuedMessage) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -37,7 +37,8 @@ _PHONES = {READER: "+14155550107", NEIGHBOUR: "+14155550108"}
 _POST = sample_body("POST /posts")
 _COMMENT = sample_body("POST /posts/{post_id}/comments")
 _REVIEW = sample_body("POST /shops/{shop_id}/reviews")
-_DAYS = 3
+_DAYS = 12
+_BEGAN = datetime.now(UTC)
 
 Given = Callable[[Scene], None]
 Body = Mapping[str, Any] | Callable[[Scene], Mapping[str, Any]] | None
@@ -45,7 +46,7 @@ Body = Mapping[str, Any] | Callable[[Scene], Mapping[str, Any]] | None
 
 @dataclass(frozen=True)
 class Ask:
-    """A request. ``key``: its Idempotency-Key; ``token``: the name of the session it is sent with."""
+    """A request. ``key``: its Idempotency-Key; ``token``: the name of its session among the ids."""
 
     operation: str
     caller: int | None = READER
@@ -53,6 +54,7 @@ class Ask:
     role: str = "user"
     key: str = ""
     token: str = ""
+    address: str = "203.0.113.7"
 
     def __call__(self, scene: Scene) -> Answer:
         body = self.body(scene) if callable(self.body) else self.body
@@ -64,6 +66,7 @@ class Ask:
             role=self.role,
             headers=headers,
             token=str(scene.ids[self.token]) if self.token else "",
+            address=self.address,
         )
 
 
@@ -108,7 +111,6 @@ class UseCase:
     then: Sequence[Ask] = ()
     variant: str = ""
     reset: Given = lambda scene: None
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -157,19 +159,20 @@ def _known(schema: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name in known}
 
 
-def _voucher(scene: Scene, stock: int = 3, open_for_s: float = 86_400) -> dict[str, Any]:
-    now = datetime.now(UTC)
+def _voucher(
+    scene: Scene, stock: int = 3, closes_at: datetime = _BEGAN + timedelta(days=1)
+) -> dict[str, Any]:
     return {
         **sample_body("POST /vouchers"),
         "shop_id": scene.ids["shop_id"],
         "stock": stock,
-        "opens_at": (now - timedelta(hours=1)).isoformat(),
-        "closes_at": (now + timedelta(seconds=open_for_s)).isoformat(),
+        "opens_at": (_BEGAN - timedelta(hours=1)).isoformat(),
+        "closes_at": closes_at.isoformat(),
     }
 
 
-def _offer(scene: Scene, stock: int, open_for_s: float = 86_400) -> str:
-    body = _voucher(scene, stock, open_for_s)
+def _offer(scene: Scene, **said: Any) -> str:
+    body = _voucher(scene, **said)
     return str(scene.must("POST /vouchers", ADMIN, body, role="admin")["id"])
 
 
@@ -195,7 +198,7 @@ def _sessions(scene: Scene) -> None:
 
 def _codes(scene: Scene) -> None:
     for user_id, phone in _PHONES.items():
-        answer = scene.must("POST /auth/codes", None, {"phone": phone})
+        answer = scene.must("POST /auth/codes", None, {"phone": phone}, address=f"198.51.100.{user_id}")
         scene.ids[f"code of {user_id}"] = (read_echo(phone) or "")[:6]
         scene.ids[f"answer to {user_id}"] = json.dumps(answer)
 
@@ -320,7 +323,7 @@ def _recommendation_asked(scene: Scene) -> None:
 
 
 def _closed_sale(scene: Scene) -> None:
-    scene.ids["voucher_id"] = _offer(scene, stock=1, open_for_s=0.5)
+    scene.ids["voucher_id"] = _offer(scene, stock=1, closes_at=datetime.now(UTC) + timedelta(seconds=0.5))
     scene.must("POST /vouchers/{voucher_id}/orders", READER)
     scene.drain()
     time.sleep(0.6)  # there is no sale that closed before it was offered
@@ -432,7 +435,7 @@ ROUTES: list[UseCase] = [
         "POST /auth/codes",
         caller=None,
         body={"phone": _PHONES[READER]},
-        then=[Ask("POST /auth/codes", None, {"phone": "+14155550109"})],
+        then=[Ask("POST /auth/codes", None, {"phone": "+14155550109"}, address="198.51.100.9")],
     ),
     _route(
         "POST /auth/sessions",
@@ -546,4 +549,31 @@ SCHEDULES: list[UseCase] = [
     ),
 ]
 
-USE_CASES: list[UseCase] = [*ROUTES, *CONSUMERS, *SCHEDULES]
+_TOUCHES_REDIS = {
+    "PUT /checkins/today",
+    "PUT /posts/{post_id}/likes/me",
+    "DELETE /posts/{post_id}/likes/me",
+    "PUT /users/{user_id}/followers/me",
+    "POST /posts",
+    "POST /posts/{post_id}/comments",
+    "DELETE /posts/{post_id}",
+    "POST /shops/{shop_id}/reviews",
+    "POST /vouchers/{voucher_id}/orders",
+    "queue/save_checkins",
+    "queue/save_orders",
+    "queue/save_reactions",
+}
+
+
+def _cold(case: UseCase) -> UseCase:
+    """``case`` with a Redis that lost all it had."""
+
+    def given(scene: Scene) -> None:
+        case.given(scene)
+        scene.redis.flushall()
+
+    return replace(case, given=given, variant="cold")
+
+
+_WARM = [*ROUTES, *CONSUMERS, *SCHEDULES]
+USE_CASES: list[UseCase] = [*_WARM, *(_cold(c) for c in _WARM if c.name in _TOUCHES_REDIS)]
