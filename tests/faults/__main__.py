@@ -88,7 +88,9 @@ def play_all(
         took_s = time.monotonic() - began_case_s
         shown = ", ".join(f"{count} {name}" for name, count in sorted(outcome.items()))
         say(f"{case.name}: {len(calls)} calls, {shown}, {took_s:.0f} s")
-    say(f"\n{len(cases)} use cases, {by_mode.total()} triples in {time.monotonic() - began_s:.0f} s")
+    say(
+        f"\n{len(cases)} use cases, {by_mode.total()} triples in {time.monotonic() - began_s:.0f} s"
+    )
     for mode in modes:
         say(f"  {mode:<14} {by_mode[mode]:>6,}")
     for name, count in sorted(outcomes.items()):

@@ -129,9 +129,7 @@ class Aws:
                 return {"Successful": [{"Id": one["Id"]} for one in asked["Entries"]]}
             case "ChangeMessageVisibilityBatch":
                 shown = {
-                    one["ReceiptHandle"]
-                    for one in asked["Entries"]
-                    if not one["VisibilityTimeout"]
+                    one["ReceiptHandle"] for one in asked["Entries"] if not one["VisibilityTimeout"]
                 }
                 for message in messages:
                     message.is_received &= message.id not in shown
@@ -178,7 +176,9 @@ class Aws:
                 except Exception as error:
                     status, answer = 400, {"__type": "ValidationError", "message": str(error)}
                 self._answer(
-                    status, json.dumps(answer).encode(), {"content-type": "application/x-amz-json-1.0"}
+                    status,
+                    json.dumps(answer).encode(),
+                    {"content-type": "application/x-amz-json-1.0"},
                 )
 
             def do_PUT(self) -> None:
@@ -217,7 +217,7 @@ class Aws:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, format: str, *args: Any) -> None:
+            def log_message(self, *args: Any) -> None:
                 """Log nothing."""
 
         return Handler

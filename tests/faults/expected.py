@@ -16,6 +16,11 @@ class Expected(NamedTuple):
     modes: tuple[Mode, ...]
     reason: str
 
+    @property
+    def id(self) -> str:
+        """For the name of a test."""
+        return " ".join([self.case, self.call, *self.modes])
+
     def matches(self, triple: Triple) -> bool:
         """Whether ``triple`` is one of them."""
         return (

@@ -227,9 +227,7 @@ def judge(reference: Reference, run: Run) -> Iterator[str]:
         yield f"keys that never end: {', '.join(sorted(lasting)[:_SHOWN])}"
 
 
-def _judge_first(
-    expected: Answer, answer: Answer, unstable: set[tuple[str, str]]
-) -> Iterator[str]:
+def _judge_first(expected: Answer, answer: Answer, unstable: set[tuple[str, str]]) -> Iterator[str]:
     """An answer is the one without the fault, or says that it is not known or not counted yet."""
     if answer.status in (0, 202, 503):
         return

@@ -221,7 +221,8 @@ class Scene:
         for _ in range(_MAX_DELIVERIES):
             if until is not None and self.aws.count().get(until):
                 return
-            if not any([self.deliver(c) for c in consumers() if c.queue != until]):
+            delivered = [self.deliver(one) for one in consumers() if one.queue != until]
+            if not any(delivered):
                 return
         raise AssertionError(f"messages do not end: {self.aws.count()}")
 
@@ -232,19 +233,16 @@ class Scene:
         """
         self.drain()
         for _ in range(_MAX_ROUNDS):
-            if self._pass_time(minutes=1).quiet:
+            self.end_keys()
+            World.let_sweeps_be_due(self)  # type: ignore[arg-type]
+            for least, most in ((0, 1), (1, _FREQUENT_MINUTES)):
+                for schedule in schedules():
+                    if least < schedule.minutes <= most and schedule.folder not in _ONLY_LOOK:
+                        self.run_schedule(schedule.folder)
+                self.drain()
+            if (truth := self.audit()).quiet:
                 break
-        return self._pass_time(minutes=_FREQUENT_MINUTES)
-
-    def _pass_time(self, minutes: int) -> Truth:
-        """Run the schedules that run within ``minutes``, and all that follows; the audit then."""
-        self.end_keys()
-        World.let_sweeps_be_due(self)  # type: ignore[arg-type]
-        for schedule in schedules():
-            if schedule.minutes <= minutes and schedule.folder not in _ONLY_LOOK:
-                self.run_schedule(schedule.folder)
-        self.drain()
-        return self.audit()
+        return truth
 
     def end_keys(self) -> None:
         """End the keys of Redis that would end within a minute."""
@@ -317,7 +315,9 @@ class Scene:
             cursor.execute("SHOW MASTER STATUS")
             log_file, log_pos = cursor.fetchone()[:2]
             # What runs before this one wrote is not read again.
-            cursor.execute("UPDATE binlog_position SET log_file = %s, log_pos = %s", (log_file, log_pos))
+            cursor.execute(
+                "UPDATE binlog_position SET log_file = %s, log_pos = %s", (log_file, log_pos)
+            )
         self.mysql.commit()
         self.aws.clear()
         for name, messages in snapshot.messages.items():
@@ -474,9 +474,7 @@ def open_scene(redis_url: str, mysql_url: str) -> Iterator[Scene]:
         # PyMySQL loads the system's certificates for each connection, 20 ms; these have no TLS.
         stack.callback(setattr, ssl, "create_default_context", ssl.create_default_context)
         ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
-        stack.enter_context(
-            set_up_for(redis_url, mysql_url, is_cluster=False, redis_timeout_s=2)
-        )
+        stack.enter_context(set_up_for(redis_url, mysql_url, is_cluster=False, redis_timeout_s=2))
         aws = Aws()
         stack.enter_context(aws.serving())
         services = {

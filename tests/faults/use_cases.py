@@ -198,7 +198,9 @@ def _sessions(scene: Scene) -> None:
 
 def _codes(scene: Scene) -> None:
     for user_id, phone in _PHONES.items():
-        answer = scene.must("POST /auth/codes", None, {"phone": phone}, address=f"198.51.100.{user_id}")
+        answer = scene.must(
+            "POST /auth/codes", None, {"phone": phone}, address=f"198.51.100.{user_id}"
+        )
         scene.ids[f"code of {user_id}"] = (read_echo(phone) or "")[:6]
         scene.ids[f"answer to {user_id}"] = json.dumps(answer)
 
@@ -323,7 +325,9 @@ def _recommendation_asked(scene: Scene) -> None:
 
 
 def _closed_sale(scene: Scene) -> None:
-    scene.ids["voucher_id"] = _offer(scene, stock=1, closes_at=datetime.now(UTC) + timedelta(seconds=0.5))
+    scene.ids["voucher_id"] = _offer(
+        scene, stock=1, closes_at=datetime.now(UTC) + timedelta(seconds=0.5)
+    )
     scene.must("POST /vouchers/{voucher_id}/orders", READER)
     scene.drain()
     time.sleep(0.6)  # there is no sale that closed before it was offered
@@ -400,7 +404,9 @@ def _deletion(operation: str, caller: int = AUTHOR, role: str = "user") -> UseCa
     return _route(operation, caller=caller, role=role, then=[])
 
 
-def _creation(operation: str, body: Body, caller: int = READER, role: str = "user") -> list[UseCase]:
+def _creation(
+    operation: str, body: Body, caller: int = READER, role: str = "user"
+) -> list[UseCase]:
     again = Ask(operation, caller, body, role, key="once")
     return [
         _route(operation, caller=caller, role=role, body=body),
@@ -489,8 +495,7 @@ ROUTES: list[UseCase] = [
 
 def _targets(scene: Scene) -> list[dict[str, str]]:
     return [
-        {"type": name, "id": str(scene.ids[f"{name}_id"])}
-        for name in ("post", "comment", "review")
+        {"type": name, "id": str(scene.ids[f"{name}_id"])} for name in ("post", "comment", "review")
     ]
 
 
