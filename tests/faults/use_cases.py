@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -102,7 +102,8 @@ class Run:
 class UseCase:
     """``covers``: the operation of the contract, or the folder of the function.
 
-    ``reset`` runs each time after the stores were put back, for what no snapshot contains.
+    ``reset`` runs each time after the stores were put back, for what no snapshot contains. A
+    request without an answer leaves all or nothing; tables of ``separate`` are written on their own.
     """
 
     covers: str
@@ -111,6 +112,7 @@ class UseCase:
     then: Sequence[Ask] = ()
     variant: str = ""
     reset: Given = lambda scene: None
+    separate: Collection[str] = ()
 
     @property
     def name(self) -> str:
@@ -380,12 +382,13 @@ def _route(
     given: Given = lambda scene: None,
     then: Sequence[Ask] | None = None,
     variant: str = "",
+    separate: Collection[str] = (),
 ) -> UseCase:
     """A request; it is followed by that of a neighbour in the same process, or by ``then``."""
     act = Ask(operation, caller, body, role, key, token)
     if then is None:
         then = (replace(act, caller=NEIGHBOUR if caller == READER else caller, key=f"{key}2"),)
-    return UseCase(operation, act, given, tuple(then), variant)
+    return UseCase(operation, act, given, tuple(then), variant, separate=separate)
 
 
 def _reaction(path: str) -> list[UseCase]:
@@ -449,6 +452,7 @@ ROUTES: list[UseCase] = [
         body=_sign_in(READER),
         given=_codes,
         then=[Ask("POST /auth/sessions", None, _sign_in(NEIGHBOUR))],
+        separate={"session"},  # the user is made first
     ),
     *(
         _route(
