@@ -103,7 +103,8 @@ class UseCase:
     """``covers``: the operation of the contract, or the folder of the function.
 
     ``reset`` runs each time after the stores were put back, for what no snapshot contains. A
-    request without an answer leaves all or nothing; tables of ``separate`` are written on their own.
+    request without an answer leaves all or nothing, but for ``separate`` tables, which are written
+    in a transaction of their own.
     """
 
     covers: str
