@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from os.path import commonprefix
 from typing import Any, NamedTuple
 
 from local.processes import wait_until
@@ -35,7 +36,10 @@ _JOURNAL = "_log"
 # About the system, not about what people did.
 _UNVIEWED = ("/ops/", "/health", "/openapi.json")
 _VIEW_QUERY = {"x": 13.4, "y": 52.53}
+# Cursors differ from run to run; what is not exact may be right all the same.
+_UNSHOWN = {"next", "exact"}
 _SHOWN = 3
+_CONTEXT = 40
 _MAX_WAIT_S = 5.0  # until a server has noticed that a client is gone
 
 
@@ -191,7 +195,7 @@ class Player:
             wanted = {p["name"] for p in declared if p["in"] == "query" and p.get("required")}
             query = {name: _VIEW_QUERY[name] for name in wanted if name in _VIEW_QUERY}
             answer = self.scene.request(operation, READER, query=query)
-            shown = {k: v for k, v in (answer.body or {}).items() if k != "next"}
+            shown = _without(answer.body or {}, _UNSHOWN)
             if isinstance(items := shown.get("items"), list):  # what was late is newer
                 shown["items"] = sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
             text = normalize(json.dumps(shown, sort_keys=True), names)
@@ -248,6 +252,16 @@ def _judge_first(expected: Answer, answer: Answer, unstable: set[tuple[str, str]
                 yield f"answered {name} {mine.get(name)}, not {right.get(name)}"
 
 
+def _without(body: Any, names: Collection[str]) -> Any:
+    """``body`` without the fields of these names."""
+    match body:
+        case dict():
+            return {k: _without(v, names) for k, v in body.items() if k not in names}
+        case list():
+            return [_without(item, names) for item in body]
+    return body
+
+
 def _fields(body: Any, name: str = "") -> Iterator[tuple[str, str]]:
     """(name, value) of each field of an answer, as ``a.0.b``."""
     match body:
@@ -277,8 +291,11 @@ def compare(expected: End, found: End, unstable: set[tuple[str, str]]) -> Iterat
         if before != now:
             yield f"{table}: missing {_some(before - now)}, extra {_some(now - before)}"
     for name, view in expected.views.items():
-        if ("", name) not in unstable and found.views.get(name) != view:
-            yield f"{name}: {found.views.get(name)}, not {view}"
+        now = found.views.get(name, "")
+        if ("", name) not in unstable and now != view:
+            start = max(0, len(commonprefix([now, view])) - _CONTEXT)
+            end = start + 4 * _CONTEXT
+            yield f"{name}: ...{now[start:end]}... not ...{view[start:end]}..."
 
 
 def find_unstable(one: End, other: End) -> Iterator[tuple[str, str]]:

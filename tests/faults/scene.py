@@ -30,9 +30,11 @@ from local.servers import connect_mysql
 from local.truth import Truth, compare
 from plaza import auth
 from plaza.infra import mysql, queues, redis, secrets, settings
+from plaza.vote_log import vote_log
 from tests.faults.aws import Aws, QueuedMessage
 from tests.faults.transport import Killed, Transport
-from tests.plaza import World, forget, set_up_for
+from tests.integration.archives import merge_partitions
+from tests.plaza import FakeQueues, World, forget, set_up_for
 from tests.unit.policy import template
 
 CONTRACT = json.loads((ROOT / "functions" / "api" / "system" / "openapi.json").read_text())
@@ -234,7 +236,7 @@ class Scene:
         self.drain()
         for _ in range(_MAX_ROUNDS):
             self.end_keys()
-            World.let_sweeps_be_due(self)  # type: ignore[arg-type]
+            World(FakeQueues()).let_sweeps_be_due()
             for least, most in ((0, 1), (1, _FREQUENT_MINUTES)):
                 for schedule in schedules():
                     if least < schedule.minutes <= most and schedule.folder not in _ONLY_LOOK:
@@ -325,7 +327,7 @@ class Scene:
         self.aws.objects.update(snapshot.objects)
         self.ids = dict(snapshot.ids)
         self.new_process()
-        World.let_sweeps_be_due(self)  # type: ignore[arg-type]
+        World(FakeQueues()).let_sweeps_be_due()
 
     def read_table(self, table: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """(columns, rows) of a table."""
@@ -494,7 +496,10 @@ def open_scene(redis_url: str, mysql_url: str) -> Iterator[Scene]:
         kept_client, queues._client = queues._client, None
         stack.callback(setattr, queues, "_client", kept_client)
         settings.settings.cache_clear()
+        stack.callback(setattr, vote_log, "DAYS_AHEAD", vote_log.DAYS_AHEAD)
+        vote_log.DAYS_AHEAD = 1  # a partition takes its time
         scene = Scene(redis_url, mysql_url, aws, transport)
+        stack.callback(merge_partitions)
         stack.callback(scene.mysql.close)
         stack.callback(scene.redis.close)
         stack.enter_context(transport.installed())

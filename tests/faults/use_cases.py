@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from plaza.auth.sms import read_echo
-from plaza.vote_log import vote_log
 from tests.faults.aws import QueuedMessage
 from tests.faults.scene import (
     CONTRACT,
@@ -364,11 +363,6 @@ def _old_log(scene: Scene) -> None:
     scene.settle()
 
 
-def _merge_partitions(scene: Scene) -> None:
-    vote_log.DAYS_AHEAD = 1  # a partition takes its time
-    merge_partitions()
-
-
 # ---------------------------------------------------------------- the table
 
 
@@ -555,7 +549,7 @@ SCHEDULES: list[UseCase] = [
         "schedule/maintain_log",
         Run("schedule/maintain_log"),
         _old_log,
-        reset=_merge_partitions,
+        reset=lambda scene: merge_partitions(),
     ),
 ]
 
