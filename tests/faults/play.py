@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from local.processes import wait_until
@@ -293,8 +293,8 @@ def compare(expected: End, found: End, unstable: set[tuple[str, str]]) -> Iterat
     for name, view in expected.views.items():
         now = found.views.get(name, "")
         if ("", name) not in unstable and now != view:
-            start = max(0, len(commonprefix([now, view])) - _CONTEXT)
-            end = start + 4 * _CONTEXT
+            same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(now, view)))
+            start, end = max(0, same - _CONTEXT), same + 3 * _CONTEXT
             yield f"{name}: ...{now[start:end]}... not ...{view[start:end]}..."
 
 
