@@ -293,7 +293,9 @@ def compare(expected: End, found: End, unstable: set[tuple[str, str]]) -> Iterat
     for name, view in expected.views.items():
         now = found.views.get(name, "")
         if ("", name) not in unstable and now != view:
-            same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(now, view)))
+            same = sum(
+                1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(now, view, strict=False))
+            )
             start, end = max(0, same - _CONTEXT), same + 3 * _CONTEXT
             yield f"{name}: ...{now[start:end]}... not ...{view[start:end]}..."
 
