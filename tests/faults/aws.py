@@ -90,6 +90,12 @@ class Aws:
         with self._lock:
             self.queues.setdefault(queue, []).extend(messages)
 
+    def end_visibility(self) -> None:
+        """Show what was received and not deleted, as after its visibility timeout."""
+        with self._lock:
+            for message in (one for messages in self.queues.values() for one in messages):
+                message.is_received = False
+
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:

@@ -30,7 +30,32 @@ class Expected(NamedTuple):
         )
 
 
-EXPECTED: list[Expected] = []
+EXPECTED: list[Expected] = [
+    Expected(
+        "POST /vouchers/{voucher_id}/orders",
+        "EVALSHA reserve",
+        (Mode.REPLY_DROPPED,),
+        "the repeat answers EXISTS with our own id, which the next buyer gets, too",
+    ),
+    Expected(
+        "POST /vouchers/{voucher_id}/orders, twice",
+        "EVALSHA reserve",
+        (Mode.REPLY_DROPPED,),
+        "the repeat answers EXISTS with our own id: 200, and the order is not published",
+    ),
+    Expected(
+        "POST /vouchers/{voucher_id}/orders, the last unit",
+        "EVALSHA reserve",
+        (Mode.REPLY_DROPPED,),
+        "the repeat answers EXISTS with our own id, which the next buyer gets, too",
+    ),
+    Expected(
+        "POST /auth/sessions",
+        "EVALSHA check_code",
+        (Mode.REPLY_DROPPED,),
+        "the repeat finds the code used: 401 for the right code",
+    ),
+]
 
 
 def find_expected(triple: Triple) -> Expected | None:

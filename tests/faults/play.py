@@ -115,7 +115,7 @@ class Player:
         """What is wrong after a run with the fault; [] for nothing."""
         reference = self.reference(triple.case)
         run = self._run(triple.case, reference.snapshot, triple.fault)
-        return [*run.problems, *judge(reference, run, triple.case.separate)]
+        return [*run.problems, *judge(reference, run, triple.case)]
 
     def _refer(self, case: UseCase) -> Reference:
         scene = self.scene
@@ -158,6 +158,7 @@ class Player:
                     scene.new_process()
             if fault and fault.mode == Mode.DELAYED:
                 transport.execute_late()
+            scene.aws.end_visibility()
             then = [ask(scene) for ask in case.then]
             transport.execute_late()
             scene.new_process()
@@ -211,17 +212,15 @@ class Player:
                 self.lines = log.getvalue()
 
 
-def judge(reference: Reference, run: Run, separate: Collection[str] = ()) -> Iterator[str]:
-    """What of a run with a fault is not true, beside what is wrong in itself.
-
-    ``separate``: as in ``UseCase``.
-    """
+def judge(reference: Reference, run: Run, case: UseCase) -> Iterator[str]:
+    """What of a run of ``case`` with a fault is not true, beside what is wrong in itself."""
     done, undone = reference.done, reference.undone
     is_request = done.first is not None
     may_be_undone = False
     if is_request:
         assert run.first is not None
-        yield from _judge_first(done.first, run.first, reference.unstable)  # type: ignore[arg-type]
+        varying = reference.unstable | {("answer", name) for name in case.varying}
+        yield from _judge_first(done.first, run.first, varying)  # type: ignore[arg-type]
         may_be_undone = not run.first.is_final
     for number, answer in enumerate(run.then):
         expected = {done.then[number].status, undone.then[number].status}
@@ -230,7 +229,7 @@ def judge(reference: Reference, run: Run, separate: Collection[str] = ()) -> Ite
             yield f"request {number + 2} is answered {answer.status}, not {shown}: {answer.body}"
     wrong = list(compare(done.end, run.end, reference.unstable))
     if wrong and may_be_undone:
-        excused = reference.unstable | {(table, "") for table in separate}
+        excused = reference.unstable | {(table, "") for table in case.separate}
         ends = (list(compare(end, run.end, excused)) for end in (done.end, undone.end))
         wrong = min(ends, key=len)
     yield from wrong[:_SHOWN]
@@ -239,7 +238,7 @@ def judge(reference: Reference, run: Run, separate: Collection[str] = ()) -> Ite
         yield f"keys that never end: {', '.join(sorted(lasting)[:_SHOWN])}"
 
 
-def _judge_first(expected: Answer, answer: Answer, unstable: set[tuple[str, str]]) -> Iterator[str]:
+def _judge_first(expected: Answer, answer: Answer, varying: set[tuple[str, str]]) -> Iterator[str]:
     """An answer is the one without the fault, or says that it is not known or not counted yet."""
     if answer.status in (0, 202, 503):
         return
@@ -248,7 +247,7 @@ def _judge_first(expected: Answer, answer: Answer, unstable: set[tuple[str, str]
     elif not (isinstance(answer.body, dict) and answer.body.get("exact") is False):
         right, mine = dict(_fields(expected.body)), dict(_fields(answer.body))
         for name in sorted(right.keys() | mine.keys()):
-            if right.get(name) != mine.get(name) and ("answer", name) not in unstable:
+            if right.get(name) != mine.get(name) and ("answer", name) not in varying:
                 yield f"answered {name} {mine.get(name)}, not {right.get(name)}"
 
 

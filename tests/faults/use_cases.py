@@ -103,7 +103,7 @@ class UseCase:
 
     ``reset`` runs each time after the stores were put back, for what no snapshot contains. A
     request without an answer leaves all or nothing, but for ``separate`` tables, which are written
-    in a transaction of their own.
+    in a transaction of their own. ``varying`` fields of an answer say how far a request has come.
     """
 
     covers: str
@@ -113,6 +113,7 @@ class UseCase:
     variant: str = ""
     reset: Given = lambda scene: None
     separate: Collection[str] = ()
+    varying: Collection[str] = ()
 
     @property
     def name(self) -> str:
@@ -378,12 +379,13 @@ def _route(
     then: Sequence[Ask] | None = None,
     variant: str = "",
     separate: Collection[str] = (),
+    varying: Collection[str] = (),
 ) -> UseCase:
     """A request; it is followed by that of a neighbour in the same process, or by ``then``."""
     act = Ask(operation, caller, body, role, key, token)
     if then is None:
         then = (replace(act, caller=NEIGHBOUR if caller == READER else caller, key=f"{key}2"),)
-    return UseCase(operation, act, given, tuple(then), variant, separate=separate)
+    return UseCase(operation, act, given, tuple(then), variant, separate=separate, varying=varying)
 
 
 def _reaction(path: str) -> list[UseCase]:
@@ -487,6 +489,7 @@ ROUTES: list[UseCase] = [
         body={},
         given=_dead_letters,
         then=[Ask("POST /ops/queues/{queue}/redrives", ADMIN, {}, "admin")],
+        varying={"moved", "left"},
     ),
     _route("POST /ops/reconciliations", caller=ADMIN, role="admin", given=_drifted),
 ]
