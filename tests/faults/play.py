@@ -40,6 +40,7 @@ _VIEW_QUERY = {"x": 13.4, "y": 52.53}
 _UNSHOWN = {"next", "exact"}
 _SHOWN = 3
 _CONTEXT = 40
+_MAX_RETRIES = 2
 _MAX_WAIT_S = 5.0  # until a server has noticed that a client is gone
 
 
@@ -159,10 +160,20 @@ class Player:
             if fault and fault.mode == Mode.DELAYED:
                 transport.execute_late()
             scene.aws.end_visibility()
-            then = [ask(scene) for ask in case.then]
+            then = [self._ask_until_available(ask) for ask in case.then]
             transport.execute_late()
             scene.new_process()
             return Run(first, then, *self._look())
+
+    def _ask_until_available(self, ask: Ask) -> Answer:
+        """The answer to a client that tries again while it is answered 503."""
+        answer = ask(self.scene)
+        for _ in range(_MAX_RETRIES):
+            if answer.status != 503:
+                break
+            self.scene.settle()
+            answer = ask(self.scene)
+        return answer
 
     def _look(self) -> tuple[End, list[str]]:
         """Bring the system to quiet; (what is there then, what is wrong with it)."""
@@ -197,9 +208,9 @@ class Player:
             query = {name: _VIEW_QUERY[name] for name in wanted if name in _VIEW_QUERY}
             answer = self.scene.request(operation, READER, query=query)
             shown = _without(answer.body or {}, _UNSHOWN)
-            if isinstance(items := shown.get("items"), list):  # what was late is newer
-                shown["items"] = sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
-            text = normalize(json.dumps(shown, sort_keys=True), names)
+            if isinstance(shown.get("items"), list):  # what was late is newer, and elsewhere
+                shown["items"] = sorted(_show(item, names) for item in shown["items"])
+            text = _show(shown, names)
             views[operation] = f"{answer.status} {text}"
         return views
 
@@ -312,6 +323,10 @@ def find_unstable(one: End, other: End) -> Iterator[tuple[str, str]]:
     for name, view in one.views.items():
         if other.views[name] != view:
             yield "", name
+
+
+def _show(body: Any, names: dict[str, str]) -> str:
+    return normalize(json.dumps(body, sort_keys=True), names)
 
 
 def normalize(text: str, names: dict[str, str]) -> str:

@@ -46,10 +46,9 @@ def test_lost_replies_lose_nothing(player: Player, case: UseCase) -> None:
 
 @pytest.mark.parametrize("expected", EXPECTED, ids=lambda expected: expected.id)
 def test_known_failure_still_fails(player: Player, expected: Expected) -> None:
-    [case] = [case for case in USE_CASES if case.name == expected.case]
+    case = next(case for case in reversed(USE_CASES) if expected.covers(case))
     matching = [triple for triple in player.triples(case) if expected.matches(triple)]
-    assert matching, "no call of the use case matches: remove the entry"
-    assert player.play(matching[0]), f"{matching[0].id} passes: remove the entry"
+    assert any(player.play(triple) for triple in reversed(matching)), "it passes: remove the entry"
 
 
 def test_missing_announcement_is_found(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ def test_every_consumer_and_every_schedule_has_a_use_case() -> None:
     assert {case.covers for case in SCHEDULES} == {schedule.folder for schedule in schedules()}
 
 
-def test_names_of_use_cases_are_unique_and_known_failures_name_them() -> None:
+def test_names_of_use_cases_are_unique_and_known_failures_match_some() -> None:
     names = Counter(case.name for case in USE_CASES)
     assert max(names.values()) == 1
-    assert {expected.case for expected in EXPECTED} <= set(names)
+    assert all(any(map(expected.covers, USE_CASES)) for expected in EXPECTED)
