@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from local.processes import wait_until
 from tests.faults.scene import CONTRACT, Answer, Id, Scene, Snapshot, operations
 from tests.faults.transport import Call, Fault, Mode
-from tests.faults.use_cases import READER, Ask, UseCase, populate
+from tests.faults.use_cases import READER, Ask, ScheduledRun, UseCase, populate
 
 _LARGE = 2**40
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
@@ -159,6 +159,8 @@ class Player:
                     scene.new_process()
             if fault and fault.mode == Mode.DELAYED:
                 transport.execute_late()
+            if isinstance(case.act, ScheduledRun):  # the next one comes, whatever became of this
+                case.act(scene)
             scene.aws.end_visibility()
             then = [self._ask_until_available(ask) for ask in case.then]
             transport.execute_late()
@@ -381,6 +383,3 @@ def _invert(ids: dict[str, Id]) -> dict[str, str]:
 def _some(rows: Counter[str]) -> str:
     shown = [f"({row})" for row in list(rows)[:2]]
     return " ".join(shown) + (f" and {len(rows) - 2} more" if len(rows) > 2 else "") or "none"
-
-
-__all__ = ["Ask", "End", "Player", "Reference", "Run", "Triple", "judge"]

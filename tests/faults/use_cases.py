@@ -87,7 +87,7 @@ class Deliver:
 
 
 @dataclass(frozen=True)
-class Run:
+class ScheduledRun:
     """A run of a schedule. What fails is logged by Lambda, and the next run comes."""
 
     folder: str
@@ -107,7 +107,7 @@ class UseCase:
     """
 
     covers: str
-    act: Ask | Deliver | Run
+    act: Ask | Deliver | ScheduledRun
     given: Given = lambda scene: None
     then: Sequence[Ask] = ()
     variant: str = ""
@@ -528,7 +528,7 @@ CONSUMERS: list[UseCase] = [
 ]
 
 SCHEDULES: list[UseCase] = [
-    UseCase(folder, Run(folder), given)
+    UseCase(folder, ScheduledRun(folder), given)
     for folder, given in {
         "schedule/sweep_outbox": _lost_messages(_LIKE, _FOLLOW, _CHECK_IN),
         "schedule/scan_keys": lambda scene: None,
@@ -544,13 +544,13 @@ SCHEDULES: list[UseCase] = [
 ] + [
     UseCase(
         "schedule/follow_binlog",
-        Run("schedule/follow_binlog"),
+        ScheduledRun("schedule/follow_binlog"),
         _shop_changed,
         reset=_change_shop,
     ),
     UseCase(
         "schedule/maintain_log",
-        Run("schedule/maintain_log"),
+        ScheduledRun("schedule/maintain_log"),
         _old_log,
         reset=lambda scene: merge_partitions(),
     ),
