@@ -218,7 +218,11 @@ class Player:
 
     @contextlib.contextmanager
     def _logging(self) -> Iterator[None]:
-        with contextlib.redirect_stdout(io.StringIO()) as log:
+        # Installed for each run: plugins of pytest put ``socket.socket`` back after each test.
+        with (
+            self.scene.transport.installed(),
+            contextlib.redirect_stdout(io.StringIO()) as log,
+        ):
             try:
                 yield
             finally:

@@ -502,7 +502,6 @@ def open_scene(redis_url: str, mysql_url: str) -> Iterator[Scene]:
         stack.callback(merge_partitions)
         stack.callback(scene.mysql.close)
         stack.callback(scene.redis.close)
-        stack.enter_context(transport.installed())
         stack.callback(forget)
         yield scene
 

@@ -38,6 +38,7 @@ def player(redis_url: str, mysql_url: str) -> Iterator[Player]:
 
 @pytest.mark.parametrize("case", sample(), ids=lambda case: case.name)
 def test_lost_replies_lose_nothing(player: Player, case: UseCase) -> None:
+    assert player.reference(case).calls, "the transport sees no calls"
     triples = [t for t in player.triples(case) if find_expected(t) is None]
     chosen = random.Random(SEED).sample(triples, min(TRIPLES, len(triples)))
     failed = {triple.id: problems for triple in chosen if (problems := player.play(triple))}
@@ -48,6 +49,7 @@ def test_lost_replies_lose_nothing(player: Player, case: UseCase) -> None:
 def test_known_failure_still_fails(player: Player, expected: Expected) -> None:
     case = next(case for case in USE_CASES if expected.covers(case))
     matching = [triple for triple in player.triples(case) if expected.matches(triple)]
+    assert matching, "no call of the use case matches: remove the entry"
     assert any(player.play(triple) for triple in reversed(matching)), "it passes: remove the entry"
 
 
