@@ -77,6 +77,10 @@ bench: setup ## what is fast, each figure beside its limit or peer
 chaos: setup ## the failure matrix on a stack of its own, into docs/failures.md (ARGS="redis-down": only that; ARGS="pairs": two at a time)
 	@.venv/bin/python -m tests.chaos $(ARGS)
 
+.PHONY: faults
+faults: setup ## lose the reply of every outgoing call of every use case (ARGS="--mode killed --minutes 10")
+	@.venv/bin/python -m tests.faults $(ARGS)
+
 .PHONY: soak
 soak: setup ## hours of use in minutes: is memory flat, is the audit clean? (ARGS="--minutes 20")
 	@.venv/bin/python -m local soak $(ARGS)

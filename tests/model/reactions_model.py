@@ -115,6 +115,7 @@ class Run:
     late: list[tuple[Any, ...]] = field(default_factory=list)
     saved: dict[str, bytes] | None = None
     comments: int = 0
+    comments_begun: int = 0
     losses: int = 0
     read_after: dict[greenlet, int] = field(default_factory=dict)
     devices: list[greenlet] = field(default_factory=list)
@@ -197,6 +198,7 @@ class Run:
             mysql.atomically(lambda cursor: counters.add_to_content(cursor, deltas))
             self.comments += 1
 
+        self.comments_begun += 1
         self.scheduler.spawn(work)
 
     def consume(self) -> None:
@@ -361,10 +363,19 @@ class Run:
                     return
                 self.scheduler.sleep(GAP_US / 1e6)
                 time.sleep(0.01)
-        metas = {f"{k.name} {t}": self.meta(k, t) for k, t in self.targets}
+        held = {}
+        for kind, target in self.targets:
+            keys = redis_reactions.keys_of(kind.name, target)
+            held[f"{kind.name} {target}"] = (
+                redis.client().hgetall(keys.meta),
+                redis.client().hgetall(keys.outbox),
+                redis.client().hkeys(keys.ahead),
+                redis.execute("ZSCORE", keys.outboxes, keys.member),
+                mysql_reactions.read_counters([(kind, target)]),
+            )
         waiting_in = {name: len(bodies) for name, bodies in self.queues.messages.items() if bodies}
         raise AssertionError(
-            f"it never became quiet: keys {find_keys('{*}:*')}, {metas}, queues {waiting_in},"
+            f"it never became quiet: {held}, {redis._nodes}, queues {waiting_in},"
             f" {len(self.scheduler.alive)} processes"
         )
 
@@ -576,7 +587,7 @@ def check_quiet(run: Run) -> None:
     _check_my_lists()
     _check_users(run)
     [(comments,)] = mysql.fetch_all("SELECT COALESCE(SUM(comment_total), 0) FROM content_counter")
-    assert comments == run.comments
+    assert run.comments <= comments <= run.comments_begun, "a comment is counted once"
 
 
 def _check_redis(

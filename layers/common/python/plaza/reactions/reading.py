@@ -15,6 +15,7 @@ from plaza.reactions.mysql_reactions import Reacted, Reactor
 from plaza.reactions.reacting import ask_rebuild, load, require_there
 from plaza.reactions.reactions import Kind, Target, Undecided
 from plaza.reactions.redis_reactions import LIST_LENGTH, Seen
+from plaza.targets import There
 
 # What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
 _instead_of_redis = TokenBucket(rate_per_s=20, burst=40)
@@ -75,7 +76,7 @@ def read_mine(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool
 def _count_in_redis(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> list[Count]:
     seen = redis_reactions.read_all(wanted, actor_id)
     if cold := [w for w, s in zip(wanted, seen, strict=True) if s is None]:
-        loaded = _load_cold(cold, actor_id)
+        loaded = _read_cold(cold, actor_id)
         seen = [loaded.get(w) if s is None else s for w, s in zip(wanted, seen, strict=True)]
     for (kind, target), s in zip(wanted, seen, strict=True):
         if s and s.rebuild:
@@ -99,20 +100,21 @@ def _count_in_redis(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None)
     ]
 
 
-def _load_cold(
+def _read_cold(
     cold: Sequence[tuple[Kind, Target]], actor_id: int | None
 ) -> dict[tuple[Kind, Target], Seen]:
-    """What Redis knows of cold targets once they are loaded. Only targets that exist are loaded.
+    """What is known of cold targets once those that exist are loaded; not of deleted ones.
 
     Raises Undecided for a target that has been loading for too long while MySQL's budget is spent.
     """
-    live = targets.find_live({target for _, target in cold})
-    there = [w for w in cold if w[1] in live]
+    found = targets.find_all({target for _, target in cold})
+    none = {w: Seen(0, False, False) for w in cold if found[w[1]] is There.NONE}
+    there = [w for w in cold if found[w[1]] is There.LIVE]
     left = load(there) if there else []
     if left and not _instead_of_redis.take():
         raise Undecided(f"{left[0][1]} is being loaded")
     seen = redis_reactions.read_all(there, actor_id) if there else []
-    return {w: s for w, s in zip(there, seen, strict=True) if s is not None}
+    return none | {w: s for w, s in zip(there, seen, strict=True) if s is not None}
 
 
 def reactors(

@@ -1,0 +1,255 @@
+"""SQS, S3 and Secrets Manager for one test process, over HTTP, in memory.
+
+Only what Plaza calls. Time does not pass here: a test decides when a delay or a visibility timeout
+has ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+_S3 = "http://s3.amazonaws.com/doc/2006-03-01/"
+_ids = itertools.count(1)
+
+
+@dataclass
+class QueuedMessage:
+    """A message of a queue. ``is_hidden``: received, or delayed."""
+
+    body: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    delay_s: int = 0
+    is_received: bool = False
+    receives: int = 0
+    id: str = field(default_factory=lambda: f"message-{next(_ids)}")
+    sent_ms: int = field(default_factory=lambda: int(time.time() * 1000))
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether it can be received."""
+        return not (self.is_received or self.delay_s)
+
+
+class Aws:
+    """The services. ``queues`` by name, ``objects`` by path, ``secrets`` by id."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, list[QueuedMessage]] = {}
+        self.objects: dict[str, bytes] = {}
+        self.refusing: set[str] = set()
+        """Queues whose requests are answered 503."""
+        self._lock = threading.Lock()
+        self.url = ""
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """Serve on a loopback port while the block runs; ``url`` is where."""
+        server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        self.url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+    def url_of(self, queue: str) -> str:
+        """The URL of a queue."""
+        return f"{self.url}/000000000000/{queue}"
+
+    def count(self) -> dict[str, int]:
+        """How many messages each queue has, those without messages left out."""
+        with self._lock:
+            return {name: len(messages) for name, messages in self.queues.items() if messages}
+
+    def take(self, queue: str, most: int) -> list[QueuedMessage]:
+        """Remove messages from a queue, the oldest first, as if every delay had ended."""
+        with self._lock:
+            messages = self.queues.get(queue, [])
+            taken, self.queues[queue] = messages[:most], messages[most:]
+            return taken
+
+    def put(self, queue: str, messages: list[QueuedMessage]) -> None:
+        """Add messages to a queue; they are visible."""
+        for message in messages:
+            message.is_received, message.delay_s = False, 0
+        with self._lock:
+            self.queues.setdefault(queue, []).extend(messages)
+
+    def end_visibility(self) -> None:
+        """Show what was received and not deleted, as after its visibility timeout."""
+        with self._lock:
+            for message in (one for messages in self.queues.values() for one in messages):
+                message.is_received = False
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self.queues.clear()
+            self.objects.clear()
+            self.refusing.clear()
+
+    def _call(self, target: str, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        service, _, action = target.partition(".")
+        if service == "secretsmanager":
+            secret_id = asked["SecretId"]
+            return 200, {"Name": secret_id, "SecretString": f"the secret {secret_id}"}
+        if service != "AmazonSQS":
+            return 400, {"__type": "UnknownOperationException", "message": target}
+        queue = urlsplit(asked["QueueUrl"]).path.rpartition("/")[2]
+        if queue in self.refusing:
+            return 503, {"__type": "ServiceUnavailable", "message": "refused"}
+        with self._lock:
+            return 200, self._sqs(action, self.queues.setdefault(queue, []), asked)
+
+    def _sqs(
+        self, action: str, messages: list[QueuedMessage], asked: dict[str, Any]
+    ) -> dict[str, Any]:
+        match action:
+            case "SendMessage":
+                return _send(messages, asked)
+            case "SendMessageBatch":
+                sent = [{"Id": one["Id"], **_send(messages, one)} for one in asked["Entries"]]
+                return {"Successful": sent, "Failed": []}
+            case "ReceiveMessage":
+                most = asked.get("MaxNumberOfMessages", 1)
+                received = [message for message in messages if message.is_visible][:most]
+                return {"Messages": [_receive(message) for message in received]}
+            case "DeleteMessageBatch":
+                gone = {one["ReceiptHandle"] for one in asked["Entries"]}
+                messages[:] = [message for message in messages if message.id not in gone]
+                return {"Successful": [{"Id": one["Id"]} for one in asked["Entries"]]}
+            case "ChangeMessageVisibilityBatch":
+                shown = {
+                    one["ReceiptHandle"] for one in asked["Entries"] if not one["VisibilityTimeout"]
+                }
+                for message in messages:
+                    message.is_received &= message.id not in shown
+                return {"Successful": [{"Id": one["Id"]} for one in asked["Entries"]]}
+            case "GetQueueAttributes":
+                received = sum(message.is_received for message in messages)
+                visible = sum(message.is_visible for message in messages)
+                return {
+                    "Attributes": {
+                        "ApproximateNumberOfMessages": str(visible),
+                        "ApproximateNumberOfMessagesNotVisible": str(received),
+                        "ApproximateNumberOfMessagesDelayed": str(
+                            len(messages) - visible - received
+                        ),
+                    }
+                }
+        raise LookupError(f"SQS of the tests has no {action}")
+
+    def _list(self, path: str, query: dict[str, list[str]]) -> bytes:
+        bucket, prefix = path.strip("/"), query.get("prefix", [""])[0]
+        with self._lock:
+            keys = sorted(
+                found.partition("/")[2]
+                for found in self.objects
+                if found.startswith(f"{bucket}/{prefix}")
+            )
+        contents = "".join(f"<Contents><Key>{escape(key)}</Key></Contents>" for key in keys)
+        return (
+            f'<ListBucketResult xmlns="{_S3}"><IsTruncated>false</IsTruncated>{contents}'
+            "</ListBucketResult>"
+        ).encode()
+
+    def _handler(aws) -> type[BaseHTTPRequestHandler]:  # noqa: N805  # ``self`` is the request's
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self._read()
+                if body is None:
+                    return
+                target = self.headers.get("x-amz-target", "")
+                try:
+                    status, answer = aws._call(target, json.loads(body or b"{}"))
+                except Exception as error:
+                    status, answer = 400, {"__type": "ValidationError", "message": str(error)}
+                self._answer(
+                    status,
+                    json.dumps(answer).encode(),
+                    {"content-type": "application/x-amz-json-1.0"},
+                )
+
+            def do_PUT(self) -> None:
+                body = self._read()
+                if body is None:
+                    return
+                with aws._lock:
+                    aws.objects[unquote(urlsplit(self.path).path).strip("/")] = body
+                self._answer(200, b"", {"etag": f'"{hashlib.md5(body).hexdigest()}"'})
+
+            def do_GET(self) -> None:
+                parts = urlsplit(self.path)
+                path, query = unquote(parts.path).strip("/"), parse_qs(parts.query)
+                if "list-type" in query:
+                    self._answer(200, aws._list(path, query), {"content-type": "application/xml"})
+                    return
+                with aws._lock:
+                    body = aws.objects.get(path)
+                if body is None:
+                    missing = b"<Error><Code>NoSuchKey</Code><Message>none</Message></Error>"
+                    self._answer(404, missing, {"content-type": "application/xml"})
+                else:
+                    self._answer(200, body, {"content-type": "application/octet-stream"})
+
+            def _read(self) -> bytes | None:
+                """The body; None when the client is gone before it was sent whole."""
+                length = int(self.headers.get("content-length") or 0)
+                body = self.rfile.read(length)
+                self.close_connection |= len(body) < length
+                return body if len(body) == length else None
+
+            def _answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+                self.send_response(status)
+                for name, value in {**headers, "content-length": str(len(body))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args: Any) -> None:
+                """Log nothing."""
+
+        return Handler
+
+
+def _send(messages: list[QueuedMessage], asked: dict[str, Any]) -> dict[str, Any]:
+    message = QueuedMessage(
+        asked["MessageBody"], asked.get("MessageAttributes", {}), asked.get("DelaySeconds", 0)
+    )
+    messages.append(message)
+    return {
+        "MessageId": message.id,
+        "MD5OfMessageBody": hashlib.md5(message.body.encode()).hexdigest(),
+    }
+
+
+def _receive(message: QueuedMessage) -> dict[str, Any]:
+    message.is_received = True
+    message.receives += 1
+    return {
+        "MessageId": message.id,
+        "ReceiptHandle": message.id,
+        "Body": message.body,
+        "Attributes": {
+            "SentTimestamp": str(message.sent_ms),
+            "ApproximateReceiveCount": str(message.receives),
+        },
+        "MessageAttributes": dict(message.attributes),
+    }

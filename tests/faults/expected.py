@@ -1,0 +1,82 @@
+"""Known failures, each with its reason. An entry that no triple needs any more is an error."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tests.faults.play import Triple
+from tests.faults.transport import Mode
+from tests.faults.use_cases import UseCase
+
+
+class Expected(NamedTuple):
+    """Triples that may fail. ``cases``: a regular expression for whole names; ``call``: a part of
+    its text."""
+
+    cases: str
+    call: str
+    modes: tuple[Mode, ...]
+    reason: str
+
+    @property
+    def id(self) -> str:
+        """For the name of a test."""
+        return " ".join([self.cases, self.call, *self.modes])
+
+    def covers(self, case: UseCase) -> bool:
+        """Whether triples of ``case`` may be among them."""
+        return re.fullmatch(self.cases, case.name) is not None
+
+    def matches(self, triple: Triple) -> bool:
+        """Whether ``triple`` is one of them."""
+        return (
+            self.covers(triple.case)
+            and self.call in str(triple.call)
+            and triple.fault.mode in self.modes
+        )
+
+
+EXPECTED: list[Expected] = [
+    Expected(
+        r"POST /vouchers/{voucher_id}/orders.*",
+        "EVALSHA reserve",
+        (Mode.REPLY_DROPPED,),
+        "the repeat answers EXISTS with our own id: 200, not published, and the next buyer gets it",
+    ),
+    Expected(
+        r"POST /auth/sessions",
+        "EVALSHA check_code",
+        (Mode.REPLY_DROPPED,),
+        "the repeat finds the code used: 401 for the right code",
+    ),
+    Expected(
+        r"(PUT|DELETE) .*/(likes|collects|followers)/me.*",
+        "EVALSHA gate",
+        (Mode.REPLY_DROPPED,),
+        "the repeat answers that nothing changed",
+    ),
+    Expected(
+        r"(PUT|DELETE) .*/(likes|collects|followers)/me, then .*",
+        "EVALSHA gate",
+        (Mode.OVERTAKEN,),
+        "a command that is executed late has a newer version than what its caller did since",
+    ),
+    Expected(
+        r"PUT /posts/{post_id}/likes/me, then taken back",
+        "EVALSHA gate",
+        (Mode.KILLED,),
+        "the log never has the like whose entry the unlike replaced: the hours count one too few",
+    ),
+    Expected(
+        r"PUT /users/{user_id}/followers/me.*",
+        "EVALSHA claim",
+        (Mode.KILLED, Mode.OVERTAKEN),
+        "a claim whose follow never came is released by nobody",
+    ),
+]
+
+
+def find_expected(triple: Triple) -> Expected | None:
+    """The entry that says that ``triple`` may fail."""
+    return next((expected for expected in EXPECTED if expected.matches(triple)), None)

@@ -1,0 +1,389 @@
+"""Playing a use case with a fault, bringing the system to quiet, and checking the end.
+
+The end of a run is compared with two runs without faults: one with the request, one without it. A
+request that was answered has the end of the first; one without an answer, or answered 5xx, has one
+of the two. Names of tables, keys and routes come from the stores and the contract.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from local.processes import wait_until
+from tests.faults.scene import CONTRACT, Answer, Id, Scene, Snapshot, operations
+from tests.faults.transport import Call, Fault, Mode
+from tests.faults.use_cases import READER, Ask, ScheduledRun, UseCase, populate
+
+_LARGE = 2**40
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
+_NUMBER = re.compile(r"(?<!\d)\d{13,19}(?!\d)")
+_TOKEN = re.compile(r"\b[0-9a-f]{16,}\b")
+_DIGITS = re.compile(r"\d+")
+# Columns that count how often something was written or in which run, or name the request that wrote
+# it: what is swept, or tried again, is of another request or of none.
+_UNCOMPARED = {"ver", "seq", "run_id", "epoch", "request_id"}
+# What is appended for each time that something was accepted, which may be twice.
+_JOURNAL = "_log"
+# About the system, not about what people did.
+_UNVIEWED = ("/ops/", "/health", "/openapi.json")
+_VIEW_QUERY = {"x": 13.4, "y": 52.53}
+# Cursors differ from run to run; what is not exact may be right all the same.
+_UNSHOWN = {"next", "exact"}
+_SHOWN = 3
+_CONTEXT = 40
+_MAX_RETRIES = 2
+_MAX_WAIT_S = 5.0  # until a server has noticed that a client is gone
+
+
+class Triple(NamedTuple):
+    """A use case, one of its calls, and what happens to the call."""
+
+    case: UseCase
+    call: Call
+    fault: Fault
+
+    @property
+    def id(self) -> str:
+        """For a line and for the name of a test."""
+        return f"{self.case.name} [{self.fault.index} {self.call}] {self.fault.mode}"
+
+
+@dataclass
+class End:
+    """What is there when the system is quiet. A row is (column, value) pairs."""
+
+    tables: dict[str, list[dict[str, str]]]
+    views: dict[str, str]
+    lasting_keys: set[str]
+
+
+@dataclass
+class Run:
+    """One run of a use case, with its answers in order; the first is None for no request."""
+
+    first: Answer | None
+    then: list[Answer]
+    end: End
+    problems: list[str]
+
+
+@dataclass
+class Reference:
+    """Runs without faults: with what the use case does, and without it."""
+
+    snapshot: Snapshot
+    calls: list[Call]
+    done: Run
+    undone: Run
+    unstable: set[tuple[str, str]] = field(default_factory=set)
+    """(table, column), ("", view) and ("answer", field) that differ between two runs without
+    faults: made-up names, times."""
+
+
+class Player:
+    """Plays use cases on a scene. ``lines`` is what the last run logged."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.lines = ""
+        self._base: Snapshot | None = None
+        self._references: dict[str, Reference] = {}
+
+    def reference(self, case: UseCase) -> Reference:
+        """The runs of ``case`` without a fault. Asserts that they have no problems."""
+        if case.name not in self._references:
+            self._references[case.name] = self._refer(case)
+        return self._references[case.name]
+
+    def triples(self, case: UseCase, modes: Sequence[Mode] = tuple(Mode)) -> Iterator[Triple]:
+        """Each call of ``case`` in each mode."""
+        for index, call in enumerate(self.reference(case).calls):
+            for mode in modes:
+                if mode == Mode.OVERTAKEN and (call.service == "mysql" or not case.then):
+                    continue  # the same as DELAYED
+                yield Triple(case, call, Fault(index, mode))
+
+    def play(self, triple: Triple) -> list[str]:
+        """What is wrong after a run with the fault; [] for nothing."""
+        reference = self.reference(triple.case)
+        run = self._run(triple.case, reference.snapshot, triple.fault)
+        return [*run.problems, *judge(reference, run, triple.case)]
+
+    def _refer(self, case: UseCase) -> Reference:
+        scene = self.scene
+        with self._logging():
+            if self._base is None:
+                scene.restore(Snapshot([], {table: ([], []) for table in scene.tables}, {}, {}, {}))
+                with scene.mysql.cursor() as cursor:
+                    cursor.execute("INSERT IGNORE INTO log_gate (id) VALUES (1)")
+                scene.mysql.commit()
+                populate(scene)
+                self._base = scene.take_snapshot()
+            scene.restore(self._base)
+            case.given(scene)
+            snapshot = scene.take_snapshot()
+        self._run(case, snapshot, None)  # Redis knows the scripts after it
+        once = self._run(case, snapshot, None)
+        calls = list(scene.transport.calls)
+        again = self._run(case, snapshot, None)
+        undone = self._run(case, snapshot, None, is_done=False)
+        for run in (once, again):
+            assert not run.problems, f"{case.name} without a fault: {run.problems}"
+        unstable = set(find_unstable(once.end, again.end))
+        if once.first and again.first:
+            fields = set(_fields(once.first.body)) ^ set(_fields(again.first.body))
+            unstable |= {("answer", name) for name, _ in fields}
+        return Reference(snapshot, calls, once, undone, unstable)
+
+    def _run(
+        self, case: UseCase, snapshot: Snapshot, fault: Fault | None, *, is_done: bool = True
+    ) -> Run:
+        scene, transport = self.scene, self.scene.transport
+        with self._logging():
+            scene.restore(snapshot)
+            case.reset(scene)
+            first = None
+            if is_done:
+                with transport.recording(fault):
+                    first = case.act(scene)
+                if transport.is_dead:
+                    scene.new_process()
+            if fault and fault.mode == Mode.DELAYED:
+                transport.execute_late()
+            if isinstance(case.act, ScheduledRun):  # the next one comes, whatever became of this
+                case.act(scene)
+            scene.aws.end_visibility()
+            then = [self._ask_until_available(ask) for ask in case.then]
+            transport.execute_late()
+            scene.new_process()
+            return Run(first, then, *self._look())
+
+    def _ask_until_available(self, ask: Ask) -> Answer:
+        """The answer to a client that tries again while it is answered 503."""
+        answer = ask(self.scene)
+        for _ in range(_MAX_RETRIES):
+            if answer.status != 503:
+                break
+            self.scene.settle()
+            answer = ask(self.scene)
+        return answer
+
+    def _look(self) -> tuple[End, list[str]]:
+        """Bring the system to quiet; (what is there then, what is wrong with it)."""
+        scene = self.scene
+        truth = scene.settle()
+        problems = [f"audit: {difference}" for difference in truth.differences[:_SHOWN]]
+        if truth.pending or truth.dirty:
+            problems.append(f"pending for ever: {truth.pending} in outboxes, {truth.dirty} marked")
+        left = {name: count for name, count in {**truth.queued, **truth.dead}.items() if count}
+        if left:
+            problems.append(f"messages left: {left}")
+        if not wait_until(lambda: scene.open_transactions() == 0, _MAX_WAIT_S, 0.05):
+            problems.append("a transaction stays open")
+        names = _invert(scene.ids)
+        tables = {
+            table: _read(scene, table, names)
+            for table in scene.tables
+            if not table.endswith(_JOURNAL)
+        }
+        return End(tables, self._views(names), _lasting_keys(scene)), problems
+
+    def _views(self, names: dict[str, str]) -> dict[str, str]:
+        """What the reader is answered by every route that reads."""
+        views = {}
+        for operation in operations("get"):
+            path = operation.partition(" ")[2]
+            known = all(name in self.scene.ids for name in re.findall(r"\{(\w+)\}", path))
+            if path.startswith(_UNVIEWED) or not known:
+                continue
+            declared = CONTRACT["paths"][path]["get"].get("parameters", ())
+            wanted = {p["name"] for p in declared if p["in"] == "query" and p.get("required")}
+            query = {name: _VIEW_QUERY[name] for name in wanted if name in _VIEW_QUERY}
+            answer = self.scene.request(operation, READER, query=query)
+            shown = _without(answer.body or {}, _UNSHOWN)
+            if isinstance(shown.get("items"), list):  # what was late is newer, and elsewhere
+                shown["items"] = sorted(_show(item, names) for item in shown["items"])
+            text = _show(shown, names)
+            views[operation] = f"{answer.status} {text}"
+        return views
+
+    @contextlib.contextmanager
+    def _logging(self) -> Iterator[None]:
+        # Installed for each run: plugins of pytest put ``socket.socket`` back after each test.
+        with (
+            self.scene.transport.installed(),
+            contextlib.redirect_stdout(io.StringIO()) as log,
+        ):
+            try:
+                yield
+            finally:
+                self.lines = log.getvalue()
+
+
+def judge(reference: Reference, run: Run, case: UseCase) -> Iterator[str]:
+    """What of a run of ``case`` with a fault is not true, beside what is wrong in itself."""
+    done, undone = reference.done, reference.undone
+    is_request = done.first is not None
+    may_be_undone = False
+    if is_request:
+        assert run.first is not None
+        varying = reference.unstable | {("answer", name) for name in case.varying}
+        yield from _judge_first(done.first, run.first, varying)  # type: ignore[arg-type]
+        may_be_undone = not run.first.is_final
+    for number, answer in enumerate(run.then):
+        expected = {done.then[number].status, undone.then[number].status}
+        if answer.status not in expected:
+            shown = ", ".join(map(str, sorted(expected)))
+            yield f"request {number + 2} is answered {answer.status}, not {shown}: {answer.body}"
+    wrong = list(compare(done.end, run.end, reference.unstable))
+    if wrong and may_be_undone:
+        excused = reference.unstable | {(table, "") for table in case.separate}
+        ends = (list(compare(end, run.end, excused)) for end in (done.end, undone.end))
+        wrong = min(ends, key=len)
+    yield from wrong[:_SHOWN]
+    lasting = run.end.lasting_keys - done.end.lasting_keys - undone.end.lasting_keys
+    if lasting:
+        yield f"keys that never end: {', '.join(sorted(lasting)[:_SHOWN])}"
+
+
+def _judge_first(expected: Answer, answer: Answer, varying: set[tuple[str, str]]) -> Iterator[str]:
+    """An answer is the one without the fault, or says that it is not known or not counted yet."""
+    if answer.status in (0, 202, 503):
+        return
+    if answer.status != expected.status:
+        yield f"answered {answer.status}, not {expected.status}: {answer.body}"
+    elif not (isinstance(answer.body, dict) and answer.body.get("exact") is False):
+        right, mine = dict(_fields(expected.body)), dict(_fields(answer.body))
+        for name in sorted(right.keys() | mine.keys()):
+            if right.get(name) != mine.get(name) and ("answer", name) not in varying:
+                yield f"answered {name} {mine.get(name)}, not {right.get(name)}"
+
+
+def _without(body: Any, names: Collection[str]) -> Any:
+    """``body`` without the fields of these names."""
+    match body:
+        case dict():
+            return {k: _without(v, names) for k, v in body.items() if k not in names}
+        case list():
+            return [_without(item, names) for item in body]
+    return body
+
+
+def _fields(body: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """(name, value) of each field of an answer, as ``a.0.b``."""
+    match body:
+        case dict():
+            for key, value in body.items():
+                yield from _fields(value, f"{name}.{key}" if name else str(key))
+        case list():
+            for place, value in enumerate(body):
+                yield from _fields(value, f"{name}.{place}")
+        case _:
+            yield name, normalize(json.dumps(body), {})
+
+
+def compare(expected: End, found: End, unstable: set[tuple[str, str]]) -> Iterator[str]:
+    """Where tables and views differ."""
+    for table in expected.tables:
+        if (table, "") in unstable:
+            continue
+        of_table = {column for name, column in unstable if name == table}
+        before, now = (
+            Counter(
+                ", ".join(f"{k}={v}" for k, v in row.items() if k not in of_table)
+                for row in end.tables[table]
+            )
+            for end in (expected, found)
+        )
+        if before != now:
+            yield f"{table}: missing {_some(before - now)}, extra {_some(now - before)}"
+    for name, view in expected.views.items():
+        now = found.views.get(name, "")
+        if ("", name) not in unstable and now != view:
+            same = sum(
+                1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(now, view, strict=False))
+            )
+            start, end = max(0, same - _CONTEXT), same + 3 * _CONTEXT
+            yield f"{name}: ...{now[start:end]}... not ...{view[start:end]}..."
+
+
+def find_unstable(one: End, other: End) -> Iterator[tuple[str, str]]:
+    """(table, column) and ("", view) that differ between two runs of the same."""
+    for table, rows in one.tables.items():
+        for column in {name for row in rows for name in row}:
+            counts = (
+                Counter(row[column] for row in end.tables[table] if column in row)
+                for end in (one, other)
+            )
+            if next(counts) != next(counts):
+                yield table, column
+    for name, view in one.views.items():
+        if other.views[name] != view:
+            yield "", name
+
+
+def _show(body: Any, names: dict[str, str]) -> str:
+    return normalize(json.dumps(body, sort_keys=True), names)
+
+
+def normalize(text: str, names: dict[str, str]) -> str:
+    """``text`` without what differs from run to run: times, new ids, tokens."""
+    text = _TIME.sub("<time>", text)
+    text = _NUMBER.sub(lambda found: names.get(found[0], "<id>"), text)
+    return _TOKEN.sub("<token>", text)
+
+
+def _read(scene: Scene, table: str, names: dict[str, str]) -> list[dict[str, str]]:
+    columns, rows = scene.read_table(table)
+    return [
+        {
+            column: _plain(value, names)
+            for column, value in zip(columns, row, strict=True)
+            if column not in _UNCOMPARED
+        }
+        for row in rows
+    ]
+
+
+def _plain(value: Any, names: dict[str, str]) -> str:
+    match value:
+        case datetime():
+            return "<time>"
+        case date():
+            return "<day>"
+        case bytes():
+            return "<bytes>"
+        case int() if value >= _LARGE:
+            return names.get(str(value), "<id>")
+    return normalize(str(value), names)
+
+
+def _lasting_keys(scene: Scene) -> set[str]:
+    """The shapes of the keys of Redis that do not end by themselves."""
+    found = list(scene.redis.scan_iter(count=1000))
+    pipe = scene.redis.pipeline(transaction=False)
+    for name in found:
+        pipe.pttl(name)
+    return {
+        _DIGITS.sub("#", _TOKEN.sub("<token>", name.decode()))
+        for name, ttl_ms in zip(found, pipe.execute(), strict=True)
+        if ttl_ms == -1
+    }
+
+
+def _invert(ids: dict[str, Id]) -> dict[str, str]:
+    return {str(value): f"<{name}>" for name, value in ids.items()}
+
+
+def _some(rows: Counter[str]) -> str:
+    shown = [f"({row})" for row in list(rows)[:2]]
+    return " ".join(shown) + (f" and {len(rows) - 2} more" if len(rows) > 2 else "") or "none"

@@ -1,0 +1,63 @@
+"""A sample of the triples, drawn with a seed, and every known failure once.
+
+``python -m tests.faults`` plays all of them. PLAZA_FAULTS_SEED=7 draws others.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults.expected import EXPECTED, Expected, find_expected
+from tests.faults.play import Player
+from tests.faults.scene import open_scene
+from tests.faults.use_cases import ROUTES, USE_CASES, UseCase
+from tests.servers import IS_CLUSTER
+
+SEED = int(os.environ.get("PLAZA_FAULTS_SEED", "20261121"))
+SAMPLED_ROUTES, SAMPLED_FUNCTIONS, TRIPLES = 4, 3, 5
+
+pytestmark = pytest.mark.skipif(IS_CLUSTER, reason="the harness restores a single Redis")
+
+
+def sample() -> list[UseCase]:
+    """Some use cases, of routes and of functions."""
+    dice = random.Random(SEED)
+    functions = [case for case in USE_CASES if case not in ROUTES]
+    return [*dice.sample(ROUTES, SAMPLED_ROUTES), *dice.sample(functions, SAMPLED_FUNCTIONS)]
+
+
+@pytest.fixture(scope="module")
+def player(redis_url: str, mysql_url: str) -> Iterator[Player]:
+    with open_scene(redis_url, mysql_url) as scene:
+        yield Player(scene)
+
+
+@pytest.mark.parametrize("case", sample(), ids=lambda case: case.name)
+def test_lost_replies_lose_nothing(player: Player, case: UseCase) -> None:
+    assert player.reference(case).calls, "the transport sees no calls"
+    triples = [t for t in player.triples(case) if find_expected(t) is None]
+    chosen = random.Random(SEED).sample(triples, min(TRIPLES, len(triples)))
+    failed = {triple.id: problems for triple in chosen if (problems := player.play(triple))}
+    assert not failed
+
+
+@pytest.mark.parametrize("expected", EXPECTED, ids=lambda expected: expected.id)
+def test_known_failure_still_fails(player: Player, expected: Expected) -> None:
+    case = next(case for case in USE_CASES if expected.covers(case))
+    matching = [triple for triple in player.triples(case) if expected.matches(triple)]
+    assert matching, "no call of the use case matches: remove the entry"
+    assert any(player.play(triple) for triple in reversed(matching)), "it passes: remove the entry"
+
+
+def test_missing_announcement_is_found(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The harness finds a deletion that Redis never hears of when its process is killed."""
+    monkeypatch.setattr("plaza.targets.announce", lambda *_: False)
+    [case] = [case for case in USE_CASES if case.name == "DELETE /posts/{post_id}"]
+    monkeypatch.setattr(player, "_references", {})
+    killed = [t for t in player.triples(case) if t.fault.mode == "killed"]
+    problems = [player.play(t) for t in killed if t.call.text.startswith("COMMIT")]
+    assert any("GET /posts/{post_id}" in line for found in problems for line in found), problems

@@ -1,0 +1,586 @@
+"""What is played: every operation that writes, every consumer, every schedule.
+
+A use case says what is there before (``given``), what is done under faults (``act``), and which
+requests follow in the same process (``then``). Policy tests compare the names with the contract and
+with the template, so that a new route or a new function needs a use case.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from plaza.auth.sms import read_echo
+from tests.faults.aws import QueuedMessage
+from tests.faults.scene import (
+    CONTRACT,
+    Answer,
+    Consumer,
+    Scene,
+    consumers,
+    open_session,
+    sample_body,
+    samples,
+)
+from tests.faults.transport import Killed
+from tests.integration.archives import merge_partitions
+
+ADMIN, READER, NEIGHBOUR, AUTHOR, FAN = 1, 7, 8, 9, 10
+CROWD = (11, 12, 13, 14, 15)
+_PHONES = {READER: "+14155550107", NEIGHBOUR: "+14155550108"}
+_POST = sample_body("POST /posts")
+_COMMENT = sample_body("POST /posts/{post_id}/comments")
+_REVIEW = sample_body("POST /shops/{shop_id}/reviews")
+_DAYS = 12
+_BEGAN = datetime.now(UTC)
+
+Given = Callable[[Scene], None]
+Body = Mapping[str, Any] | Callable[[Scene], Mapping[str, Any]] | None
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request. ``key``: its Idempotency-Key; ``token``: the name of its session among the ids."""
+
+    operation: str
+    caller: int | None = READER
+    body: Body = None
+    role: str = "user"
+    key: str = ""
+    token: str = ""
+    address: str = "203.0.113.7"
+
+    def __call__(self, scene: Scene) -> Answer:
+        body = self.body(scene) if callable(self.body) else self.body
+        headers = {"idempotency-key": self.key} if self.key else {}
+        return scene.request(
+            self.operation,
+            self.caller,
+            body,
+            role=self.role,
+            headers=headers,
+            token=str(scene.ids[self.token]) if self.token else "",
+            address=self.address,
+        )
+
+
+@dataclass(frozen=True)
+class Deliver:
+    """A batch for a consumer."""
+
+    folder: str
+
+    @property
+    def consumer(self) -> Consumer:
+        """Whose batch it is."""
+        [found] = [one for one in consumers() if one.folder == self.folder]
+        return found
+
+    def __call__(self, scene: Scene) -> None:
+        with contextlib.suppress(Killed):
+            assert scene.deliver(self.consumer), f"{self.folder} has nothing to do"
+
+
+@dataclass(frozen=True)
+class ScheduledRun:
+    """A run of a schedule. What fails is logged by Lambda, and the next run comes."""
+
+    folder: str
+
+    def __call__(self, scene: Scene) -> None:
+        with contextlib.suppress(Killed, Exception):
+            scene.run_schedule(self.folder)
+
+
+@dataclass(frozen=True)
+class UseCase:
+    """``covers``: the operation of the contract, or the folder of the function.
+
+    ``reset`` runs each time after the stores were put back, for what no snapshot contains. A
+    request without an answer leaves all or nothing, but for ``separate`` tables, which are written
+    in a transaction of their own. ``varying`` fields of an answer say how far a request has come.
+    """
+
+    covers: str
+    act: Ask | Deliver | ScheduledRun
+    given: Given = lambda scene: None
+    then: Sequence[Ask] = ()
+    variant: str = ""
+    reset: Given = lambda scene: None
+    separate: Collection[str] = ()
+    varying: Collection[str] = ()
+
+    @property
+    def name(self) -> str:
+        """Unique; what the command line takes."""
+        return f"{self.covers}, {self.variant}" if self.variant else self.covers
+
+
+# ---------------------------------------------------------------- what is there before
+
+
+def populate(scene: Scene) -> None:
+    """People, a shop, a post that many like, its comment, a review, a sale; all of it saved."""
+    for user_id in (ADMIN, READER, NEIGHBOUR, AUTHOR, FAN, *CROWD):
+        role = "admin" if user_id == ADMIN else "user"
+        scene.sql(
+            "INSERT INTO user (id, nickname, role) VALUES (%s, %s, %s)", user_id, "somebody", role
+        )
+    scene.sql("INSERT INTO shop_type (id, name) VALUES (3, 'Noodles')")
+    scene.ids["user_id"] = AUTHOR
+    scene.ids["shop_id"] = scene.must("POST /shops", ADMIN, _shop("Bistro"), role="admin")["id"]
+    scene.ids["post_id"] = scene.must("POST /posts", AUTHOR, _POST)["id"]
+    comment = scene.must("POST /posts/{post_id}/comments", AUTHOR, _COMMENT)
+    scene.ids["comment_id"] = comment["id"]
+    review = scene.must("POST /shops/{shop_id}/reviews", AUTHOR, _REVIEW)
+    scene.ids["review_id"] = review["id"]
+    for user_id in (FAN, *CROWD):
+        scene.must("PUT /posts/{post_id}/likes/me", user_id)
+    scene.must("PUT /reviews/{review_id}/likes/me", FAN)
+    scene.must("PUT /users/{user_id}/followers/me", FAN)
+    scene.must("PUT /checkins/today", FAN)
+    scene.ids["voucher_id"] = _offer(scene, stock=3)
+    scene.ids["order_id"] = scene.must("POST /vouchers/{voucher_id}/orders", FAN)["order_id"]
+    scene.drain()
+    scene.must("GET /feed", FAN)
+    truth = scene.settle()
+    assert truth.clean, truth.to_json()
+
+
+def _shop(name: str) -> dict[str, Any]:
+    return {**sample_body("POST /shops"), "name": name, "type_id": "3"}
+
+
+def _known(schema: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of ``fields`` that the contract's schema has."""
+    known = CONTRACT["components"]["schemas"].get(schema, {}).get("properties", {})
+    return {name: value for name, value in fields.items() if name in known}
+
+
+def _voucher(
+    scene: Scene, stock: int = 3, closes_at: datetime = _BEGAN + timedelta(days=1)
+) -> dict[str, Any]:
+    return {
+        **sample_body("POST /vouchers"),
+        "shop_id": scene.ids["shop_id"],
+        "stock": stock,
+        "opens_at": (_BEGAN - timedelta(hours=1)).isoformat(),
+        "closes_at": closes_at.isoformat(),
+    }
+
+
+def _offer(scene: Scene, **said: Any) -> str:
+    body = _voucher(scene, **said)
+    return str(scene.must("POST /vouchers", ADMIN, body, role="admin")["id"])
+
+
+def _last_unit(scene: Scene) -> None:
+    scene.ids["voucher_id"] = _offer(scene, stock=1)
+    scene.settle()
+
+
+def _asked(operation: str, caller: int = READER, **said: Any) -> Given:
+    """The request was answered and everything of it is saved."""
+
+    def given(scene: Scene) -> None:
+        scene.must(operation, caller, **said)
+        scene.settle()
+
+    return given
+
+
+def _sessions(scene: Scene) -> None:
+    for name, user_id in (("token", READER), ("other_token", READER), ("neighbour", NEIGHBOUR)):
+        scene.ids[name] = open_session(user_id)
+
+
+def _codes(scene: Scene) -> None:
+    for user_id, phone in _PHONES.items():
+        answer = scene.must(
+            "POST /auth/codes", None, {"phone": phone}, address=f"198.51.100.{user_id}"
+        )
+        scene.ids[f"code of {user_id}"] = (read_echo(phone) or "")[:6]
+        scene.ids[f"answer to {user_id}"] = json.dumps(answer)
+
+
+def _sign_in(user_id: int) -> Callable[[Scene], Mapping[str, Any]]:
+    def body(scene: Scene) -> dict[str, Any]:
+        sent = json.loads(str(scene.ids[f"answer to {user_id}"]))
+        code = scene.ids[f"code of {user_id}"]
+        # What the first answer gives for the second request: a challenge, for instance.
+        return _known("SessionQuestion", sent) | {"phone": _PHONES[user_id], "code": code}
+
+    return body
+
+
+def _dead_letters(scene: Scene) -> None:
+    """What a queue gave up, with its cause repaired since."""
+    consumer = consumers()[0]
+    scene.must("PUT /posts/{post_id}/likes/me", READER)
+    scene.must("PUT /posts/{post_id}/likes/me", NEIGHBOUR)
+    _move(scene, consumer.queue, consumer.dead_letters)
+    scene.ids["queue"] = consumer.queue
+
+
+def _move(scene: Scene, source: str, target: str) -> None:
+    moved = scene.aws.take(source, 1000)
+    assert moved, f"{source} has no messages"
+    scene.aws.put(target, moved)
+
+
+def _lost_messages(*asks: Ask) -> Given:
+    """Each request was answered by a process that died before it sent anything to a queue."""
+
+    def given(scene: Scene) -> None:
+        for ask in asks:
+            assert ask(scene).is_final
+        scene.aws.clear()
+
+    return given
+
+
+def _refused_messages(*asks: Ask) -> Given:
+    """Each request was answered while SQS was away."""
+
+    def given(scene: Scene) -> None:
+        scene.aws.refusing = {one.queue for one in consumers()}
+        for ask in asks:
+            assert ask(scene).is_final
+        scene.aws.refusing = set()
+
+    return given
+
+
+def _queued(folder: str, *asks: Ask, first: Given = lambda scene: None) -> Given:
+    """The queue of a consumer has what the requests left, by way of other consumers or not."""
+
+    def given(scene: Scene) -> None:
+        first(scene)
+        for ask in asks:
+            answer = ask(scene)
+            assert answer.is_final, answer
+        scene.drain(until=Deliver(folder).consumer.queue)
+
+    return given
+
+
+def _sampled(folder: str) -> Given:
+    """The queue has the messages of the function's sample, about what is there."""
+
+    def given(scene: Scene) -> None:
+        real = {11: int(scene.ids["post_id"]), 21: int(scene.ids["comment_id"])}
+
+        def adapt(said: Any) -> Any:
+            if isinstance(said, dict):
+                return {name: adapt(value) for name, value in said.items()}
+            if isinstance(said, list):
+                return [adapt(value) for value in said]
+            return real.get(said, said) if isinstance(said, int) else said
+
+        bodies = [json.dumps(adapt(json.loads(body))) for body in samples(folder)]
+        scene.aws.put(Deliver(folder).consumer.queue, [QueuedMessage(body) for body in bodies])
+
+    return given
+
+
+def _given_up_orders(scene: Scene) -> None:
+    consumer = Deliver("queue/save_orders").consumer
+    for caller in (READER, NEIGHBOUR):
+        scene.must("POST /vouchers/{voucher_id}/orders", caller)
+    _move(scene, consumer.queue, consumer.dead_letters)
+
+
+def _drifted(scene: Scene) -> None:
+    """A counter that somebody changed by hand."""
+    scene.sql(
+        "UPDATE content_counter SET like_total = like_total + 1, ver = ver + 1"
+        " WHERE target_type = 'post' AND target_id = %s",
+        scene.ids["post_id"],
+    )
+
+
+def _drift_found(scene: Scene) -> None:
+    _drifted(scene)
+    scene.must("POST /ops/reconciliations", ADMIN, role="admin")
+
+
+def _liked(scene: Scene) -> None:
+    """Likes are saved, and nothing was made of them yet."""
+    for operation in ("PUT /posts/{post_id}/likes/me", "PUT /reviews/{review_id}/likes/me"):
+        for caller in (READER, NEIGHBOUR):
+            scene.must(operation, caller)
+    scene.drain()
+
+
+def _rolled_up(scene: Scene) -> None:
+    _liked(scene)
+    scene.run_schedule("schedule/roll_up_votes")
+
+
+def _recommendation_asked(scene: Scene) -> None:
+    _rolled_up(scene)
+    scene.run_schedule("schedule/refresh_recommendations")
+
+
+def _closed_sale(scene: Scene) -> None:
+    scene.ids["voucher_id"] = _offer(
+        scene, stock=1, closes_at=datetime.now(UTC) + timedelta(seconds=0.5)
+    )
+    scene.must("POST /vouchers/{voucher_id}/orders", READER)
+    scene.drain()
+    time.sleep(0.6)  # there is no sale that closed before it was offered
+    scene.run_schedule("schedule/recover_orders")
+
+
+def _expired(scene: Scene) -> None:
+    _sessions(scene)
+    scene.sql("UPDATE session SET expires_at = '2020-01-01'")
+
+
+def _shop_changed(scene: Scene) -> None:
+    """Somebody changed a shop past the API."""
+    scene.run_schedule("schedule/follow_binlog")
+    scene.drain()
+
+
+def _change_shop(scene: Scene) -> None:
+    scene.sql("UPDATE shop SET name = 'Past the API' WHERE id = %s", scene.ids["shop_id"])
+
+
+def _old_log(scene: Scene) -> None:
+    """Days of the log that are over, and a like of today."""
+    scene.sql(
+        f"UPDATE reaction_log SET create_date = create_date - INTERVAL {_DAYS} DAY,"
+        f" ver = ver - {_DAYS} * 86400000000"
+    )
+    scene.sql(f"UPDATE reaction SET ver = ver - {_DAYS} * 86400000000")
+    scene.redis.flushall()
+    scene.must("PUT /posts/{post_id}/likes/me", READER)
+    scene.settle()
+
+
+# ---------------------------------------------------------------- the table
+
+
+def _route(
+    operation: str,
+    *,
+    caller: int | None = READER,
+    body: Body = None,
+    role: str = "user",
+    key: str = "",
+    token: str = "",
+    given: Given = lambda scene: None,
+    then: Sequence[Ask] | None = None,
+    variant: str = "",
+    separate: Collection[str] = (),
+    varying: Collection[str] = (),
+) -> UseCase:
+    """A request; it is followed by that of a neighbour in the same process, or by ``then``."""
+    act = Ask(operation, caller, body, role, key, token)
+    if then is None:
+        then = (replace(act, caller=NEIGHBOUR if caller == READER else caller, key=f"{key}2"),)
+    return UseCase(operation, act, given, tuple(then), variant, separate=separate, varying=varying)
+
+
+def _reaction(path: str) -> list[UseCase]:
+    """Given and taken back, with a neighbour and with the opposite behind it."""
+    on, off = Ask(f"PUT {path}"), Ask(f"DELETE {path}")
+    done = _asked(on.operation)
+    return [
+        _route(on.operation),
+        _route(on.operation, then=[off], variant="then taken back"),
+        _route(off.operation, given=done),
+        _route(off.operation, given=done, then=[on], variant="then given again"),
+    ]
+
+
+def _deletion(operation: str, caller: int = AUTHOR, role: str = "user") -> UseCase:
+    return _route(operation, caller=caller, role=role, then=[])
+
+
+def _creation(
+    operation: str, body: Body, caller: int = READER, role: str = "user"
+) -> list[UseCase]:
+    again = Ask(operation, caller, body, role, key="once")
+    return [
+        _route(operation, caller=caller, role=role, body=body),
+        _route(
+            operation,
+            caller=caller,
+            role=role,
+            body=body,
+            key="once",
+            then=[again],
+            variant="tried again",
+        ),
+    ]
+
+
+_ORDER = "POST /vouchers/{voucher_id}/orders"
+_LIKE = Ask("PUT /posts/{post_id}/likes/me")
+_FOLLOW = Ask("PUT /users/{user_id}/followers/me")
+_WRITE = Ask("POST /posts", AUTHOR, _POST)
+_CHECK_IN = Ask("PUT /checkins/today")
+_REPLACE_SHOP = Ask("PUT /shops/{shop_id}", ADMIN, _shop("Renamed"), role="admin")
+_REACTIONS = [
+    _LIKE,
+    replace(_LIKE, caller=NEIGHBOUR),
+    Ask("DELETE /posts/{post_id}/likes/me", FAN),
+    Ask("PUT /posts/{post_id}/collects/me"),
+    _FOLLOW,
+]
+
+ROUTES: list[UseCase] = [
+    _route(
+        "POST /auth/codes",
+        caller=None,
+        body={"phone": _PHONES[READER]},
+        then=[Ask("POST /auth/codes", None, {"phone": "+14155550109"}, address="198.51.100.9")],
+    ),
+    _route(
+        "POST /auth/sessions",
+        caller=None,
+        body=_sign_in(READER),
+        given=_codes,
+        then=[Ask("POST /auth/sessions", None, _sign_in(NEIGHBOUR))],
+        separate={"session"},  # the user is made first
+    ),
+    *(
+        _route(
+            operation,
+            given=_sessions,
+            token="token",
+            then=[Ask(operation, NEIGHBOUR, token="neighbour")],
+        )
+        for operation in ("DELETE /auth/sessions", "DELETE /auth/sessions/current")
+    ),
+    _route(_CHECK_IN.operation),
+    _route(_CHECK_IN.operation, then=[_CHECK_IN], variant="twice"),
+    *_reaction("/comments/{comment_id}/likes/me"),
+    *_reaction("/posts/{post_id}/likes/me"),
+    *_reaction("/posts/{post_id}/collects/me"),
+    *_reaction("/reviews/{review_id}/likes/me"),
+    *_reaction("/users/{user_id}/followers/me"),
+    *_creation("POST /posts", _POST),
+    *_creation("POST /posts/{post_id}/comments", _COMMENT),
+    *_creation("POST /shops/{shop_id}/reviews", _REVIEW),
+    _deletion("DELETE /posts/{post_id}"),
+    _deletion("DELETE /comments/{comment_id}"),
+    _deletion("DELETE /reviews/{review_id}"),
+    _route("PATCH /users/me", body={"nickname": "Ann", "time_zone": "Asia/Shanghai"}),
+    _route("POST /reactions/query", body=lambda scene: {"targets": _targets(scene)}),
+    _route("POST /shops", caller=ADMIN, role="admin", body=_shop("Tavern")),
+    _route("PUT /shops/{shop_id}", caller=ADMIN, role="admin", body=_REPLACE_SHOP.body, then=[]),
+    _deletion("DELETE /shops/{shop_id}", ADMIN, "admin"),
+    *_creation("POST /vouchers", _voucher, ADMIN, "admin"),
+    _route(_ORDER),
+    _route(_ORDER, then=[Ask(_ORDER)], variant="twice"),
+    _route(_ORDER, given=_last_unit, variant="the last unit"),
+    _route(
+        "POST /ops/queues/{queue}/redrives",
+        caller=ADMIN,
+        role="admin",
+        body={},
+        given=_dead_letters,
+        then=[Ask("POST /ops/queues/{queue}/redrives", ADMIN, {}, "admin")],
+        varying={"moved", "left"},
+    ),
+    _route("POST /ops/reconciliations", caller=ADMIN, role="admin", given=_drifted),
+]
+
+
+def _targets(scene: Scene) -> list[dict[str, str]]:
+    return [
+        {"type": name, "id": str(scene.ids[f"{name}_id"])} for name in ("post", "comment", "review")
+    ]
+
+
+def _consumer(folder: str, given: Given) -> UseCase:
+    return UseCase(folder, Deliver(folder), given)
+
+
+def _after(folder: str, *asks: Ask, first: Given = lambda scene: None) -> UseCase:
+    return _consumer(folder, _queued(folder, *asks, first=first))
+
+
+CONSUMERS: list[UseCase] = [
+    _after("queue/save_reactions", *_REACTIONS),
+    _consumer("queue/settle_reactions", _sampled("queue/settle_reactions")),
+    _consumer("queue/rebuild_target", _sampled("queue/rebuild_target")),
+    _after("queue/refresh_projections", _WRITE),
+    _after("queue/fan_out_post", _WRITE),
+    _after("queue/apply_follow_changes", _FOLLOW),
+    _after("queue/rebuild_inboxes", Ask("GET /feed")),
+    _after("queue/rebuild_recommendations", first=_recommendation_asked),
+    _after("queue/save_orders", Ask(_ORDER), Ask(_ORDER, NEIGHBOUR), Ask(_ORDER, AUTHOR)),
+    _consumer("queue/give_up_orders", _given_up_orders),
+    _after("queue/rebuild_shops", _REPLACE_SHOP),
+    _after("queue/drop_cached", _REPLACE_SHOP),
+    _after("queue/save_checkins", _CHECK_IN, replace(_CHECK_IN, caller=NEIGHBOUR)),
+    _after("queue/compare_parts", first=_drift_found),
+    _after("queue/repair_drift", first=_drift_found),
+]
+
+SCHEDULES: list[UseCase] = [
+    UseCase(folder, ScheduledRun(folder), given)
+    for folder, given in {
+        "schedule/sweep_outbox": _lost_messages(_LIKE, _FOLLOW, _CHECK_IN),
+        "schedule/scan_keys": lambda scene: None,
+        "schedule/delete_expired": _expired,
+        "schedule/publish_unsent": _refused_messages(_WRITE),
+        "schedule/roll_up_votes": _liked,
+        "schedule/refresh_recommendations": _rolled_up,
+        "schedule/refresh_rankings": _rolled_up,
+        "schedule/recover_orders": _lost_messages(Ask(_ORDER), Ask(_ORDER, NEIGHBOUR)),
+        "schedule/settle_vouchers": _closed_sale,
+        "schedule/reconcile": _drifted,
+    }.items()
+] + [
+    UseCase(
+        "schedule/follow_binlog",
+        ScheduledRun("schedule/follow_binlog"),
+        _shop_changed,
+        reset=_change_shop,
+    ),
+    UseCase(
+        "schedule/maintain_log",
+        ScheduledRun("schedule/maintain_log"),
+        _old_log,
+        reset=lambda scene: merge_partitions(),
+    ),
+]
+
+_TOUCHES_REDIS = {
+    "PUT /checkins/today",
+    "PUT /posts/{post_id}/likes/me",
+    "DELETE /posts/{post_id}/likes/me",
+    "PUT /users/{user_id}/followers/me",
+    "POST /posts",
+    "POST /posts/{post_id}/comments",
+    "DELETE /posts/{post_id}",
+    "POST /shops/{shop_id}/reviews",
+    "POST /vouchers/{voucher_id}/orders",
+    "queue/save_checkins",
+    "queue/save_orders",
+    "queue/save_reactions",
+}
+
+
+def _cold(case: UseCase) -> UseCase:
+    """``case`` with a Redis that lost all it had."""
+
+    def given(scene: Scene) -> None:
+        case.given(scene)
+        scene.redis.flushall()
+
+    return replace(case, given=given, variant="cold")
+
+
+_WARM = [*ROUTES, *CONSUMERS, *SCHEDULES]
+USE_CASES: list[UseCase] = [*_WARM, *(_cold(c) for c in _WARM if c.name in _TOUCHES_REDIS)]

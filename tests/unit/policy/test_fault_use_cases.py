@@ -1,0 +1,24 @@
+"""Everything that writes is played with lost replies (tests/faults)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.faults.expected import EXPECTED
+from tests.faults.scene import consumers, operations, schedules
+from tests.faults.use_cases import CONSUMERS, ROUTES, SCHEDULES, USE_CASES
+
+
+def test_every_operation_that_writes_has_a_use_case() -> None:
+    assert {case.covers for case in ROUTES} == set(operations("post", "put", "patch", "delete"))
+
+
+def test_every_consumer_and_every_schedule_has_a_use_case() -> None:
+    assert {case.covers for case in CONSUMERS} == {consumer.folder for consumer in consumers()}
+    assert {case.covers for case in SCHEDULES} == {schedule.folder for schedule in schedules()}
+
+
+def test_names_of_use_cases_are_unique_and_known_failures_match_some() -> None:
+    names = Counter(case.name for case in USE_CASES)
+    assert max(names.values()) == 1
+    assert all(any(map(expected.covers, USE_CASES)) for expected in EXPECTED)
