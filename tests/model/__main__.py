@@ -59,11 +59,11 @@ def play(trouble: str, seeds: range, world: World, patch: pytest.MonkeyPatch) ->
             with redirect_stdout(StringIO()):
                 stats += run_seed(seed, trouble, world, patch)
         except AssertionError as error:
-            wrong.append(str(error).partition("\n")[0])
+            wrong.append(str(error).partition("\n")[0][-1500:])
     seconds = time.monotonic() - began_s
     print(f"{trouble:9} {len(seeds)} runs, {len(wrong)} wrong, {seconds:.0f} s  {dict(stats)}")
     for line in wrong[:3]:
-        print(f"   {line[:400]}", flush=True)
+        print(f"   {line[-1500:]}", flush=True)
     return len(wrong)
 
 

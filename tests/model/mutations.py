@@ -30,14 +30,17 @@ MUTATIONS: Mapping[str, Mutation] = {
         ("away", "late", "queue"),
     ),
     "order": Mutation(
-        "APPLY", "elseif n == meta.s + 1 then", "elseif n > meta.s then", ("none", "kills")
+        "APPLY", "elseif n == meta.s + 1 then", "elseif n > meta.s then", ("none", "drops")
     ),
     "deadline": Mutation(
         "GATE", "if now > tonumber(ARGV[4]) then", "if false then", ("late", "all")
     ),
     "nonce": Mutation("GATE", "if of_request == nonce then", "if false then", ("replies",)),
     "lease": Mutation(
-        "HYDRATE", "if redis.call('GET', lease) ~= ARGV[2] then", "if false then", ("kills", "all")
+        "HYDRATE",
+        "if redis.call('GET', lease) ~= ARGV[2] then",
+        "if false then",
+        ("drops", "kills"),
     ),
     "fence": Mutation(
         "HYDRATE",
@@ -46,40 +49,40 @@ MUTATIONS: Mapping[str, Mutation] = {
         ("kills",),
     ),
     "base move": Mutation(
-        "APPLY", "elseif is_new and base ~= states[i] then", "elseif false then", ("none", "kills")
+        "APPLY", "elseif is_new and base ~= states[i] then", "elseif false then", ("none", "drops")
     ),
     "filter's second write": Mutation(
         "APPLY",
         "if meta.filling > 0 then bloom_add_all(filling, meta.filling, actors) end",
         "",
-        ("none", "kills"),
+        ("none", "drops"),
     ),
     "asked": Mutation(
         "GATE",
         "if not (at and ARGV[6] ~= '' and tonumber(ARGV[7]) >= tonumber(at)) then",
         "if ARGV[6] == '' then",
-        ("none", "kills"),
+        ("none", "drops"),
     ),
     "asked is forgotten when a row is applied": Mutation(
         "APPLY",
         "if redis.call('EXISTS', asked) == 1 then redis.call('HDEL', asked, unpack(actors)) end",
         "",
-        ("none", "kills"),
+        ("none", "drops"),
     ),
     "run_id": Mutation(
         "READ_META", "if m[2] ~= run_id then return nil end", "", ("rollback", "all")
     ),
     "drop keeps the outbox": Mutation(
-        "REBASE", "redis.call('HDEL', outbox, actor)", "", ("kills", "all")
+        "REBASE", "redis.call('HDEL', outbox, actor)", "", ("drops", "kills")
     ),
     "the rows of entries when loading": Mutation(
-        "REBASE", "if base ~= state then", "if false then", ("kills", "all")
+        "REBASE", "if base ~= state then", "if false then", ("drops", "kills")
     ),
     "the floor": Mutation(
         "APPLY", "elseif tonumber(vers[i]) > meta.floor then", "elseif true then", ("away", "late")
     ),
-    "what is ahead while loading": Mutation(
-        "APPLY", "redis.call('HSET', ahead, ARGV[2], ARGV[3] .. '|' .. ARGV[5])", "", ("kills",)
+    "commits wait ahead": Mutation(
+        "APPLY", "redis.call('HSET', ahead, ARGV[2], ARGV[3] .. '|' .. ARGV[5])", "", ("none",)
     ),
     "entries of an older commit": Mutation(
         "APPLY",
