@@ -23,7 +23,8 @@ MAX_RECEIVED = 10  # messages of one ReceiveMessage, entries of one DeleteMessag
 WAIT_S = 20
 FILL_STEP_S = 0.1  # between two looks at a queue that had less than a whole answer
 BACKOFF_S = 1.0
-MAX_BATCH_BYTES = MAX_PAYLOAD_BYTES - 64 * 1024  # room for what surrounds the records
+MAX_MESSAGE_BYTES = 256 * 1024
+MAX_WEIGHT_BYTES = MAX_PAYLOAD_BYTES - MAX_RECEIVED * MAX_MESSAGE_BYTES  # room for one more answer
 _ENVELOPE_BYTES = 1024  # of a record, beside its body
 
 logger = logging.getLogger(__name__)
@@ -146,7 +147,8 @@ class Poller:
         if not batch:
             return batch
         over_s = self._clock() + mapping.window_s
-        while len(batch) < mapping.batch_size and _weigh(batch) < MAX_BATCH_BYTES:
+        weight = _weigh(batch)
+        while len(batch) < mapping.batch_size and weight < MAX_WEIGHT_BYTES:
             left_s = over_s - self._clock()
             if received < count:
                 if left_s <= 0:
@@ -158,6 +160,7 @@ class Poller:
             more = await self._sqs.receive(mapping.queue_url, count, 0)
             received = len(more)
             batch += more
+            weight += _weigh(more)
         return batch
 
     async def _hand_over(self, batch: Sequence[Mapping[str, Any]]) -> None:
@@ -224,5 +227,5 @@ def read_failures(payload: bytes) -> frozenset[str] | None:
 
 
 def _weigh(batch: Sequence[Mapping[str, Any]]) -> int:
-    """About how many bytes a batch has."""
-    return sum(len(message["Body"]) + _ENVELOPE_BYTES for message in batch)
+    """About how many bytes the records of a batch have in an event."""
+    return sum(len(json.dumps(message["Body"])) + _ENVELOPE_BYTES for message in batch)
