@@ -156,9 +156,14 @@ async def listen(handler: Any, port: int) -> None:
     )
 
 
-def make_request(*parts: Any) -> web.BaseRequest:
+def make_request(
+    message: Any, payload: Any, protocol: Any, writer: Any, task: asyncio.Task[None]
+) -> web.BaseRequest:
     """A request of aiohttp's server, with a body as large as API Gateway takes."""
-    return web.BaseRequest(*parts, loop=asyncio.get_running_loop(), client_max_size=MAX_BODY_BYTES)
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(
+        message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES
+    )
 
 
 if __name__ == "__main__":

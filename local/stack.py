@@ -24,6 +24,7 @@ from local.ports import claim_port, free_port
 from local.processes import Process, end_all, find_processes_in, stop_process
 from local.servers import Server
 
+LOCKS = ("lock", "end-lock")
 VITAL = frozenset({"ministack", "lambda"})
 """Processes without which there is no stack; a database may go away and come back."""
 
@@ -134,7 +135,7 @@ class Stack:
         with self._alone():
             self._refuse_a_running_one()
             port = claim_port(port)
-            self._clear(keep=("lock",))
+            self._clear(keep=LOCKS)
             try:
                 self.redis_cluster = redis_cluster
                 self._start_redis(step, attached=attached)
@@ -149,6 +150,10 @@ class Stack:
 
     def down(self) -> bool:
         """End everything this directory's stack started. Whether there was anything to end."""
+        with self._ending():
+            return self._end()
+
+    def _end(self) -> bool:
         own = self._own_processes()
         (self.directory / "stack.json").unlink(missing_ok=True)
         self._find_servers()
@@ -166,7 +171,7 @@ class Stack:
         ]
         end_all(left, grace_s=2)
         if (self.directory / "lock").exists():
-            self._clear(keep=("lock", "logs"))
+            self._clear(keep=(*LOCKS, "logs"))
         return bool(running or left)
 
     def how_to_end(self) -> str:
@@ -325,6 +330,16 @@ class Stack:
                 raise LocalError(f"another start in {self.directory} is under way") from None
             yield
 
+    @contextlib.contextmanager
+    def _ending(self) -> Iterator[None]:
+        """No other end of this stack at the same time; the second one finds nothing to do."""
+        if not (self.directory / "lock").exists():  # not a stack's: not touched
+            yield
+            return
+        with (self.directory / "end-lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
     def _refuse_a_running_one(self) -> None:
         self._find_servers()
         running = [process for process in self.processes() if process.is_running()]
@@ -348,7 +363,7 @@ class Stack:
             if entry.is_dir():
                 shutil.rmtree(entry, ignore_errors=True)
             else:
-                entry.unlink()
+                entry.unlink(missing_ok=True)
 
     def _find_servers(self) -> None:
         """The servers an earlier start prepared here, as far as it got."""

@@ -16,10 +16,12 @@ from plaza.shops.shops import (
     Shop,
     ShopDraft,
     ShopType,
+    ShopTypeDraft,
     Step,
     read_message,
 )
 from plaza.shops.writing import create, delete, replace
+from plaza.shops.writing_types import create_type, delete_type, replace_type
 
 __all__ = [
     "MOST_LATITUDE",
@@ -36,10 +38,13 @@ __all__ = [
     "Shop",
     "ShopDraft",
     "ShopType",
+    "ShopTypeDraft",
     "Step",
     "adopt",
     "create",
+    "create_type",
     "delete",
+    "delete_type",
     "find_near",
     "forget_types",
     "read",
@@ -48,5 +53,6 @@ __all__ = [
     "read_types",
     "refresh_everything",
     "replace",
+    "replace_type",
     "work_through",
 ]
