@@ -169,6 +169,7 @@ def build_parser() -> argparse.ArgumentParser:
             act.add_argument("--id", action="append", help="only this message (more than once)")
             act.add_argument("--most", type=int, help="only so many (default: all)")
 
+    add("sam", _delegate("local.sam_local"), "files for `sam local`, with Docker, on this stack")
     add("packages", _packages, "install the server programs that are missing")
     return parser
 

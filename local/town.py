@@ -1,4 +1,4 @@
-"""What the demo crowd finds in its town: shops with types and places, reviews, a running flash sale.
+"""The town of the demo crowd: shops with types and places, reviews, a running flash sale.
 
 All of it is made through the API, by an admin and by some of the crowd.
 """
