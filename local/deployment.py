@@ -1,6 +1,7 @@
 """The real template, built and deployed to the emulator by SAM, as it would be to AWS."""
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -49,42 +50,58 @@ class Deployed:
 
 
 def build_template(template: Path, directory: Path) -> Path:
-    """``sam build``; the built template, in ``directory``. What did not change is not built."""
+    """``sam build``, unless nothing changed since the last one; the template in ``directory``."""
     shared = ROOT / ".aws-sam" / "local"
     shared.mkdir(parents=True, exist_ok=True)
-    build = directory / "build"
+    build, stamp = directory / "build", shared / "built"
     with (shared / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two stacks may start at once, SAM's cache is for one
-        run_to_end(
-            "sam build",
-            [
-                TOOLS / "sam",
-                "build",
-                "--template-file",
-                template,
-                "--build-dir",
-                shared / "build",
-                "--cache-dir",
-                shared / "cache",
-                "--cached",
-                "--parallel",
-            ],
-            log=directory / "logs" / "sam-build.log",
-            env=_sam_environment(directory, endpoint_url=None),
-            cwd=template.parent,
-        )
+        sources = hash_sources(template)
+        if not (stamp.exists() and stamp.read_text() == sources):
+            stamp.unlink(missing_ok=True)
+            _build(template, shared, directory)
+            stamp.write_text(sources)
         shutil.copytree(shared / "build", build, dirs_exist_ok=True)
-    compile_layers(build)
     return build / "template.yaml"
 
 
-def compile_layers(build: Path) -> None:
-    """Put compiled modules beside those of the built layers.
+def hash_sources(template: Path) -> str:
+    """A digest of everything that ``sam build`` reads: code, requirements, tools, the template."""
+    digest = hashlib.sha256(bytes(template))
+    folders = (template.parent / "functions", template.parent / "layers", ROOT / "requirements")
+    files = (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file())
+    for path in (template, *files):
+        if "__pycache__" not in path.parts:
+            digest.update(f"\0{path}\0".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
-    Every worker of the emulator unpacks a layer of its own, and would compile all of it at
-    its first call. What goes to AWS has some of it (``local.bytecode``).
+
+def _build(template: Path, shared: Path, directory: Path) -> None:
+    """Build into ``shared``, with compiled modules beside those of the layers.
+
+    The parent of the workers imports them each time it starts. What goes to AWS has some of them
+    (``local.bytecode``).
     """
-    layers = [entry for entry in build.iterdir() if (entry / "python").is_dir()]
+    run_to_end(
+        "sam build",
+        [
+            TOOLS / "sam",
+            "build",
+            "--template-file",
+            template,
+            "--build-dir",
+            shared / "build",
+            "--cache-dir",
+            shared / "cache",
+            "--cached",
+            "--parallel",
+        ],
+        log=directory / "logs" / "sam-build.log",
+        env=_sam_environment(directory, endpoint_url=None),
+        cwd=template.parent,
+    )
+    layers = [entry for entry in (shared / "build").iterdir() if (entry / "python").is_dir()]
     run_to_end(
         "compiling the layer",
         [
@@ -92,10 +109,10 @@ def compile_layers(build: Path) -> None:
             "-m",
             "compileall",
             "-q",
-            "--invalidation-mode=unchecked-hash",  # unpacking changes the times of files
+            "--invalidation-mode=unchecked-hash",  # copying and unpacking change times of files
             *layers,
         ],
-        log=build.parent / "logs" / "compile.log",
+        log=directory / "logs" / "compile.log",
     )
 
 
@@ -358,6 +375,7 @@ def _sam_environment(directory: Path, *, endpoint_url: str | None) -> dict[str, 
     env |= credentials() | {
         "PATH": f"{TOOLS}{os.pathsep}{env.get('PATH', os.defpath)}",
         "SAM_CLI_TELEMETRY": "0",
+        "SAM_CLI_POLL_DELAY": "0.1",  # seconds; the emulator answers at once
         "__SAM_CLI_APP_DIR": str(directory / "sam"),
     }
     if endpoint_url is not None:
