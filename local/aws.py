@@ -19,18 +19,34 @@ REGION = "us-east-1"
 def start_ministack(directory: Path, *, port: int, attached: bool) -> Process:
     """Start it: AWS at ``port``, on loopback, with nothing of it changed.
 
+    Uvicorn serves it: a message sent costs half as much as with the server that it starts itself.
+
     Its environment is made from nothing: what a developer's shell holds (AWS_PROFILE, PLAZA_...)
     must not reach it.
     """
     return _start(
         directory,
         "ministack",
-        [TOOLS / "python", "-P", "-m", "ministack"],
+        [
+            TOOLS / "python",
+            "-P",
+            "-m",
+            "uvicorn",
+            "ministack.app:app",
+            "--host=127.0.0.1",
+            f"--port={port}",
+            "--http=httptools",
+            "--loop=uvloop",
+            "--timeout-keep-alive=75",
+            "--timeout-graceful-shutdown=1",
+            "--no-access-log",
+            "--log-level=warning",
+        ],
         port=port,
         attached=attached,
         env={
             "GATEWAY_PORT": str(port),
-            "BIND_HOST": "127.0.0.1",
+            "IOT_MTLS_ENABLED": "0",  # it would listen on all addresses
             "LOG_LEVEL": "WARNING",
             "MINISTACK_REGION": REGION,
             **credentials(),

@@ -6,10 +6,9 @@ import asyncio
 import json
 import sys
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -303,85 +302,96 @@ def handler(event, context):
 """
 
 
-@pytest.fixture
-def build(tmp_path: Path) -> Path:
-    """A function and a layer, as ``sam build`` leaves them."""
-    for folder in ("Likes", "Broken", "Layer/python", "logs"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "Likes" / "app.py").write_text(HANDLER)
-    (tmp_path / "Broken" / "app.py").write_text("import nothing_of_this_name\n")
-    (tmp_path / "Layer" / "python" / "shared.py").write_text("")
-    return tmp_path
+EVENTS = ("environment", "where", "where", "context", "nothing", "set", "large", "exit", "sleep")
+TIMEOUT_S = 2.0
 
 
-@asynccontextmanager
-async def running(build: Path, **given: Any) -> AsyncIterator[Pool]:
-    """A pool with real workers."""
+class Served(NamedTuple):
+    """What real workers made of EVENTS and one more, in a folder as ``sam build`` leaves it."""
+
+    build: Path
+    likes: list[tuple[str, bool, Any]]
+    broken: list[tuple[bool, Any]]
+
+
+async def serve_all(build: Path) -> Served:
+    """Ask a good and a broken function, each by a pool with real workers."""
     parent = Parent([build / "Layer" / "python"], build / "logs", Path(sys.executable))
     parent.start()
-    found = {"handler": "app.handler", "memory_mb": 256, "variables": {"OWN": 5}}
     functions = []
     for name in ("Likes", "Broken"):
-        described = {**found, "task_root": build / name}
-        environment = workers.make_environment(described, name, region="x", aws={"AWS_A": "b"})
+        found = {
+            "handler": "app.handler",
+            "memory_mb": 256,
+            "variables": {"OWN": 5},
+            "task_root": build / name,
+        }
         functions.append(
             function(
                 name,
                 task_root=str(build / name),
-                environment=environment,
+                environment=workers.make_environment(found, name, region="x", aws={"AWS_A": "b"}),
                 memory_mb=256,
-                **given,
+                timeout_s=TIMEOUT_S,
             )
         )
     pool = Pool(functions, parent.fork)
     try:
-        yield pool
+        likes = []
+        for event in (*EVENTS, "context"):
+            outcome = await pool.invoke("Likes", json.dumps(event).encode())
+            likes.append((event, outcome.failed, json.loads(outcome.payload)))
+        outcomes = [await pool.invoke("Broken", b"1") for _ in range(2)]
+        broken = [(outcome.failed, json.loads(outcome.payload)) for outcome in outcomes]
     finally:
         pool.close()
         parent.stop()
+    return Served(build, likes, broken)
 
 
-def ask_each(build: Path, *events: str, name: str = "Likes", **given: Any) -> list[Any]:
-    """What a real worker makes of each event, one after the other."""
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
+    """One run for all tests: the parent of the workers takes a second to start."""
+    build = tmp_path_factory.mktemp("build")
+    for folder in ("Likes", "Broken", "Layer/python", "logs"):
+        (build / folder).mkdir(parents=True)
+    (build / "Likes" / "app.py").write_text(HANDLER)
+    (build / "Broken" / "app.py").write_text("import nothing_of_this_name\n")
+    (build / "Layer" / "python" / "shared.py").write_text("")
+    with pytest.MonkeyPatch.context() as shell:
+        shell.setenv("AWS_PROFILE", "somebody")
+        shell.setenv("PLAZA_REDIS_URL", "redis://elsewhere")
+        return asyncio.run(serve_all(build))
 
-    async def run() -> list[Any]:
-        async with asyncio.timeout(LIMIT_S), running(build, **given) as pool:
-            found = [await pool.invoke(name, json.dumps(event).encode()) for event in events]
-            return [(outcome.failed, json.loads(outcome.payload)) for outcome in found]
 
-    return asyncio.run(run())
+def answers(served: Served, event: str) -> list[Any]:
+    return [found for asked, _, found in served.likes if asked == event]
 
 
-def test_a_worker_has_the_environment_of_its_function_and_nothing_else(
-    build: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "somebody")
-    monkeypatch.setenv("PLAZA_REDIS_URL", "redis://elsewhere")
-    ((failed, found),) = ask_each(build, "environment")
-    assert not failed
+def test_a_worker_has_the_environment_of_its_function_and_nothing_else(served: Served) -> None:
+    (found,) = answers(served, "environment")
     assert found["OWN"] == "5"
     assert found["AWS_A"] == "b"
     assert found["AWS_LAMBDA_FUNCTION_NAME"] == "Likes"
     assert found["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] == "256"
-    assert found["LAMBDA_TASK_ROOT"] == str(build / "Likes")
+    assert found["LAMBDA_TASK_ROOT"] == str(served.build / "Likes")
     assert {"AWS_PROFILE", "PLAZA_REDIS_URL", "PYTHONPATH"}.isdisjoint(found)
 
 
-def test_workers_share_the_code_and_the_layer_and_serve_one_after_the_other(build: Path) -> None:
-    (_, first), (_, second) = ask_each(build, "where", "where")
+def test_workers_share_the_code_and_the_layer_and_serve_one_after_the_other(
+    served: Served,
+) -> None:
+    first, second = answers(served, "where")
     assert first == second  # the same process too
-    assert first[:3] == [
-        str(build / "Likes"),
-        str(build / "Likes"),
-        str(build / "Layer" / "python" / "shared.py"),
-    ]
+    code = str(served.build / "Likes")
+    assert first[:3] == [code, code, str(served.build / "Layer" / "python" / "shared.py")]
 
 
-def test_a_handler_gets_the_context_of_its_invocation(build: Path) -> None:
-    (_, first), (_, second) = ask_each(build, "context", "context", timeout_s=5.0)
+def test_a_handler_gets_the_context_of_its_invocation(served: Served) -> None:
+    first, second = answers(served, "context")
     assert first[:3] == ["Likes", "256", "arn:aws:lambda:us-east-1:1:function:Likes"]
     assert first[3] != second[3]
-    assert 0 < first[4] <= 5000
+    assert 0 < first[4] <= TIMEOUT_S * 1000
 
 
 @pytest.mark.parametrize(
@@ -391,28 +401,22 @@ def test_a_handler_gets_the_context_of_its_invocation(build: Path) -> None:
         ("set", "TypeError"),
         ("large", "ResponseSizeTooLarge"),
         ("exit", "Runtime.ExitError"),
+        ("sleep", "Sandbox.Timedout"),
     ],
 )
-def test_errors_are_reported_as_lambda_reports_them(build: Path, event: str, kind: str) -> None:
-    (failed, found), (failed_again, _) = ask_each(build, event, "context")
-    assert (failed, found["errorType"]) == (True, kind)
-    assert not failed_again
+def test_errors_are_reported_as_lambda_reports_them(served: Served, event: str, kind: str) -> None:
+    assert [found["errorType"] for found in answers(served, event)] == [kind]
+    assert [event for event, failed, _ in served.likes if failed] == list(EVENTS[4:])
 
 
-def test_a_worker_that_times_out_is_replaced(build: Path) -> None:
-    (failed, found), (failed_again, _) = ask_each(build, "sleep", "context", timeout_s=1.0)
-    assert (failed, found["errorType"]) == (True, "Sandbox.Timedout")
-    assert not failed_again
-
-
-def test_a_handler_that_cannot_be_imported_is_an_error_of_the_invocation(build: Path) -> None:
-    for failed, found in ask_each(build, "a", "b", name="Broken"):
+def test_a_handler_that_cannot_be_imported_is_an_error_of_each_invocation(served: Served) -> None:
+    assert len(served.broken) == 2
+    for failed, found in served.broken:
         assert (failed, found["errorType"]) == (True, "ModuleNotFoundError")
         assert "nothing_of_this_name" in found["errorMessage"]
 
 
-def test_a_function_has_a_log_of_its_own_with_its_tracebacks(build: Path) -> None:
-    ask_each(build, "nothing")
-    lines = (build / "logs" / "Likes.log").read_text().splitlines()
-    assert lines[0] == "asked for nothing"
+def test_a_function_has_a_log_of_its_own_with_its_tracebacks(served: Served) -> None:
+    lines = (served.build / "logs" / "Likes.log").read_text().splitlines()
+    assert lines[0] == "asked for environment"
     assert "[ERROR] ValueError: no nothing" in lines
