@@ -36,7 +36,6 @@ def start_ministack(directory: Path, *, port: int, attached: bool) -> Process:
             "--host=127.0.0.1",
             f"--port={port}",
             "--http=httptools",
-            "--loop=uvloop",
             "--timeout-keep-alive=75",
             "--timeout-graceful-shutdown=1",
             "--no-access-log",

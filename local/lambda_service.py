@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import uvloop
 from aiohttp import web
 
 from local.event_sources import EventSource, Poller, Sqs
@@ -171,4 +170,4 @@ if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    sys.exit(uvloop.run(run(Path(sys.argv[1]))))
+    sys.exit(asyncio.run(run(Path(sys.argv[1]))))

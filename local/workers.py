@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from local.worker_parent import ANSWER, MAX_PAYLOAD_BYTES, REQUEST
 
@@ -388,8 +388,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport)  # noqa: S101  # a socket's is
-        self._transport = transport
+        self._transport = cast(asyncio.WriteTransport, transport)  # a socket's is
 
     def data_received(self, data: bytes) -> None:
         self._received += data
