@@ -65,7 +65,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = add("logs", logs.main, "what functions and servers wrote")
     sub.add_argument(
-        "part", nargs="?", help="a function, redis, mysql or ministack (default: all functions)"
+        "part",
+        nargs="?",
+        help="a function, redis, mysql, ministack or lambda (default: all functions)",
     )
     sub.add_argument("-f", "--follow", action="store_true", help="wait for more")
     sub.add_argument("--minutes", type=float, default=10, help="how far back (default: 10)")

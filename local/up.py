@@ -14,7 +14,7 @@ from types import ModuleType
 from rich.console import Console
 
 from local.paths import DIRECTORY, LocalError
-from local.stack import Stack, StackNotRunning
+from local.stack import VITAL, Stack, StackNotRunning
 
 PHONE = "+14155550123"  # nobody's: kept for films
 
@@ -122,7 +122,7 @@ def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
 
 
 def wait_for_the_end(stack: Stack) -> int:
-    """Wait until ``down`` ends the stack (0) or MiniStack dies by itself (1).
+    """Wait until ``down`` ends the stack (0) or a vital part of it dies by itself (1).
 
     A database that goes away is only told: Plaza is made to live through that.
     """
@@ -135,7 +135,7 @@ def wait_for_the_end(stack: Stack) -> int:
             console.print(f"[red]{name} is down[/red]; its log: {stack.directory}/logs/{name}.log")
         for name in sorted(down - gone):
             console.print(f"[green]{name} is back[/green]")
-        if "ministack" in gone:
+        if not VITAL.isdisjoint(gone):
             return 1
         down = gone
         time.sleep(0.5)
