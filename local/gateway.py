@@ -4,6 +4,7 @@ The shapes follow recorded events (tests/unit/local/test_gateway.py). What the t
 is refused when the service starts: authorizers that cache, payload format 1.0.
 """
 
+import asyncio
 import base64
 import json
 import re
@@ -23,6 +24,7 @@ from local.workers import Outcome, Pool
 STAGE = "$default"
 MAX_BODY_BYTES = 10 * 1024 * 1024
 MAX_HEADER_BYTES = 10 * 1024
+MAX_INTEGRATION_S = 30.0
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TEXTS = ("application/json", "application/xml", "application/javascript")
 _FUNCTION = re.compile(r":function:([A-Za-z0-9_-]+)")
@@ -143,10 +145,18 @@ class Gateway:
             refusal = await self._authorize(match, event)
             if refusal is not None:
                 return self._decorate(refusal, origin)
-        outcome = await self._pool.invoke(
-            name_function(match.route.uri), json.dumps(event).encode()
-        )
-        return self._decorate(read_outcome(outcome), origin)
+        reply = await self._integrate(name_function(match.route.uri), event)
+        return self._decorate(reply, origin)
+
+    async def _integrate(self, name: str, event: Mapping[str, Any]) -> Reply:
+        """The answer of a function; 503 when it takes longer than API Gateway waits."""
+        try:
+            async with asyncio.timeout(MAX_INTEGRATION_S):
+                return read_outcome(await self._pool.invoke(name, json.dumps(event).encode()))
+        except TimeoutError:
+            return _message(503, "Service Unavailable")
+        except (ValueError, TypeError, AttributeError):  # no answer of the form of an answer
+            return _message(500, "Internal Server Error")
 
     async def _read_and_answer(self, received: web.BaseRequest) -> Reply:
         try:
@@ -156,10 +166,11 @@ class Gateway:
         headers, cookies, size = read_headers(received.headers.items())
         if size > MAX_HEADER_BYTES:
             return _message(431, "Request Header Fields Too Large")
+        target = received.raw_path
+        if not target.isascii():  # what is no UTF-8 came as lone surrogates
+            target = target.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return await self.answer(
-            Request(
-                received.method, received.raw_path, headers, cookies, body, received.remote or ""
-            )
+            Request(received.method, target, headers, cookies, body, received.remote or "")
         )
 
     async def _authorize(self, match: Match, event: dict[str, Any]) -> Reply | None:

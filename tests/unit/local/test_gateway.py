@@ -283,6 +283,31 @@ def test_clients_do_not_learn_how_a_function_failed() -> None:
     assert (reply.status, json.loads(reply.body)) == (500, {"message": "Internal Server Error"})
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"statusCode": "many"},
+        {"statusCode": None},
+        {"statusCode": 200, "headers": ["a"]},
+        {"statusCode": 200, "body": {"a": 1}},
+        {"statusCode": 200, "body": "x", "isBase64Encoded": True},
+    ],
+)
+def test_what_is_no_answer_is_an_error(document: dict[str, Any]) -> None:
+    pool = FakePool(likes=lambda event: outcome(document))
+    assert answer(gateway(pool), request(target="/open")).status == 500
+
+
+def test_a_function_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Never(FakePool):
+        async def invoke(self, name: str, event: bytes) -> Outcome:
+            return await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr("local.gateway.MAX_INTEGRATION_S", 0.01)
+    reply = answer(gateway(Never()), request(target="/open"))
+    assert (reply.status, json.loads(reply.body)) == (503, {"message": "Service Unavailable"})
+
+
 class FakePool(Pool):
     """Functions by name, run at once; remembers the events."""
 
