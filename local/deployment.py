@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from http.client import HTTPConnection, HTTPException
@@ -368,8 +369,11 @@ def _read_resources(endpoint_url: str) -> dict[str, dict[str, str]]:
 def _sam_environment(directory: Path, *, endpoint_url: str | None) -> dict[str, str]:
     """A developer's environment without his AWS settings and with SAM's files in ``directory``.
 
-    The rest stays: pip, which ``sam build`` calls, may need it.
+    The rest stays: pip, which ``sam build`` calls, may need it. SAM is told that it looked for a
+    newer version of itself a moment ago: a start asks nothing of the network.
     """
+    (directory / "sam").mkdir(exist_ok=True)
+    (directory / "sam" / "metadata.json").write_text(json.dumps({"lastVersionCheck": time.time()}))
     env = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
     env.pop("PYTHONPATH", None)
     env |= credentials() | {
