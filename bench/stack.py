@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count as count_from
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -114,11 +116,13 @@ def measure_cold(stack: Stack, tokens: Sequence[str]) -> list[Figure]:
 
 def measure_likes(stack: Stack, tokens: Sequence[str], count: int) -> list[Figure]:
     """Likes and unlikes, each of which changes something."""
-    asyncio.run(play(stack.base_url, make_likes(tokens, WARM_UP), 16))
+    calls = make_likes(tokens)
+    asyncio.run(play(stack.base_url, list(islice(calls, WARM_UP)), 16))
     figures = []
     for connections in (16, CROWD):
+        likes = list(islice(calls, count))
         with cpu_of(stack) as used_s:
-            load = asyncio.run(play(stack.base_url, make_likes(tokens, count), connections))
+            load = asyncio.run(play(stack.base_url, likes, connections))
         name = f"likes through the API, {connections} connections"
         figures += [
             Figure(f"{name}: rate", load.per_s, "likes/s", goal=Goal("at least", 600)),
@@ -201,15 +205,13 @@ async def play(base_url: str, calls: Sequence[Call], connections: int) -> Load:
     return load
 
 
-def make_likes(tokens: Sequence[str], count: int) -> list[Call]:
-    """Each user likes one post after the other, and takes it back in the next round."""
-    calls: list[Call] = []
-    for number in range(count):
+def make_likes(tokens: Sequence[str]) -> Iterator[Call]:
+    """Each user likes one post after the other, and takes it back in the next round; for ever."""
+    for number in count_from(0):
         user, turn = number % len(tokens), number // len(tokens)
         post = FIRST_POST + (turn + user) % POSTS
         method = "PUT" if turn // POSTS % 2 == 0 else "DELETE"
-        calls.append((method, f"/posts/{post}/likes/me", tokens[user]))
-    return calls
+        yield method, f"/posts/{post}/likes/me", tokens[user]
 
 
 def read_routes(token: str) -> Iterator[Call]:

@@ -123,6 +123,7 @@ class Pool:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._lanes = {function.name: _Lane(function) for function in functions}
+        self._wanted: set[_Lane] = set()  # those that a request may wait for
         self._start = start
         self._max_workers = max_workers
         self._max_background = max(1, int(max_workers * BACKGROUND_SHARE))
@@ -207,6 +208,7 @@ class Pool:
             lane.workers.discard(worker)
         future: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
         lane.waiting.append((next(self._arrivals), future))
+        self._wanted.add(lane)
         self._start_wanted()
         try:
             return await future
@@ -235,19 +237,18 @@ class Pool:
 
     def _must_yield(self, lane: _Lane) -> bool:
         """Whether a function without any worker waits longer than this one, at the bound."""
-        if sum(each.size for each in self._lanes.values()) < self._max_workers:
-            return False
         starved = [each for each in self._waiting() if each.size == 0]
-        if not starved:
+        if not starved or sum(each.size for each in self._lanes.values()) < self._max_workers:
             return False
         return not lane.waiting or starved[0].waiting[0][0] < lane.waiting[0][0]
 
     def _waiting(self) -> list[_Lane]:
         """The functions that requests wait for, that of the oldest request first."""
-        for lane in self._lanes.values():
+        for lane in list(self._wanted):
             _drop_abandoned(lane)
-        waiting = [lane for lane in self._lanes.values() if lane.waiting]
-        return sorted(waiting, key=lambda lane: lane.waiting[0][0])
+            if not lane.waiting:
+                self._wanted.discard(lane)
+        return sorted(self._wanted, key=lambda lane: lane.waiting[0][0])
 
     def _start_wanted(self) -> None:
         """Start workers for requests that wait, as far as the bounds allow."""
