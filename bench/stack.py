@@ -38,7 +38,7 @@ POSTS = 200
 CROWD = 64
 LIKES = 6_000
 WARM_UP = 300
-IDLE_S = 30
+IDLE_S = 60  # a round of the schedules of a minute
 MAX_QUIET_S = 120
 
 
@@ -91,7 +91,7 @@ def measure(*, quick: bool) -> list[Figure]:
         figures += measure_cold(stack, tokens)
         figures += measure_likes(stack, tokens, LIKES // 10 if quick else LIKES)
         figures += measure_size(stack, tokens)
-        figures += measure_idle(stack, IDLE_S // 3 if quick else IDLE_S)
+        figures += measure_idle(stack, IDLE_S)
         if path := os.environ.get("PLAZA_REPLAY_FILE"):
             figures += measure_replay(Path(path))
         return figures

@@ -178,8 +178,8 @@ class Poller:
         event = json.dumps({"Records": records}).encode()
         outcome = await self._invoke(mapping.function, event)
         if outcome.failed:
-            said = outcome.payload[:500].decode(errors="replace")
-            logger.warning("%s failed with %d messages: %s", mapping.function, len(batch), said)
+            cause = outcome.payload[:500].decode(errors="replace")
+            logger.warning("%s failed with %d messages: %s", mapping.function, len(batch), cause)
             await asyncio.sleep(BACKOFF_S)
             return
         failed = read_failures(outcome.payload) if mapping.reports_failures else frozenset()

@@ -25,7 +25,7 @@ from local.worker_parent import ANSWER, MAX_PAYLOAD_BYTES, REQUEST
 
 CORES = os.cpu_count() or 1
 MAX_WORKERS = max(16, 12 * CORES)
-MAX_WORKERS_PER_FUNCTION = max(4, 3 * CORES)
+MAX_WORKERS_PER_FUNCTION = max(4, 2 * CORES)
 BACKGROUND_SHARE = 0.6
 IDLE_S = 20.0
 MAX_INIT_S = 30.0
@@ -170,11 +170,11 @@ class Pool:
             reusable = True
             return outcome
         except TimeoutError:
-            said = f"{request_id} Task timed out after {function.timeout_s:.2f} seconds"
-            return _error("Sandbox.Timedout", said, request_id)
+            message = f"{request_id} Task timed out after {function.timeout_s:.2f} seconds"
+            return _error("Sandbox.Timedout", message, request_id)
         except WorkerGone:
-            said = f"RequestId: {request_id} Error: Runtime exited"
-            return _error("Runtime.ExitError", said, request_id)
+            message = f"RequestId: {request_id} Error: Runtime exited"
+            return _error("Runtime.ExitError", message, request_id)
         finally:
             self._release(lane, worker, reusable=reusable)
 

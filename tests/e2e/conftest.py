@@ -71,15 +71,15 @@ class Tokens:
             self._process = subprocess.Popen(
                 command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
             )
-        asked, told = self._process.stdin, self._process.stdout
-        assert asked is not None
-        assert told is not None
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
         try:
-            asked.write(f"{user_id} {role}\n")
-            asked.flush()
+            stdin.write(f"{user_id} {role}\n")
+            stdin.flush()
         except BrokenPipeError:
             return ""
-        return told.readline().strip()
+        return stdout.readline().strip()
 
 
 @pytest.fixture(scope="session")

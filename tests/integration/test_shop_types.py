@@ -65,11 +65,11 @@ def test_only_admins_write_types(plaza: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "body",
     [{}, {"name": ""}, {"name": "x" * 65}, {"name": "a\nb"}, {"name": "a", "icon": "ftp://x"}],
 )
-def test_a_type_that_is_not_well_formed_is_400(plaza: World, said: dict[str, str]) -> None:
-    assert write("POST", "/shop-types", said).status == 400
+def test_a_type_that_is_not_well_formed_is_400(plaza: World, body: dict[str, str]) -> None:
+    assert write("POST", "/shop-types", body).status == 400
 
 
 def test_the_samples_are_answered(plaza: World) -> None:

@@ -50,15 +50,15 @@ def test_several_commands_end_a_stack_at_once(directory: Path) -> None:
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    said = [end.communicate(timeout=DEADLINE_S) for end in ends]
-    assert [end.returncode for end in ends] == [0, 0], said
-    assert {errors for _, errors in said} == {""}
-    assert [out for out, _ in said].count("stopped\n") == 1
+    outputs = [end.communicate(timeout=DEADLINE_S) for end in ends]
+    assert [end.returncode for end in ends] == [0, 0], outputs
+    assert {errors for _, errors in outputs} == {""}
+    assert [out for out, _ in outputs].count("stopped\n") == 1
     assert not any(process.is_running() for process in started)
     assert {entry.name for entry in directory.iterdir()} == {"lock", "end-lock", "logs"}
 
 
-def test_a_stack_that_another_command_ends_is_not_mourned(
+def test_a_stack_that_another_command_ends_is_reported_as_ended(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stack = Stack(directory)

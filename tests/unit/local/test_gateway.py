@@ -349,7 +349,7 @@ def test_the_context_of_the_authorizer_reaches_the_function() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
+    ("decision", "status"),
     [
         (outcome({"isAuthorized": False}), 403),
         (outcome({"isAuthorized": "false"}), 500),
@@ -359,8 +359,8 @@ def test_the_context_of_the_authorizer_reaches_the_function() -> None:
         (outcome({"errorMessage": "x"}, failed=True), 500),
     ],
 )
-def test_only_a_clear_yes_lets_a_request_through(said: Outcome, status: int) -> None:
-    pool = FakePool(likes=good, authorizer=lambda event: said)
+def test_only_a_clear_yes_lets_a_request_through(decision: Outcome, status: int) -> None:
+    pool = FakePool(likes=good, authorizer=lambda event: decision)
     assert answer(gateway(pool), request(target="/guarded")).status == status
     assert ("likes" in [name for name, _ in pool.events]) is (status == 200)
 

@@ -3,6 +3,7 @@
 from plaza.shops.near import NearPage, NearShop, find_near
 from plaza.shops.reading import forget_types, read, read_many, read_types
 from plaza.shops.refreshing import adopt, refresh_everything, work_through
+from plaza.shops.shop_types import create_type, delete_type, replace_type
 from plaza.shops.shops import (
     MOST_LATITUDE,
     MOST_LONGITUDE,
@@ -21,7 +22,6 @@ from plaza.shops.shops import (
     read_message,
 )
 from plaza.shops.writing import create, delete, replace
-from plaza.shops.writing_types import create_type, delete_type, replace_type
 
 __all__ = [
     "MOST_LATITUDE",

@@ -1,4 +1,4 @@
-"""Writing types of shops: in one transaction, then told to Redis, now and again in a second.
+"""Writes types of shops in one transaction, then refreshes Redis, now and again in a second.
 
 The second time is for a reader that had the old types already when the transaction was committed.
 """
