@@ -45,7 +45,7 @@ setup: ## everything the other commands need; quick when nothing changed
 .PHONY: test
 test: setup ## the suite: unit, on real servers, model, end to end (ARGS="-k like -x": some of it)
 	@.venv/bin/python -m pytest $(if $(ARGS),$(ARGS),--numprocesses $(WORKERS) --no-loadscope-reorder \
-	  --ignore tests/cluster)
+	  --ignore tests/cluster --durations 10)
 
 .PHONY: test-unit
 test-unit: .venv/.ready ## the tests that need no server

@@ -65,7 +65,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = add("logs", logs.main, "what functions and servers wrote")
     sub.add_argument(
-        "part", nargs="?", help="a function, redis, mysql or ministack (default: all functions)"
+        "part",
+        nargs="?",
+        help="a function, redis, mysql, ministack or lambda (default: all functions)",
     )
     sub.add_argument("-f", "--follow", action="store_true", help="wait for more")
     sub.add_argument("--minutes", type=float, default=10, help="how far back (default: 10)")
@@ -191,6 +193,7 @@ def build_parser() -> argparse.ArgumentParser:
             act.add_argument("--id", action="append", help="only this message (more than once)")
             act.add_argument("--most", type=int, help="only so many (default: all)")
 
+    add("sam", _delegate("local.sam_local"), "files for `sam local`, with Docker, on this stack")
     add("packages", _packages, "install the server programs that are missing")
     return parser
 

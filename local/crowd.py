@@ -8,6 +8,7 @@ import random
 import secrets
 from itertools import accumulate
 
+from local import town
 from local.audit import render
 from local.follows import Follow
 from local.follows_piece import FollowsPiece
@@ -28,7 +29,7 @@ COMMENTS = 30
 FIRST_ID = 9_000_001
 SEED = 7
 DUPLICATES = 0.1
-CONCURRENCY = 4  # each user at once is a worker of each function to start
+CONCURRENCY = 12
 BEGAN_S = 1_700_000_000
 
 _SKEW = 0.9  # of Zipf's law: the most popular post gets about an eighth of all
@@ -40,10 +41,19 @@ _REMARKS = "Beautiful!", "I was there last year.", "How do I get there?", "Thank
 
 def play(stack: Stack) -> None:
     """Let the crowd loose on a stack and print what came of it. Raises LocalError unless clean."""
+    with console.status("building the town") as status:
+        user_ids = range(FIRST_ID, FIRST_ID + PEOPLE)
+        built = town.build(
+            stack, user_ids, SEED, lambda part: status.update(f"building the town: {part}")
+        )
+    console.print(
+        f"[bold]a town[/bold]\n{built.types} types of shops, {built.shops} shops with places, "
+        f"{built.reviews} reviews, a flash sale with {built.orders} orders\n"
+    )
     pieces: dict[str, Piece] = {
+        "follows": FollowsPiece(make_follows(), DUPLICATES, SEED),
         "likes and collects": InteractionsPiece(make_crowd(), DUPLICATES, SEED),
         "names, posts and comments": TextsPiece(make_texts(), DUPLICATES, SEED),
-        "follows": FollowsPiece(make_follows(), DUPLICATES, SEED),
     }
     reports = replay_all(stack, pieces, Options(concurrency=CONCURRENCY, seed=SEED))
     for report in reports:

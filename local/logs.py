@@ -1,11 +1,11 @@
-"""``logs``: what the functions wrote (from the emulator's CloudWatch Logs), and the servers."""
+"""``logs``: what the functions wrote, each into a file of its own, and the servers."""
 
 import argparse
 import json
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,7 @@ from local.paths import LocalError
 from local.servers import connect_mysql
 from local.stack import Stack
 
-SERVERS = ("redis", "mysql", "ministack")
-PAGE = 10_000
+SERVERS = ("redis", "mysql", "ministack", "lambda")
 TRACED = {
     "reaction_log": "target_type, target_id, kind, actor_id, ver, state, total",
     "voucher_order": "order_id, voucher_id, buyer_id, reason, decided_at",
@@ -26,7 +25,7 @@ TRACED = {
 }
 """Where rows know which request made them, and what is shown of them: no texts of people."""
 
-FRAME = re.compile(r"^(START|END|REPORT) RequestId: ")
+TIME = re.compile(r'"time_s": ?([0-9.]+)')
 
 
 def main(args: argparse.Namespace) -> int:
@@ -43,7 +42,7 @@ def main(args: argparse.Namespace) -> int:
     width = max((len(name) for name in chosen), default=0)
     since_ms = int((time.time() - args.minutes * 60) * 1000)
     while True:
-        lines = sorted(read_lines(stack.connect("logs"), chosen, since_ms))
+        lines = sorted(read_lines(stack.directory, chosen, since_ms), key=lambda line: line[0])
         for at_ms, name, text in lines:
             print(f"{name:{width}}  {text}" if args.part is None else text, flush=True)
             since_ms = max(since_ms, at_ms + 1)
@@ -52,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
         time.sleep(1)
 
 
-def trace_request(stack: Stack, chosen: dict[str, str], request_id: str, minutes: float) -> int:
+def trace_request(stack: Stack, chosen: Collection[str], request_id: str, minutes: float) -> int:
     """Print what functions wrote about a request, in order, then the rows it made; 1 for nothing.
 
     ``minutes``: how far back.
@@ -60,7 +59,7 @@ def trace_request(stack: Stack, chosen: dict[str, str], request_id: str, minutes
     since_ms = int((time.time() - minutes * 60) * 1000)
     lines = sorted(
         (float(said.get("time_s") or at_ms / 1000), name, said)
-        for at_ms, name, text in read_lines(stack.connect("logs"), chosen, since_ms)
+        for at_ms, name, text in read_lines(stack.directory, chosen, since_ms)
         if (said := read_line(text)) and concerns(said, request_id)
     )
     rows = find_rows(stack.mysql_url, request_id)
@@ -127,36 +126,29 @@ def find_function(functions: dict[str, str], asked: str) -> str:
 
 
 def read_lines(
-    client: Any, functions: dict[str, str], since_ms: int
+    directory: Path, functions: Collection[str], since_ms: int
 ) -> Iterator[tuple[int, str, str]]:
-    """(milliseconds since 1970, logical id, line) of what functions wrote, frames left out."""
-    for logical_id, name in functions.items():
-        for event in read_events(client, f"/aws/lambda/{name}", since_ms):
-            if not FRAME.match(event["message"]):
-                yield event["timestamp"], logical_id, event["message"]
+    """(milliseconds since 1970, logical id, line) of what functions wrote, oldest first for each.
 
-
-def read_events(client: Any, group: str, since_ms: int) -> Iterator[dict[str, Any]]:
-    """The events of a log group, oldest first; none when nothing was written yet.
-
-    MiniStack gives the first 10,000 and no token for the next: they are asked for by time.
+    ``directory``: of the stack. A line without a time, of a traceback, has that of the line before.
     """
-    seen: set[tuple[str, str]] = set()
-    while True:
+    for logical_id in functions:
+        at_ms = 0
         try:
-            answer = client.filter_log_events(logGroupName=group, startTime=since_ms)
-        except client.exceptions.ResourceNotFoundException:
-            return
-        events = [e for e in answer["events"] if (e["logStreamName"], e["message"]) not in seen]
-        yield from events
-        if len(answer["events"]) < PAGE or not events:
-            return
-        since_ms = events[-1]["timestamp"]
-        seen = {
-            (e["logStreamName"], e["message"])
-            for e in answer["events"]
-            if e["timestamp"] == since_ms
-        }
+            lines = (directory / "logs" / "functions" / f"{logical_id}.log").open(errors="replace")
+        except FileNotFoundError:
+            continue  # it never ran
+        with lines:
+            for line in lines:
+                at_ms = read_time_ms(line) or at_ms
+                if at_ms >= since_ms:
+                    yield at_ms, logical_id, line.rstrip("\n")
+
+
+def read_time_ms(line: str) -> int | None:
+    """The time of a line of ours, in milliseconds since 1970; None for any other line."""
+    found = TIME.search(line)
+    return int(float(found[1]) * 1000) if found else None
 
 
 def follow_file(path: Path, *, follow: bool) -> None:

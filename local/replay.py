@@ -378,9 +378,8 @@ async def call_halfway(options: Options, half: asyncio.Event) -> None:
 def find_consumers(stack: Stack) -> list[psutil.Process]:
     """The SaveReactions workers that have saved something: they are connected.
 
-    One that is only starting is left alone. MiniStack answers its death with the death of all
-    workers of that function, also those that start in their place, and so on: messages end in
-    the DLQ that no Lambda would have tried to work on.
+    One that is only starting is left alone: messages would use up their receives on consumers
+    that never began.
     """
     found = []
     for worker in stack.find_workers("SaveReactions"):

@@ -1,7 +1,7 @@
 """The routes of the HTTP API, made from the OpenAPI body of the processed template.
 
 MiniStack deploys an ``AWS::ApiGatewayV2::Api`` but ignores its body, so the API it made has
-no routes. This reads the body that SAM wrote and creates what API Gateway would have.
+no routes. This reads the body that SAM wrote; ``local.gateway`` serves what it says.
 """
 
 import json
@@ -82,52 +82,6 @@ def read_authorizers(body: Mapping[str, Any]) -> list[Authorizer]:
             )
         )
     return authorizers
-
-
-def create_routes(gateway: Any, api_id: str, body: Mapping[str, Any]) -> int:
-    """Give the API what ``body`` says, by the apigatewayv2 API. Returns the number of routes."""
-    if (cors := read_cors(body)) is not None:
-        gateway.update_api(ApiId=api_id, CorsConfiguration=cors)
-    authorizer_ids = {
-        authorizer.name: gateway.create_authorizer(
-            ApiId=api_id,
-            Name=authorizer.name,
-            AuthorizerType="REQUEST",
-            AuthorizerUri=authorizer.uri,
-            AuthorizerPayloadFormatVersion="2.0",
-            AuthorizerResultTtlInSeconds=authorizer.ttl_s,
-            EnableSimpleResponses=authorizer.simple,
-            IdentitySource=list(authorizer.identity_sources),
-        )["AuthorizerId"]
-        for authorizer in read_authorizers(body)
-    }
-    integration_ids: dict[tuple[str, str], str] = {}
-    routes = read_routes(body)
-    for route in routes:
-        place = (route.uri, route.payload_format)
-        if place not in integration_ids:
-            integration_ids[place] = gateway.create_integration(
-                ApiId=api_id,
-                IntegrationType="AWS_PROXY",
-                IntegrationUri=route.uri,
-                IntegrationMethod="POST",
-                PayloadFormatVersion=route.payload_format,
-            )["IntegrationId"]
-        guard = {}
-        if route.authorizer is not None:
-            if route.authorizer not in authorizer_ids:
-                raise LocalError(f"{route.key} names an unknown authorizer {route.authorizer}")
-            guard = {
-                "AuthorizationType": "CUSTOM",
-                "AuthorizerId": authorizer_ids[route.authorizer],
-            }
-        gateway.create_route(
-            ApiId=api_id,
-            RouteKey=route.key,
-            Target=f"integrations/{integration_ids[place]}",
-            **guard,
-        )
-    return len(routes)
 
 
 def read_cors(body: Mapping[str, Any]) -> dict[str, Any] | None:

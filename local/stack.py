@@ -24,6 +24,10 @@ from local.ports import claim_port, free_port
 from local.processes import Process, end_all, find_processes_in, stop_process
 from local.servers import Server
 
+LOCKS = ("lock", "end-lock")
+VITAL = frozenset({"ministack", "lambda"})
+"""Processes without which there is no stack; a database may go away and come back."""
+
 Step = Callable[[str], contextlib.AbstractContextManager[Any]]
 Detour = Callable[[str, str], str]
 
@@ -61,6 +65,7 @@ class Stack:
         self.redis_cluster = False
         self.mysql_url = ""
         self.aws_endpoint_url = ""
+        self.lambda_url = ""
         self.region = aws.REGION
         self.queues: dict[str, str] = {}
         self.deployed = Deployed("", {}, {})
@@ -88,12 +93,17 @@ class Stack:
         stack.redis_cluster = state["redis_cluster"]
         stack.mysql_url = state["mysql_url"]
         stack.aws_endpoint_url = state["aws_endpoint_url"]
+        stack.lambda_url = state["lambda_url"]
         stack.region = state["region"]
         stack.queues = state["queues"]
         stack.deployed = Deployed(**deployed)
         stack._find_servers()
         gone = [process.name for process in stack.processes() if not process.is_running()]
-        if stack._ministack_process() is None or "ministack" in gone or (gone and whole):
+        if (
+            not VITAL.isdisjoint(gone)
+            or len(stack._own_processes()) < len(VITAL)
+            or (gone and whole)
+        ):
             raise StackNotRunning(
                 f"the stack is dead: {', '.join(gone) or 'all of it'} ended; "
                 f"{stack.how_to_end()} clears it away"
@@ -125,33 +135,43 @@ class Stack:
         with self._alone():
             self._refuse_a_running_one()
             port = claim_port(port)
-            self._clear(keep=("lock",))
+            self._clear(keep=LOCKS)
             try:
                 self.redis_cluster = redis_cluster
                 self._start_redis(step, attached=attached)
                 self._start_mysql(step, attached=attached, for_tests=for_tests)
-                self._start_aws(step, port=port, attached=attached, detour=detour)
-                self._deploy(step, detour, parameters)
+                self._start_aws(step, attached=attached)
+                self._deploy(
+                    step, port=port, attached=attached, detour=detour, parameters=parameters
+                )
             except BaseException:
                 self.down()
                 raise
 
     def down(self) -> bool:
         """End everything this directory's stack started. Whether there was anything to end."""
-        found = self._ministack_process()
+        with self._ending():
+            return self._end()
+
+    def _end(self) -> bool:
+        own = self._own_processes()
         (self.directory / "stack.json").unlink(missing_ok=True)
         self._find_servers()
         running = [process for process in self.processes() if process.is_running()]
-        if found is not None:
-            stop_process(found, grace_s=1)  # it keeps nothing
+        for process in reversed(own):
+            stop_process(process, grace_s=1)  # they keep nothing
         for server in (self.redis, self.mysql):
             if server is not None:
                 server.resume()
                 server.stop()
-        left = find_processes_in(self.directory / "tmp")
+        left = [
+            process
+            for place in ("tmp", "build")  # of programs, and of functions
+            for process in find_processes_in(self.directory / place)
+        ]
         end_all(left, grace_s=2)
         if (self.directory / "lock").exists():
-            self._clear(keep=("lock", "logs"))
+            self._clear(keep=(*LOCKS, "logs"))
         return bool(running or left)
 
     def how_to_end(self) -> str:
@@ -162,9 +182,8 @@ class Stack:
 
     def processes(self) -> list[Process]:
         """Every process that was started for this stack, running or not."""
-        found = self._ministack_process()
         own = [server.processes for server in (self.redis, self.mysql) if server is not None]
-        return [*([found] if found is not None else []), *chain.from_iterable(own)]
+        return [*self._own_processes(), *chain.from_iterable(own)]
 
     def environment(self) -> dict[str, str]:
         """What ``plaza`` reads to work in this process against this stack, and boto3 too."""
@@ -180,23 +199,24 @@ class Stack:
 
     def invoke(self, logical_id: str, event: dict[str, Any]) -> Any:
         """Run one function (``SweepOutbox``) now and wait; its answer, or LocalError."""
-        return deployment.invoke(self.deployed, self.aws_endpoint_url, logical_id, event)
+        return deployment.invoke(self.deployed, self.lambda_url, logical_id, event)
 
     def connect(self, service: str) -> Any:
         """A boto3 client of this stack's AWS."""
         return aws.connect(service, self.aws_endpoint_url)
 
     def find_workers(self, logical_id: str) -> list[psutil.Process]:
-        """The processes that run one function at this moment (MiniStack keeps them warm)."""
-        process = self._ministack_process()
-        found = process.find() if process is not None else None
-        name = self.deployed.functions[logical_id]
-        workers = []
-        for child in found.children(recursive=True) if found is not None else []:
-            with contextlib.suppress(psutil.Error):
-                if any(f"ministack-lambda-{name}-" in part for part in child.cmdline()):
-                    workers.append(child)
-        return workers
+        """The processes that run one function at this moment."""
+        found = []
+        for pid in self.read_workers().get(logical_id, []):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found.append(psutil.Process(pid))
+        return found
+
+    def read_workers(self) -> dict[str, list[int]]:
+        """Logical id of each function that has workers -> their pids. Raises LocalError."""
+        pids: dict[str, list[int]] = deployment.ask_service(self.lambda_url, "GET", "/workers")[1]
+        return pids
 
     def kill_worker(self, logical_id: str) -> int | None:
         """Kill (SIGKILL) one worker of a function, chosen at random; its pid, None if none."""
@@ -235,21 +255,22 @@ class Stack:
             self.mysql.start(attached=attached)
         self.mysql_url = self.mysql.url
 
-    def _start_aws(self, step: Step, *, port: int, attached: bool, detour: Detour) -> None:
+    def _start_aws(self, step: Step, *, attached: bool) -> None:
         with step("MiniStack, standing in for AWS"):
-            aws_port = free_port()
-            process = aws.start_ministack(
-                self.directory,
-                port=aws_port,
-                api_port=port,
-                sqs_url=detour("sqs", f"http://127.0.0.1:{aws_port}"),
-                attached=attached,
-            )
-            _write_private(self.directory / "ministack" / "process.json", asdict(process))
-        self.aws_endpoint_url = f"http://127.0.0.1:{aws_port}"
-        self.base_url = f"http://127.0.0.1:{port}"
+            port = free_port()
+            process = aws.start_ministack(self.directory, port=port, attached=attached)
+            self._remember(process)
+        self.aws_endpoint_url = f"http://127.0.0.1:{port}"
 
-    def _deploy(self, step: Step, detour: Detour, parameters: Mapping[str, str]) -> None:
+    def _deploy(
+        self,
+        step: Step,
+        *,
+        port: int,
+        attached: bool,
+        detour: Detour,
+        parameters: Mapping[str, str],
+    ) -> None:
         with step("sam build"):
             built = deployment.build_template(self.template, self.directory)
         with step("sam deploy"):
@@ -264,10 +285,22 @@ class Stack:
             )
             self.deployed = deployment.read_deployed(self.aws_endpoint_url)
             self.queues = self.deployed.queues
-            deployment.create_api_routes(self.deployed, self.aws_endpoint_url)
-            (self.directory / "api-id").write_text(self.deployed.api_id)
+        with step("Functions"):
+            lambda_port = free_port()
+            service = deployment.describe_service(
+                self.deployed,
+                built,
+                self.aws_endpoint_url,
+                api_port=port,
+                port=lambda_port,
+                sqs_url=detour("sqs", self.aws_endpoint_url),
+            )
+            _write_private(self.directory / "lambda.json", service)
+            self._remember(aws.start_lambda_service(self.directory, lambda_port, attached=attached))
+            self.lambda_url = f"http://127.0.0.1:{lambda_port}"
+            self.base_url = f"http://127.0.0.1:{port}"
         with step("Migrations"):
-            deployment.migrate(self.deployed, self.aws_endpoint_url)
+            self.invoke("Migrate", {})
         _write_private(self.directory / "deployed.json", asdict(self.deployed))
         _write_private(
             self.directory / "stack.json",
@@ -277,6 +310,7 @@ class Stack:
                 "redis_cluster": self.redis_cluster,
                 "mysql_url": self.mysql_url,
                 "aws_endpoint_url": self.aws_endpoint_url,
+                "lambda_url": self.lambda_url,
                 "region": self.region,
                 "queues": self.queues,
             },
@@ -294,6 +328,16 @@ class Stack:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise LocalError(f"another start in {self.directory} is under way") from None
+            yield
+
+    @contextlib.contextmanager
+    def _ending(self) -> Iterator[None]:
+        """No other end of this stack at the same time; the second one finds nothing to do."""
+        if not (self.directory / "lock").exists():  # not a stack's: not touched
+            yield
+            return
+        with (self.directory / "end-lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def _refuse_a_running_one(self) -> None:
@@ -319,7 +363,7 @@ class Stack:
             if entry.is_dir():
                 shutil.rmtree(entry, ignore_errors=True)
             else:
-                entry.unlink()
+                entry.unlink(missing_ok=True)
 
     def _find_servers(self) -> None:
         """The servers an earlier start prepared here, as far as it got."""
@@ -330,12 +374,18 @@ class Stack:
         with contextlib.suppress(LocalError, FileNotFoundError):
             self.mysql = self.mysql or servers.load_mysql(self.directory / "mysql")
 
-    def _ministack_process(self) -> Process | None:
-        try:
-            record = (self.directory / "ministack" / "process.json").read_text()
-            return Process(**json.loads(record))
-        except (FileNotFoundError, ValueError, TypeError):
-            return None
+    def _remember(self, process: Process) -> None:
+        """Write down a process of ours, so that another command can find and end it."""
+        _write_private(self.directory / "processes" / f"{process.name}.json", asdict(process))
+
+    def _own_processes(self) -> list[Process]:
+        """MiniStack and the Lambda service, as far as they were started, running or not."""
+        found = []
+        for name in sorted(VITAL, reverse=True):
+            with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
+                record = (self.directory / "processes" / f"{name}.json").read_text()
+                found.append(Process(**json.loads(record)))
+        return found
 
 
 def _write_private(path: Path, content: dict[str, Any]) -> None:

@@ -16,10 +16,9 @@ def main(args: argparse.Namespace) -> int:
     """Print each part and each queue; 1 when a part does not answer."""
     stack = Stack.load(args.dir, whole=False)
     pids = {process.name: str(process.pid) for process in stack.processes()}
-    port = int(stack.aws_endpoint_url.rsplit(":", 1)[1])
     parts = [
-        ("HTTP API", pids["ministack"], stack.base_url, answers_http(port)),
-        ("AWS", pids["ministack"], stack.aws_endpoint_url, answers_http(port)),
+        ("HTTP API", pids["lambda"], stack.base_url, _answers(stack.lambda_url)),
+        ("AWS", pids["ministack"], stack.aws_endpoint_url, _answers(stack.aws_endpoint_url)),
         *_ask_redis(stack),
         ("MySQL", pids.get("mysql", "yours"), *_ask_mysql(stack.mysql_url)),
     ]
@@ -48,6 +47,10 @@ def count_messages(stack: Stack) -> dict[str, tuple[int, int]]:
         delayed = int(attributes.get("ApproximateNumberOfMessagesDelayed", 0))
         counts[name] = (int(attributes["ApproximateNumberOfMessages"]), hidden + delayed)
     return counts
+
+
+def _answers(url: str) -> bool:
+    return answers_http(int(url.rsplit(":", 1)[1]))
 
 
 def _ask_redis(stack: Stack) -> Iterator[tuple[str, str, str, bool]]:

@@ -6,6 +6,7 @@ import importlib
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from types import ModuleType
@@ -13,7 +14,7 @@ from types import ModuleType
 from rich.console import Console
 
 from local.paths import DIRECTORY, LocalError
-from local.stack import Stack, StackNotRunning
+from local.stack import VITAL, Stack, StackNotRunning
 
 PHONE = "+14155550123"  # nobody's: kept for films
 
@@ -33,7 +34,8 @@ def main(args: argparse.Namespace) -> int:
     console.print(f"[dim]ready in {time.monotonic() - began:.0f} s[/dim]\n")
     try:
         if not args.no_demo:
-            _crowd().play(stack)
+            with interrupted_by_an_end(stack):
+                _crowd().play(stack)
         show_welcome(stack, detached=args.detach, demo=not args.no_demo)
         if args.detach:
             return 0
@@ -44,6 +46,26 @@ def main(args: argparse.Namespace) -> int:
     finally:
         if not args.detach or not _is_whole(stack):
             end(stack)
+
+
+@contextlib.contextmanager
+def interrupted_by_an_end(stack: Stack) -> Iterator[None]:
+    """Interrupts what runs inside when another command ends the stack."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.2):
+            if not (stack.directory / "stack.json").exists():
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 @contextlib.contextmanager
@@ -85,6 +107,10 @@ def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
             f"  curl {url}/posts/{somebody}/likers?order=latest",
             f"  curl -X PUT {url}/users/{somebody}/followers/me {bearer}",
             f"  curl {url}/users/{somebody}",
+            f"  curl {url}/shop-types",
+            f"  curl '{url}/shops?x=13.405&y=52.52'",
+            f"  curl {url}/posts/ranking",
+            f'  curl {url}/feed -H "Authorization: Bearer $({command} token --user {somebody})"',
         ]
     lines += [
         f"  {command} replay FILE.csv.gz --duplicates 0.2",
@@ -98,7 +124,7 @@ def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
 
 
 def wait_for_the_end(stack: Stack) -> int:
-    """Wait until ``down`` ends the stack (0) or MiniStack dies by itself (1).
+    """Wait until ``down`` ends the stack (0) or a vital part of it dies by itself (1).
 
     A database that goes away is only told: Plaza is made to live through that.
     """
@@ -111,7 +137,7 @@ def wait_for_the_end(stack: Stack) -> int:
             console.print(f"[red]{name} is down[/red]; its log: {stack.directory}/logs/{name}.log")
         for name in sorted(down - gone):
             console.print(f"[green]{name} is back[/green]")
-        if "ministack" in gone:
+        if not VITAL.isdisjoint(gone):
             return 1
         down = gone
         time.sleep(0.5)

@@ -42,21 +42,57 @@ def base_url(stack: Stack) -> str:
     return stack.base_url
 
 
-@pytest.fixture(scope="session")
-def sign_in(stack: Stack) -> Callable[..., str]:
-    """``sign_in(7)`` or ``sign_in(7, role="admin")``: a session token; the user is created.
+class Tokens:
+    """A process that opens sessions: this one may have read other settings of Plaza already."""
 
-    A process of its own asks for it: this one may have read other settings already.
-    """
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._process: subprocess.Popen[str] | None = None
+
+    def open(self, user_id: int, role: str) -> str:
+        """A session token. A process that an outage ended is replaced, once."""
+        token = self._ask(user_id, role)
+        if not token:
+            self.close()
+            token = self._ask(user_id, role)
+        assert token, f"no session for user {user_id}"
+        return token
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.communicate(timeout=30)
+            self._process = None
+
+    def _ask(self, user_id: int, role: str) -> str:
+        if self._process is None:
+            command = [sys.executable, "-m", "tests.e2e.token_process", str(self._stack.directory)]
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
+            )
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        try:
+            stdin.write(f"{user_id} {role}\n")
+            stdin.flush()
+        except BrokenPipeError:
+            return ""
+        return stdout.readline().strip()
+
+
+@pytest.fixture(scope="session")
+def sign_in(stack: Stack) -> Iterator[Callable[..., str]]:
+    """``sign_in(7)`` or ``sign_in(7, role="admin")``: a session token; the user is created."""
+    tokens = Tokens(stack)
 
     @functools.cache
     def open_one(user_id: int, role: str = "user") -> str:
-        command = [sys.executable, "-m", "local", "--dir", str(stack.directory), "token"]
-        asked = [*command, "--user", str(user_id), "--role", role]
-        done = subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True)
-        return done.stdout.strip()
+        return tokens.open(user_id, role)
 
-    return open_one
+    yield open_one
+    tokens.close()
 
 
 @pytest.fixture

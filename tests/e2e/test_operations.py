@@ -116,7 +116,8 @@ def test_a_request_is_found_by_its_id_from_the_client_to_the_row(
     stack: Stack, user: Callable[[int], Client], add: Callable[..., int], rows: Callable[..., Any]
 ) -> None:
     post, request_id = add(), f"support-{time.time_ns()}"
-    reply = user(ADA)("PUT", f"/posts/{post}/likes/me", headers={"X-Request-Id": request_id})
+    sent = {"X-Request-Id": request_id, "Origin": "https://app.example"}
+    reply = user(ADA)("PUT", f"/posts/{post}/likes/me", headers=sent)
     assert (reply.status, reply.headers["x-request-id"]) == (200, request_id)
     assert "x-request-id" in reply.headers["access-control-expose-headers"]
     sql = "SELECT actor_id FROM reaction_log WHERE request_id = %s"

@@ -76,7 +76,7 @@ def find(name: str, runs: int, world: World, patch: pytest.MonkeyPatch) -> int |
             with redirect_stdout(StringIO()):
                 run_seed(run + 1, trouble, world, patch, mutate(name))
         except Exception as error:  # whatever it breaks, it is seen
-            reason = str(error).partition("\n")[0].partition(": ")[2]
+            reason = str(error).partition("\n")[0].partition(": ")[2] or repr(error)
             print(f"{name:42} found in run {run + 1} ({trouble}): {reason[:120]}", flush=True)
             return run + 1
     print(f"{name:42} NOT found in {runs} runs of {', '.join(troubles)}", flush=True)

@@ -46,7 +46,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         "HYDRATE",
         "if tonumber(redis.call('GET', fence) or 0) > s then",
         "if false then",
-        ("kills",),
+        ("drops",),
     ),
     "base move": Mutation(
         "APPLY", "elseif is_new and base ~= states[i] then", "elseif false then", ("none", "drops")

@@ -1,4 +1,4 @@
-"""Shops: their types, one of them, what is near. Admins add, change and delete them."""
+"""Shops: their types, one of them, what is near. Admins add, change and delete both."""
 
 from __future__ import annotations
 
@@ -26,7 +26,13 @@ from plaza.infra.http import (
     unpack_signed_cursor,
 )
 from plaza.shops import MOST_LATITUDE, MOST_LONGITUDE, MOST_RADIUS_M, Area, Place, Position
-from plaza.shops.contract import NearShopAnswer, ShopAnswer, ShopQuestion, ShopTypeAnswer
+from plaza.shops.contract import (
+    NearShopAnswer,
+    ShopAnswer,
+    ShopQuestion,
+    ShopTypeAnswer,
+    ShopTypeQuestion,
+)
 
 X = Annotated[float, Query(ge=-MOST_LONGITUDE, le=MOST_LONGITUDE, description="longitude, degrees")]
 Y = Annotated[float, Query(ge=-MOST_LATITUDE, le=MOST_LATITUDE, description="latitude, degrees")]
@@ -41,6 +47,13 @@ _TAGS: dict[str, Any] = {"tags": ["shops"]}
 _ANY = _TAGS | {"security": [{}, BEARER]}
 _OWN = _TAGS | {"security": [BEARER]}
 _TYPES = _ANY | {"responses": answers(200, Page[ShopTypeAnswer], "all of them") | problems(401)}
+_CREATE_TYPE = _OWN | {"responses": answers(201, ShopTypeAnswer, "made") | problems(400, 401, 403)}
+_REPLACE_TYPE = _OWN | {
+    "responses": answers(200, ShopTypeAnswer, "changed") | problems(400, 401, 403, 404)
+}
+_DELETE_TYPE = _OWN | {
+    "responses": {204: {"description": "deleted"}} | problems(401, 403, 404, 409)
+}
 _READ = _ANY | {"responses": answers(200, ShopAnswer, "the shop") | problems(401, 404, 410)}
 _NEAR = _ANY | {
     "responses": answers(200, Page[NearShopAnswer], "a page, nearest first; it may be shorter")
@@ -58,6 +71,28 @@ def list_types() -> Page[ShopTypeAnswer]:
     """The types of shops, in the order in which they are shown."""
     caller_if_any(app)
     return Page(items=[ShopTypeAnswer.of(one) for one in shops.read_types()], next=None)
+
+
+@app.post("/shop-types", **_CREATE_TYPE)
+def create_type(question: ShopTypeQuestion) -> tuple[ShopTypeAnswer, int]:
+    """Add a type of shops. For admins."""
+    caller_with_role(app, "admin")
+    return ShopTypeAnswer.of(shops.create_type(question.draft())), 201
+
+
+@app.put("/shop-types/<type_id>", **_REPLACE_TYPE)
+def replace_type(type_id: Id, question: ShopTypeQuestion) -> ShopTypeAnswer:
+    """Replace a type of shops. For admins."""
+    caller_with_role(app, "admin")
+    return ShopTypeAnswer.of(shops.replace_type(read_id(type_id, "shop type"), question.draft()))
+
+
+@app.delete("/shop-types/<type_id>", **_DELETE_TYPE)
+def delete_type(type_id: Id) -> Response[None]:
+    """Delete a type that no shop has. For admins."""
+    caller_with_role(app, "admin")
+    shops.delete_type(read_id(type_id, "shop type"))
+    return Response(204)
 
 
 @app.get("/shops/<shop_id>", **_READ)

@@ -1,8 +1,10 @@
 """Names and settings read from a deployed stack."""
 
+from pathlib import Path
+
 import pytest
 
-from local.deployment import name_queue, read_environment
+from local.deployment import hash_sources, name_queue, read_environment
 from local.servers import without_credentials
 
 
@@ -35,3 +37,22 @@ def test_every_queue_that_one_function_knows_is_known() -> None:
 def test_the_address_in_the_template_has_no_password() -> None:
     url = "mysql://plaza:se%40cret@127.0.0.1:3307/plaza"
     assert without_credentials(url) == "mysql://127.0.0.1:3307/plaza"
+
+
+def test_what_sam_builds_from_has_another_digest_when_it_changes(tmp_path: Path) -> None:
+    template = tmp_path / "template.yaml"
+    template.write_text("Resources: {}")
+    code = tmp_path / "functions" / "likes" / "app.py"
+    code.parent.mkdir(parents=True)
+    code.write_text("x = 1")
+    first = hash_sources(template)
+    cached = code.parent / "__pycache__"
+    cached.mkdir()
+    (cached / "app.pyc").write_text("compiled")
+    assert hash_sources(template) == first
+    code.write_text("x = 2")
+    assert hash_sources(template) != first
+    code.write_text("x = 1")
+    assert hash_sources(template) == first
+    code.rename(code.with_name("other.py"))
+    assert hash_sources(template) != first

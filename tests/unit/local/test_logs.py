@@ -1,46 +1,30 @@
-"""Log lines are shown once each, however many there are."""
+"""What functions wrote is read from their files, in order of time."""
 
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from local import logs
 
 
-class FakeLogs:
-    """Answers as MiniStack does: by time, at most PAGE at once, no token."""
-
-    class exceptions:  # noqa: N801 - as in boto3
-        class ResourceNotFoundException(Exception):
-            pass
-
-    def __init__(self, events: list[dict[str, Any]]) -> None:
-        self.events = events
-
-    def filter_log_events(self, **asked: Any) -> dict[str, Any]:
-        if asked["logGroupName"] == "/aws/lambda/silent":
-            raise self.exceptions.ResourceNotFoundException
-        later = [e for e in self.events if e["timestamp"] >= asked["startTime"]]
-        return {"events": later[: logs.PAGE]}
+def write(directory: Path, function: str, text: str) -> None:
+    folder = directory / "logs" / "functions"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{function}.log").write_text(text)
 
 
-def event(at_ms: int, message: str) -> dict[str, Any]:
-    return {"timestamp": at_ms, "logStreamName": "stream", "message": message}
+def test_lines_have_the_time_that_they_name_or_that_of_the_line_before(tmp_path: Path) -> None:
+    write(tmp_path, "Greeter", '{"event":"a","time_s":1.5}\n[ERROR] broken\n{"time_s": 2.25}\n')
+    assert list(logs.read_lines(tmp_path, ["Greeter"], 0)) == [
+        (1500, "Greeter", '{"event":"a","time_s":1.5}'),
+        (1500, "Greeter", "[ERROR] broken"),
+        (2250, "Greeter", '{"time_s": 2.25}'),
+    ]
+    assert [at for at, _, _ in logs.read_lines(tmp_path, ["Greeter"], 2000)] == [2250]
 
 
-def test_more_lines_than_one_answer_holds_are_all_read_once() -> None:
-    events = [event(i // 7, f"line {i}") for i in range(2 * logs.PAGE + 5)]
-    read = list(logs.read_events(FakeLogs(events), "/aws/lambda/chatty", 0))
-    assert [e["message"] for e in read] == [e["message"] for e in events]
-
-
-def test_frames_of_an_invocation_are_left_out() -> None:
-    fake = FakeLogs([event(1, "START RequestId: 1 Version: 1"), event(1, "hello")])
-    assert list(logs.read_lines(fake, {"Greeter": "chatty"}, 0)) == [(1, "Greeter", "hello")]
-
-
-def test_a_function_that_never_ran_has_no_lines() -> None:
-    assert list(logs.read_lines(FakeLogs([]), {"Silent": "silent"}, 0)) == []
+def test_a_function_that_never_ran_has_no_lines(tmp_path: Path) -> None:
+    assert list(logs.read_lines(tmp_path, ["Silent"], 0)) == []
 
 
 def test_a_line_is_about_a_request_alone_or_among_others() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local.paths import LocalError
-from local.routes import create_routes, read_body, read_cors
+from local.routes import Route, read_authorizers, read_body, read_cors, read_routes
 
 ARN = "arn:aws:lambda:us-east-1:000000000000:function:likes"
 SUB = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${%s.Arn}/x"
@@ -54,73 +54,28 @@ def operation(*, guarded: bool = True) -> dict[str, Any]:
     return found | ({"security": [{"Sessions": []}]} if guarded else {})
 
 
-class FakeGateway:
-    """Remembers what is created."""
-
-    def __init__(self) -> None:
-        self.authorizers: list[dict[str, Any]] = []
-        self.integrations: list[dict[str, Any]] = []
-        self.routes: list[dict[str, Any]] = []
-        self.cors: dict[str, Any] | None = None
-
-    def update_api(self, **given: Any) -> None:
-        self.cors = given["CorsConfiguration"]
-
-    def create_authorizer(self, **given: Any) -> dict[str, str]:
-        self.authorizers.append(given)
-        return {"AuthorizerId": f"authorizer{len(self.authorizers)}"}
-
-    def create_integration(self, **given: Any) -> dict[str, str]:
-        self.integrations.append(given)
-        return {"IntegrationId": f"integration{len(self.integrations)}"}
-
-    def create_route(self, **given: Any) -> None:
-        self.routes.append(given)
-
-
 def test_each_method_of_each_path_becomes_a_route() -> None:
     paths = {
         "/posts/{id}/likes/me": {"put": operation(), "delete": operation()},
         "/health": {"get": operation(guarded=False)},
         "$default": {"x-amazon-apigateway-any-method": operation(guarded=False)},
     }
-    gateway = FakeGateway()
-
-    assert create_routes(gateway, "api1", read_body(template(paths), VALUES)) == 4
-
-    assert [route["RouteKey"] for route in gateway.routes] == [
-        "PUT /posts/{id}/likes/me",
-        "DELETE /posts/{id}/likes/me",
-        "GET /health",
-        "$default",
+    assert read_routes(read_body(template(paths), VALUES)) == [
+        Route("PUT /posts/{id}/likes/me", URI, "2.0", "Sessions"),
+        Route("DELETE /posts/{id}/likes/me", URI, "2.0", "Sessions"),
+        Route("GET /health", URI, "2.0", None),
+        Route("$default", URI, "2.0", None),
     ]
 
 
-def test_routes_of_one_function_share_its_integration() -> None:
-    paths = {"/a": {"get": operation(), "put": operation()}}
-    gateway = FakeGateway()
-    create_routes(gateway, "api1", read_body(template(paths), VALUES))
-    assert [made["IntegrationUri"] for made in gateway.integrations] == [URI]
-    assert {route["Target"] for route in gateway.routes} == {"integrations/integration1"}
-
-
-def test_only_a_guarded_route_asks_the_authorizer() -> None:
-    paths = {"/a": {"get": operation(), "put": operation(guarded=False)}}
-    gateway = FakeGateway()
-    create_routes(gateway, "api1", read_body(template(paths), VALUES))
-    guarded, open_ = gateway.routes
-    assert guarded["AuthorizationType"] == "CUSTOM"
-    assert guarded["AuthorizerId"] == "authorizer1"
-    assert "AuthorizerId" not in open_
-
-
-def test_an_authorizer_without_identity_sources_is_asked_every_time() -> None:
-    gateway = FakeGateway()
-    create_routes(gateway, "api1", read_body(template({}), VALUES))
-    (made,) = gateway.authorizers
-    assert made["IdentitySource"] == []
-    assert made["AuthorizerResultTtlInSeconds"] == 0
-    assert made["EnableSimpleResponses"] is True
+def test_an_authorizer_without_identity_sources_caches_nothing() -> None:
+    (found,) = read_authorizers(read_body(template({}), VALUES))
+    assert (found.name, found.identity_sources, found.ttl_s, found.simple) == (
+        "Sessions",
+        (),
+        0,
+        True,
+    )
 
 
 def test_cors_of_the_body_reaches_the_api() -> None:
@@ -142,4 +97,4 @@ def test_a_name_the_stack_has_not_is_told() -> None:
 
 def test_a_route_that_leads_nowhere_is_told() -> None:
     with pytest.raises(LocalError, match="GET /a"):
-        create_routes(FakeGateway(), "api1", read_body(template({"/a": {"get": {}}}), VALUES))
+        read_routes(read_body(template({"/a": {"get": {}}}), VALUES))

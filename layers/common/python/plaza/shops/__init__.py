@@ -3,6 +3,7 @@
 from plaza.shops.near import NearPage, NearShop, find_near
 from plaza.shops.reading import forget_types, read, read_many, read_types
 from plaza.shops.refreshing import adopt, refresh_everything, work_through
+from plaza.shops.shop_types import create_type, delete_type, replace_type
 from plaza.shops.shops import (
     MOST_LATITUDE,
     MOST_LONGITUDE,
@@ -16,6 +17,7 @@ from plaza.shops.shops import (
     Shop,
     ShopDraft,
     ShopType,
+    ShopTypeDraft,
     Step,
     read_message,
 )
@@ -36,10 +38,13 @@ __all__ = [
     "Shop",
     "ShopDraft",
     "ShopType",
+    "ShopTypeDraft",
     "Step",
     "adopt",
     "create",
+    "create_type",
     "delete",
+    "delete_type",
     "find_near",
     "forget_types",
     "read",
@@ -48,5 +53,6 @@ __all__ = [
     "read_types",
     "refresh_everything",
     "replace",
+    "replace_type",
     "work_through",
 ]

@@ -17,6 +17,7 @@ from plaza.shops.shops import (
     Shop,
     ShopDraft,
     ShopType,
+    ShopTypeDraft,
 )
 
 _Line = Annotated[
@@ -72,6 +73,18 @@ class ShopQuestion(Question):
             avg_price_cents=self.avg_price_cents,
             open_hours=self.open_hours,
         )
+
+
+class ShopTypeQuestion(Question):
+    """A type of shops. The lowest ``sort`` is shown first."""
+
+    name: Annotated[_Line, Field(max_length=64)]
+    icon: _Image | None = None
+    sort: Annotated[int, Field(ge=-1_000_000, le=1_000_000), AS_WHOLE] = 0
+
+    def draft(self) -> ShopTypeDraft:
+        """What is stored of the type."""
+        return ShopTypeDraft(self.name, self.icon, self.sort)
 
 
 class ShopTypeAnswer(Answer):

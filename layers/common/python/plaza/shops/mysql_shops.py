@@ -115,8 +115,9 @@ def hold(cursor: Cursor, shop_id: int) -> Stored | None:
 
 
 def has_type(cursor: Cursor, type_id: int) -> bool:
-    """Whether there is such a type."""
-    return cursor.execute("SELECT 1 FROM shop_type WHERE id = %s", (type_id,)) == 1
+    """Whether there is such a type; it is not deleted before the commit."""
+    sql = "SELECT 1 FROM shop_type WHERE id = %s LOCK IN SHARE MODE"
+    return cursor.execute(sql, (type_id,)) == 1
 
 
 def find_near(area: Area, after: Near, limit: int) -> list[Near]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
-from plaza.infra.errors import BadInput, Gone, NotFound
+from plaza.infra.errors import BadInput, Conflict, Gone, NotFound
 from plaza.infra.queues import BadRecord
 
 SHOPS = "shops"  # the queue of what Redis is to be told of shops
@@ -39,12 +39,27 @@ class TypeUnknown(BadInput):
     """A shop can't be of a type that there isn't."""
 
 
+class TypeInUse(Conflict):
+    """A type that shops have is not deleted."""
+
+    slug = "type-in-use"
+    title = "The type is in use"
+
+
 class ShopType(NamedTuple):
     """A kind of shops, as ``food``; ``icon`` is a URL."""
 
     id: int
     name: str
     icon: str | None
+
+
+class ShopTypeDraft(NamedTuple):
+    """What an admin sends of a type of shops. The lowest ``sort`` is shown first."""
+
+    name: str
+    icon: str | None = None
+    sort: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

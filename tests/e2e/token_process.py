@@ -1,0 +1,29 @@
+"""Session tokens for tests: ``python -m tests.e2e.token_process DIRECTORY``.
+
+A line ``ID ROLE`` comes in, a token goes out. One process for all of them: starting one takes
+longer than most tests. What Plaza logs goes to stderr.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from local.paths import reach_the_layer
+from local.stack import Stack
+from local.tokens import open_sessions
+
+
+def main() -> None:
+    """Answer until stdin is closed."""
+    reach_the_layer()
+    tokens = os.fdopen(os.dup(1), "w")
+    sys.stdout = sys.stderr
+    stack = Stack.load(Path(sys.argv[1]), whole=False)
+    for line in sys.stdin:
+        user_id, role = line.split()
+        [token] = open_sessions(stack, [int(user_id)], role)
+        print(token, file=tokens, flush=True)
+
+
+if __name__ == "__main__":
+    main()

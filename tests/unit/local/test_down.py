@@ -1,0 +1,98 @@
+"""A stack may be ended by two commands at once: neither stumbles over the other."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from local import up
+from local.processes import Process, start_process, stop_process
+from local.stack import VITAL, Stack
+
+FILES = 300
+DEADLINE_S = 60
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """What a running stack of two processes leaves on disk."""
+    directory = tmp_path / "stack"
+    for folder in ("processes", "logs", "tmp", *(f"part{n}" for n in range(FILES))):
+        (directory / folder).mkdir(parents=True)
+    for n in range(FILES):
+        (directory / f"part{n}" / "data").write_text("x")
+        (directory / f"file{n}").write_text("x")
+    (directory / "lock").touch()
+    (directory / "stack.json").write_text("{}")
+    for name in VITAL:
+        process = start_process(name, ["sleep", "600"], log=directory / "logs" / f"{name}.log")
+        (directory / "processes" / f"{name}.json").write_text(json.dumps(asdict(process)))
+    return directory
+
+
+def processes(directory: Path) -> list[Process]:
+    return [
+        Process(**json.loads((directory / "processes" / f"{name}.json").read_text()))
+        for name in VITAL
+    ]
+
+
+def test_several_commands_end_a_stack_at_once(directory: Path) -> None:
+    started = processes(directory)
+    command = [sys.executable, "-m", "local", "--dir", str(directory), "down"]
+    ends = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    outputs = [end.communicate(timeout=DEADLINE_S) for end in ends]
+    assert [end.returncode for end in ends] == [0, 0], outputs
+    assert {errors for _, errors in outputs} == {""}
+    assert [out for out, _ in outputs].count("stopped\n") == 1
+    assert not any(process.is_running() for process in started)
+    assert {entry.name for entry in directory.iterdir()} == {"lock", "end-lock", "logs"}
+
+
+def test_a_stack_that_another_command_ends_is_reported_as_ended(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack = Stack(directory)
+    other = threading.Thread(target=Stack(directory).down)
+    other.start()
+    assert up.wait_for_the_end(stack) == 0
+    stack.down()
+    other.join(DEADLINE_S)
+    assert "down" not in capsys.readouterr().out
+
+
+def test_what_plays_on_a_stack_is_interrupted_when_another_command_ends_it(
+    directory: Path,
+) -> None:
+    stack, never = Stack(directory), threading.Event()
+    other = threading.Thread(target=Stack(directory).down)
+
+    def play() -> None:
+        with up.interrupted_by_an_end(stack):
+            other.start()
+            never.wait(DEADLINE_S)
+
+    with pytest.raises(KeyboardInterrupt):
+        play()
+    other.join(DEADLINE_S)
+
+
+def test_a_stack_that_lost_a_vital_part_is_over(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, *_ = processes(directory)
+    stop_process(first)
+    try:
+        assert up.wait_for_the_end(Stack(directory)) == 1
+        assert f"{first.name} is down" in capsys.readouterr().out
+    finally:
+        Stack(directory).down()

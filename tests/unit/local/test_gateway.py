@@ -1,0 +1,411 @@
+"""The HTTP API makes the events that API Gateway makes, and answers as it does.
+
+RECORDED is an authorizer's event of a deployed HTTP API (curl, Lambda authorizer 2.0, simple
+responses), its values replaced; PROXY is the function's event of AWS's reference for payload format
+2.0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from local.gateway import (
+    Cors,
+    Gateway,
+    Match,
+    Reply,
+    Request,
+    Routes,
+    decode_path,
+    format_time,
+    make_authorizer_event,
+    make_event,
+    read_headers,
+    read_outcome,
+)
+from local.paths import LocalError
+from local.routes import Authorizer, Route
+from local.workers import Outcome, Pool
+
+URI = "arn:aws:apigateway:x:lambda:path/functions/arn:aws:lambda:x:1:function:{}/invocations"
+LIKES, AUTHORIZER = URI.format("likes"), URI.format("authorizer")
+
+RECORDED: dict[str, Any] = {
+    "version": "2.0",
+    "type": "REQUEST",
+    "routeArn": "arn:aws:execute-api:us-east-1:123456789012:abc/$default/GET/reads/7",
+    "identitySource": None,
+    "routeKey": "ANY /reads/{id}",
+    "rawPath": "/reads/7",
+    "rawQueryString": "",
+    "headers": {
+        "accept": "*/*",
+        "authorization": "Bearer token",
+        "content-length": "0",
+        "host": "reads.example.org",
+        "user-agent": "curl/7.69.1",
+        "x-amzn-trace-id": "Root=1-600f56db-41dc5dac31f68e8253bbb29a",
+        "x-forwarded-for": "192.0.2.7",
+        "x-forwarded-port": "443",
+        "x-forwarded-proto": "https",
+    },
+    "pathParameters": {"id": "7"},
+    "requestContext": {
+        "accountId": "123456789012",
+        "apiId": "abc",
+        "domainName": "reads.example.org",
+        "domainPrefix": "reads",
+        "http": {
+            "method": "GET",
+            "path": "/reads/7",
+            "protocol": "HTTP/1.1",
+            "sourceIp": "192.0.2.7",
+            "userAgent": "curl/7.69.1",
+        },
+        "requestId": "ZuqGrHudSwMEP4w=",
+        "routeKey": "ANY /reads/{id}",
+        "stage": "$default",
+        "time": "25/Jan/2021:23:40:11 +0000",
+        "timeEpoch": 1611618011254,
+    },
+}
+
+PROXY: dict[str, Any] = {
+    "version": "2.0",
+    "routeKey": "$default",
+    "rawPath": "/my/path",
+    "rawQueryString": "parameter1=value1&parameter1=value2&parameter2=value",
+    "cookies": ["cookie1", "cookie2"],
+    "headers": {"header1": "value1", "header2": "value1,value2"},
+    "queryStringParameters": {"parameter1": "value1,value2", "parameter2": "value"},
+    "requestContext": {
+        "http": {
+            "method": "POST",
+            "path": "/my/path",
+            "protocol": "HTTP/1.1",
+            "sourceIp": "192.0.2.1",
+            "userAgent": "agent",
+        },
+        "routeKey": "$default",
+        "stage": "$default",
+        "time": "12/Mar/2020:19:03:58 +0000",
+        "timeEpoch": 1584039838390,
+    },
+    "body": "Hello from Lambda",
+    "isBase64Encoded": False,
+}
+
+
+def request(method: str = "GET", target: str = "/", **given: Any) -> Request:
+    parts: dict[str, Any] = {"headers": {}, "cookies": [], "body": b"", "source_ip": "192.0.2.1"}
+    return Request(method, target, **{**parts, **given})
+
+
+def event_of(sent: Request, key: str = "$default", **parameters: str) -> dict[str, Any]:
+    match = Match(Route(key, LIKES, "2.0", None), parameters)
+    return make_event(sent, match, api_id="abc", account="123456789012", now_s=1611618011.254)
+
+
+def shape(value: Any) -> Any:
+    """The names in a document and the types of its values."""
+    if isinstance(value, dict):
+        return {name: shape(part) for name, part in value.items()}
+    return type(value).__name__
+
+
+def test_an_authorizer_gets_what_was_recorded() -> None:
+    headers = {
+        name: value for name, value in RECORDED["headers"].items() if not name.startswith("x-")
+    }
+    sent = request("GET", "/reads/7", headers=headers, source_ip="192.0.2.7")
+    made = make_authorizer_event(event_of(sent, "ANY /reads/{id}", id="7"), RECORDED["routeArn"])
+    assert shape(made) == shape(RECORDED)
+    drawn = {"requestId", "x-amzn-trace-id", "x-forwarded-port", "x-forwarded-proto"}
+    for part in ("headers", "requestContext"):
+        for name in set(RECORDED[part]) - drawn:
+            assert made[part][name] == RECORDED[part][name]
+    for name in set(RECORDED) - {"headers", "requestContext"}:
+        assert made[name] == RECORDED[name]
+
+
+def test_a_function_gets_what_the_reference_shows() -> None:
+    headers, cookies, _ = read_headers(
+        [
+            ("Header1", "value1"),
+            ("Header2", "value1"),
+            ("header2", "value2"),
+            ("User-Agent", "agent"),
+            ("Content-Type", "text/plain"),
+            ("Cookie", "cookie1; cookie2"),
+        ]
+    )
+    made = event_of(
+        request(
+            "POST",
+            f"/my/path?{PROXY['rawQueryString']}",
+            headers=headers,
+            cookies=cookies,
+            body=b"Hello from Lambda",
+        )
+    )
+    context = PROXY["requestContext"]
+    assert made["requestContext"]["http"] == context["http"]
+    assert {name: made["headers"][name] for name in PROXY["headers"]} == PROXY["headers"]
+    assert "cookie" not in made["headers"]
+    for name in set(PROXY) - {"headers", "requestContext"}:
+        assert made[name] == PROXY[name]
+
+
+def test_what_a_request_has_not_is_left_out_of_its_event() -> None:
+    made = event_of(request())
+    assert {"body", "cookies", "queryStringParameters", "pathParameters"}.isdisjoint(made)
+    assert made["isBase64Encoded"] is False
+
+
+@pytest.mark.parametrize(
+    ("content_type", "text"),
+    [
+        ("application/json; charset=utf-8", True),
+        ("text/csv", True),
+        ("application/x-www-form-urlencoded", False),
+        ("application/octet-stream", False),
+        ("", False),
+    ],
+)
+def test_a_body_is_text_only_for_types_of_texts(content_type: str, text: bool) -> None:
+    made = event_of(request("POST", headers={"content-type": content_type}, body=b"{}"))
+    assert made["isBase64Encoded"] is not text
+    assert made["body"] == ("{}" if text else base64.b64encode(b"{}").decode())
+
+
+def test_an_address_that_a_client_names_comes_before_its_own() -> None:
+    made = event_of(request(headers={"x-forwarded-for": "198.51.100.9"}))
+    assert made["headers"]["x-forwarded-for"] == "198.51.100.9, 192.0.2.1"
+    assert made["requestContext"]["http"]["sourceIp"] == "192.0.2.1"
+
+
+def test_escapes_of_a_path_are_decoded_but_that_of_the_percent_sign() -> None:
+    assert decode_path("/a%20b/%F0%9F%98%80") == "/a b/\U0001f600"
+    assert decode_path("/a%252Eb") == "/a%252Eb"
+    assert decode_path("/plain") == "/plain"
+
+
+def test_a_time_is_written_as_in_an_access_log() -> None:
+    assert format_time(1584039838.39) == PROXY["requestContext"]["time"]
+
+
+def test_headers_are_latin_1_and_their_size_is_known() -> None:
+    raw = "Bearer é".encode("latin-1").decode("utf-8", "surrogateescape")
+    headers, _, size = read_headers([("Authorization", raw)])
+    assert headers == {"authorization": "Bearer é"}
+    assert size == len("Authorization") + len(raw) + 4
+
+
+def table(*keys: str) -> Routes:
+    return Routes(Route(key, key, "2.0", None) for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "key", "parameters"),
+    [
+        ("GET", "/users/me", "GET /users/me", {}),
+        ("GET", "/users/7", "GET /users/{id}", {"id": "7"}),
+        ("PUT", "/users/a%2Fb", "ANY /users/{id}", {"id": "a/b"}),
+        ("GET", "/users/7/posts", "GET /users/{id}/posts", {"id": "7"}),
+        ("GET", "/users/", "$default", {}),
+        ("GET", "/users/7/", "$default", {}),
+        ("POST", "/nothing", "$default", {}),
+    ],
+)
+def test_the_most_specific_route_serves(
+    method: str, path: str, key: str, parameters: dict[str, str]
+) -> None:
+    routes = table(
+        "$default", "ANY /users/{id}", "GET /users/{id}", "GET /users/me", "GET /users/{id}/posts"
+    )
+    found = routes.find(method, path)
+    assert found is not None
+    assert (found.route.key, found.parameters) == (key, parameters)
+
+
+def test_a_path_without_a_route_is_found_nowhere() -> None:
+    assert table("GET /a").find("GET", "/b") is None
+
+
+@pytest.mark.parametrize(
+    "route", [Route("GET /a", LIKES, "1.0", None), Route("GET /{a+}", LIKES, "2.0", None)]
+)
+def test_what_is_not_served_locally_is_refused_at_the_start(route: Route) -> None:
+    with pytest.raises(LocalError, match="GET /"):
+        Routes([route])
+
+
+def outcome(document: Any, *, failed: bool = False) -> Outcome:
+    return Outcome(json.dumps(document).encode(), failed=failed)
+
+
+def test_a_function_decides_status_headers_cookies_and_body() -> None:
+    reply = read_outcome(
+        outcome(
+            {
+                "statusCode": 201,
+                "headers": {"Content-Type": "application/json", "X-Count": 3},
+                "cookies": ["a=1", "b=2"],
+                "body": base64.b64encode(b"\x00\xff").decode(),
+                "isBase64Encoded": True,
+            }
+        )
+    )
+    assert reply.status == 201
+    assert list(reply.headers) == [
+        ("content-type", "application/json"),
+        ("x-count", "3"),
+        ("set-cookie", "a=1"),
+        ("set-cookie", "b=2"),
+    ]
+    assert reply.body == b"\x00\xff"
+
+
+def test_a_result_without_a_status_is_the_body() -> None:
+    assert read_outcome(outcome({"a": 1})) == Reply(
+        200, [("content-type", "application/json")], b'{"a": 1}'
+    )
+
+
+def test_clients_do_not_learn_how_a_function_failed() -> None:
+    reply = read_outcome(outcome({"errorMessage": "secret", "errorType": "X"}, failed=True))
+    assert (reply.status, json.loads(reply.body)) == (500, {"message": "Internal Server Error"})
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"statusCode": "many"},
+        {"statusCode": None},
+        {"statusCode": 200, "headers": ["a"]},
+        {"statusCode": 200, "body": {"a": 1}},
+        {"statusCode": 200, "body": "x", "isBase64Encoded": True},
+    ],
+)
+def test_what_is_no_answer_is_an_error(document: dict[str, Any]) -> None:
+    pool = FakePool(likes=lambda event: outcome(document))
+    assert answer(gateway(pool), request(target="/open")).status == 500
+
+
+def test_a_function_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Never(FakePool):
+        async def invoke(self, name: str, event: bytes) -> Outcome:
+            return await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr("local.gateway.MAX_INTEGRATION_S", 0.01)
+    reply = answer(gateway(Never()), request(target="/open"))
+    assert (reply.status, json.loads(reply.body)) == (503, {"message": "Service Unavailable"})
+
+
+class FakePool(Pool):
+    """Functions by name, run at once; remembers the events."""
+
+    def __init__(self, **functions: Callable[[Any], Outcome]) -> None:
+        self.functions = functions
+        self.events: list[tuple[str, Any]] = []
+
+    async def invoke(self, name: str, event: bytes) -> Outcome:
+        self.events.append((name, json.loads(event)))
+        return self.functions[name](json.loads(event))
+
+
+def gateway(pool: Pool, cors: dict[str, Any] | None = None) -> Gateway:
+    routes = [
+        Route("GET /guarded", LIKES, "2.0", "Sessions"),
+        Route("GET /open", LIKES, "2.0", None),
+    ]
+    authorizers = [Authorizer("Sessions", AUTHORIZER, (), 0, simple=True)]
+    return Gateway("abc", "us-east-1", "1", routes, authorizers, cors, pool)
+
+
+def answer(made: Gateway, sent: Request) -> Reply:
+    return asyncio.run(made.answer(sent))
+
+
+def good(event: Any) -> Outcome:
+    return outcome({"statusCode": 200, "body": "good"})
+
+
+def test_the_context_of_the_authorizer_reaches_the_function() -> None:
+    allowed = outcome({"isAuthorized": True, "context": {"user_id": "7"}})
+    pool = FakePool(likes=good, authorizer=lambda event: allowed)
+    assert answer(gateway(pool), request(target="/guarded")).body == b"good"
+    (first, authorizer_event), (second, event) = pool.events
+    assert (first, second) == ("authorizer", "likes")
+    assert authorizer_event["routeArn"].endswith(":1:abc/$default/GET/guarded")
+    assert event["requestContext"]["authorizer"] == {"lambda": {"user_id": "7"}}
+    assert event["requestContext"]["requestId"] == authorizer_event["requestContext"]["requestId"]
+
+
+@pytest.mark.parametrize(
+    ("decision", "status"),
+    [
+        (outcome({"isAuthorized": False}), 403),
+        (outcome({"isAuthorized": "false"}), 500),
+        (outcome({"isAuthorized": True, "context": []}), 200),
+        (outcome({"isAuthorized": True, "context": [1]}), 500),
+        (outcome(["x"]), 500),
+        (outcome({"errorMessage": "x"}, failed=True), 500),
+    ],
+)
+def test_only_a_clear_yes_lets_a_request_through(decision: Outcome, status: int) -> None:
+    pool = FakePool(likes=good, authorizer=lambda event: decision)
+    assert answer(gateway(pool), request(target="/guarded")).status == status
+    assert ("likes" in [name for name, _ in pool.events]) is (status == 200)
+
+
+def test_a_path_without_a_route_is_404() -> None:
+    reply = answer(gateway(FakePool()), request(target="/nothing"))
+    assert (reply.status, json.loads(reply.body)) == (404, {"message": "Not Found"})
+
+
+CORS = {
+    "AllowOrigins": ["https://a.example"],
+    "AllowMethods": ["GET", "PUT"],
+    "AllowHeaders": ["authorization"],
+    "ExposeHeaders": ["retry-after"],
+    "MaxAge": 600,
+}
+
+
+def test_a_preflight_is_answered_without_a_function() -> None:
+    pool = FakePool()
+    sent = request("OPTIONS", "/open", headers={"origin": "https://a.example"})
+    reply = answer(gateway(pool, CORS), sent)
+    assert (reply.status, pool.events) == (204, [])
+    assert dict(reply.headers) == {
+        "access-control-allow-origin": "https://a.example",
+        "vary": "Origin",
+        "access-control-expose-headers": "retry-after",
+        "access-control-allow-methods": "GET,PUT",
+        "access-control-allow-headers": "authorization",
+        "access-control-max-age": "600",
+    }
+
+
+def test_an_origin_that_is_not_allowed_gets_no_headers() -> None:
+    assert Cors(CORS).answer_preflight("https://b.example") == Reply(204, [], b"")
+    assert Cors(CORS).headers("https://b.example") == []
+    assert Cors({"AllowOrigins": ["*"]}).headers("https://b.example") == [
+        ("access-control-allow-origin", "*")
+    ]
+
+
+def test_an_answer_to_a_browser_names_the_headers_it_may_read() -> None:
+    sent = request(target="/open", headers={"origin": "https://a.example"})
+    headers = dict(answer(gateway(FakePool(likes=good), CORS), sent).headers)
+    assert headers["access-control-expose-headers"] == "retry-after"
+    plain = dict(answer(gateway(FakePool(likes=good), CORS), request(target="/open")).headers)
+    assert "access-control-expose-headers" not in plain
+    assert "apigw-requestid" in plain
