@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 
 from plaza.infra import mysql
-from plaza.reactions import LIKE, Kind, ReactionChanged, Target
+from plaza.reactions import LIKE, Kind, ReactionEvent, Target
 from plaza.reactions.reactions import Key
 from plaza.recommendations import mysql_votes, rolling_up
 
@@ -29,9 +29,9 @@ def like(
     kind: Kind = LIKE,
     *,
     wish: bool = False,
-) -> ReactionChanged:
+) -> ReactionEvent:
     """A fact of ``at`` microseconds from now (before, when negative)."""
-    return ReactionChanged(Key(*target, kind.name, actor), on, NOW_US + at, None if wish else 1)
+    return ReactionEvent(Key(*target, kind.name, actor), on, NOW_US + at, None if wish else 1)
 
 
 def review(review_id: int) -> Target:

@@ -18,7 +18,7 @@ from plaza import reactions, vote_log
 from plaza.infra import mysql, objects
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.objects import ObjectsDown
-from plaza.reactions import ReactionChanged, mysql_reactions
+from plaza.reactions import ReactionEvent, mysql_reactions
 from plaza.vote_log import Maintained, maintaining, mysql_log, s3_archive
 from plaza.vote_log import vote_log as days
 from plaza.vote_log.vote_log import Line, last_place, sum_up
@@ -161,7 +161,7 @@ def test_a_closed_day_is_archived_and_leaves_mysql(s3: Any, mysql_url: str) -> N
 
 
 def test_an_archive_is_what_anybody_can_read(s3: Any) -> None:
-    wish = ReactionChanged(fact(3, 0).key, False, at(12, 3), None)
+    wish = ReactionEvent(fact(3, 0).key, False, at(12, 3), None)
     reactions.save([fact(2, at(12, 2)), fact(1, at(12, 1)), wish, fact(9, at(0))])
     roll_up()
     maintain()
@@ -169,7 +169,7 @@ def test_an_archive_is_what_anybody_can_read(s3: Any) -> None:
     assert progress.endswith("/progress.json")
     raw = s3.get_object(Bucket=BUCKET, Key=part)["Body"].read()
     lines = gzip.decompress(raw).decode().splitlines()
-    assert [ReactionChanged.from_json(line) for line in lines] == [
+    assert [ReactionEvent.from_json(line) for line in lines] == [
         fact(1, at(12, 1)),
         fact(2, at(12, 2)),
         wish,

@@ -13,7 +13,7 @@ from plaza import reactions, recommendations
 from plaza.infra import mysql, redis
 from plaza.infra.limits import TokenBucket
 from plaza.infra.redis import RedisDown
-from plaza.reactions import LIKE, PostLikes, Ranked, ReactionChanged, Window, redis_rankings
+from plaza.reactions import LIKE, PostLikes, Ranked, ReactionEvent, Window, redis_rankings
 from plaza.recommendations import ranking
 from tests.integration.conftest import Away
 from tests.integration.consumers import statements
@@ -276,7 +276,7 @@ def test_a_refresh_takes_the_same_number_of_statements_whatever_there_is(plaza: 
 # ---------------------------------------------------------------- windows
 
 
-def random_facts(draw: random.Random, count: int) -> list[ReactionChanged]:
+def random_facts(draw: random.Random, count: int) -> list[ReactionEvent]:
     return [
         like(
             post(draw.randint(1, 12)),

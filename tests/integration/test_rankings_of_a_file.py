@@ -19,7 +19,7 @@ from local.crowd import make_crowd
 from local.interactions import plan, read_file
 from plaza import reactions, recommendations
 from plaza.infra import mysql
-from plaza.reactions import KINDS, REACTIONS, ReactionChanged, Target
+from plaza.reactions import KINDS, REACTIONS, ReactionEvent, Target
 from tests.integration.likes_log import HOUR_US, most_liked, window_in_log
 from tests.integration.test_rankings import a_full_bucket, in_redis, ranked
 from tests.plaza import World
@@ -52,7 +52,7 @@ def test_after_all_interactions_of_a_file_each_ranking_is_in_the_order_of_mysql(
             chance.shuffle(facts)
             late = [] if number == len(requests) else facts[: len(facts) // 10]
             again = facts[: len(facts) // 5]  # some of them late, and some of them twice
-            batch = [ReactionChanged.from_json(fact) for fact in facts[len(late) :] + again]
+            batch = [ReactionEvent.from_json(fact) for fact in facts[len(late) :] + again]
             if batch:
                 reactions.save(batch)
             if chance.random() < 0.1:

@@ -11,7 +11,7 @@ import pytest
 from local.evidence import read_record
 from plaza import reactions, recommendations, vote_log
 from plaza.infra import mysql
-from plaza.reactions import ReactionChanged, Target
+from plaza.reactions import ReactionEvent, Target
 from plaza.vote_log import Counted, Recount, Scope, maintaining, mysql_log, recounting
 from plaza.vote_log.recounting import Contradiction
 from tests.integration.archives import (
@@ -34,7 +34,7 @@ __all__ = ["s3"]
 POST = Target("post", 1)
 
 
-def save_in_batches(draw: random.Random, facts: Sequence[ReactionChanged]) -> None:
+def save_in_batches(draw: random.Random, facts: Sequence[ReactionEvent]) -> None:
     """In any order, some twice."""
     shuffled = [*facts, *draw.sample(facts, len(facts) // 5)]
     draw.shuffle(shuffled)
@@ -46,7 +46,7 @@ def differing(found: Recount) -> dict[Counted, tuple[int, int]]:
     return {one.counted: (one.counter, one.recounted) for one in found.differing}
 
 
-def counted_at(found: Recount, until_us: int, facts: Sequence[ReactionChanged]) -> None:
+def counted_at(found: Recount, until_us: int, facts: Sequence[ReactionEvent]) -> None:
     """What was recounted is what plain Python says of ``facts``; the counters are of now."""
     now, then = totals_of(facts, at(-1)), totals_of(facts, until_us)
     expected = {

@@ -15,7 +15,7 @@ from local.servers import connect_mysql
 from plaza import reactions, recommendations
 from plaza.infra import mysql
 from plaza.infra.mysql import MysqlDown
-from plaza.reactions import COLLECT, ReactionChanged, Target, mysql_reactions, saving
+from plaza.reactions import COLLECT, ReactionEvent, Target, mysql_reactions, saving
 from plaza.recommendations import mysql_votes, rolling_up
 from tests.integration.consumers import consumer, deadlocks, end, go, statements
 from tests.integration.likes_log import (
@@ -220,7 +220,7 @@ def never_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mysql_reactions, "PATIENCE_S", 0)
 
 
-def save_in(cursor: Cursor, facts: Sequence[ReactionChanged]) -> None:
+def save_in(cursor: Cursor, facts: Sequence[ReactionEvent]) -> None:
     """What a consumer does up to its commit."""
     saving._write(cursor, facts)
 
@@ -382,7 +382,7 @@ def test_a_run_that_ends_after_any_step_leaves_nothing_half_done(
 # ---------------------------------------------------------------- whatever happened
 
 
-def random_facts(draw: random.Random, count: int) -> list[ReactionChanged]:
+def random_facts(draw: random.Random, count: int) -> list[ReactionEvent]:
     """Likes and unlikes of few actors and targets, in and out of order, some wishes."""
     return [
         like(
@@ -405,7 +405,7 @@ def test_after_any_history_votes_are_the_totals_and_hours_are_the_log(
     add_reviews(5, *range(1, 7))
     plaza.add(*map(post, range(1, 7)))
     never_wait(monkeypatch)
-    batches: list[list[ReactionChanged]] = []
+    batches: list[list[ReactionEvent]] = []
     runs = 0
     for _ in range(12):
         small_pages(monkeypatch, draw.choice((1, 3, 10, 1_000)))
