@@ -69,7 +69,8 @@ def add_liked(likes: dict[int, int]) -> None:
     mysql.write(f"INSERT INTO content (content_type, content_id, author_id) VALUES {values}")
     values = ",".join(f"('post',{post_id},{total},1)" for post_id, total in likes.items())
     mysql.write(
-        f"INSERT INTO content_counter (target_type, target_id, like_total, ver) VALUES {values}"
+        "INSERT INTO content_counter (target_type, target_id, like_total, like_ver)"
+        f" VALUES {values}"
     )
 
 
@@ -283,7 +284,7 @@ def random_facts(draw: random.Random, count: int) -> list[ReactionEvent]:
             draw.randint(1, 5),
             on=draw.random() < 0.65,
             at=-draw.randint(0, 9 * 24) * HOUR_US - draw.randint(-5, 5) * HOUR_US // 10,
-            wish=draw.random() < 0.2,
+            provisional=draw.random() < 0.2,
         )
         for _ in range(count)
     ]

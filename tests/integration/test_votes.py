@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -23,6 +23,7 @@ from tests.integration.likes_log import (
     NOW_US,
     add_reviews,
     early_in_an_hour,
+    find_wrong_changes,
     hours,
     hours_in_log,
     like,
@@ -33,6 +34,8 @@ from tests.integration.likes_log import (
 )
 from tests.integration.looking import wait_for
 from tests.plaza import World
+
+MS_US = 1_000
 
 
 def watermark() -> int:
@@ -96,16 +99,15 @@ def test_hours_of_posts_hold_what_was_given_less_what_was_taken_back(plaza: Worl
 
 
 def test_a_like_that_changed_nothing_is_counted_once(plaza: World) -> None:
-    """While Redis is away every wish becomes a fact, and after it lost its data a like may be
-    accepted that is on its way already."""
+    """While Redis is away every request becomes an event, and so does a like of one who likes."""
     plaza.add(post(1))
-    reactions.save([like(post(1), 1, at=n, wish=True) for n in range(20)])
+    reactions.save([like(post(1), 1, at=n * MS_US, provisional=True) for n in range(20)])
     reactions.save([like(post(1), 2, at=n) for n in range(2)])
-    reactions.save([like(post(1), 3, on=False, wish=True)])
+    reactions.save([like(post(1), 3, on=False, provisional=True)])
     recommendations.roll_up_votes()
     assert sum(hours().values()) == 2
-    reactions.save([like(post(1), 1, at=n, wish=True) for n in range(20, 25)])
-    reactions.save([like(post(1), 1, on=False, at=30, wish=True)])
+    reactions.save([like(post(1), 1, at=n * MS_US, provisional=True) for n in range(20, 25)])
+    reactions.save([like(post(1), 1, on=False, at=30 * MS_US, provisional=True)])
     recommendations.roll_up_votes()
     assert sum(hours().values()) == 1
 
@@ -232,7 +234,7 @@ def test_a_fact_that_commits_after_one_with_a_higher_seq_is_not_skipped(
     """The trap: seq is given when a fact is appended, and seen when it is committed."""
     add_reviews(5, 51, 52)
     if not gated:
-        monkeypatch.setattr(mysql_reactions, "pass_log_gate", lambda cursor: None)
+        monkeypatch.setattr(mysql_reactions, "pass_log_gate", lambda cursor: 0)
     with stranger(mysql_url) as slow:
         save_in(slow, [like(review(51), 1)])  # the lower seq, not committed
         reactions.save([like(review(52), 1)])  # the higher, committed
@@ -383,14 +385,14 @@ def test_a_run_that_ends_after_any_step_leaves_nothing_half_done(
 
 
 def random_facts(draw: random.Random, count: int) -> list[ReactionEvent]:
-    """Likes and unlikes of few actors and targets, in and out of order, some wishes."""
+    """Likes and unlikes of few actors and targets, in and out of order, some provisional."""
     return [
         like(
             draw.choice((review, post))(draw.randint(1, 6)),
             draw.randint(1, 5),
             on=draw.random() < 0.6,
             at=-draw.randint(0, 30) * HOUR_US // 4 + draw.randint(0, 50),
-            wish=draw.random() < 0.2,
+            provisional=draw.random() < 0.2,
         )
         for _ in range(count)
     ]
@@ -431,7 +433,53 @@ def test_after_any_history_votes_are_the_totals_and_hours_are_the_log(
     recommendations.roll_up_votes()
     assert votes() == totals()
     assert hours() == hours_in_log()
+    assert find_wrong_changes() == []
     assert runs
+
+
+# ---------------------------------------------------------------- one account that toggles
+
+
+def count_rows_read(work: Callable[[], object]) -> int:
+    """How many rows and index entries the database touches for ``work``."""
+
+    def read() -> int:
+        found = mysql.fetch_all("SHOW SESSION STATUS LIKE 'Handler_read%'")
+        return sum(int(count) for _, count in found)
+
+    before = read()
+    work()
+    return read() - before
+
+
+def test_the_work_for_an_event_does_not_grow_with_the_history_of_its_account(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One account that likes a post and a review and takes it back, 2,000 times."""
+    add_reviews(5, 51)
+    plaza.add(post(1))
+    small_pages(monkeypatch, 200)
+    work = []
+    for start in range(0, 2_000, 100):
+        toggles = range(start, start + 100)
+        reactions.save([like(post(1), 1, on=n % 2 == 0, at=n) for n in toggles])
+        reactions.save([like(review(51), 1, on=n % 2 == 0, at=n) for n in toggles])
+        work.append(count_rows_read(recommendations.roll_up_votes))
+    assert max(work[10:]) <= 1.1 * max(work[:3])
+    assert max(work) < 200 * 10, "a few rows for each of 200 events"
+    assert (hours(), votes()) == ({}, {51: 0})
+    reactions.save([like(t, 1, at=2_000) for t in (post(1), review(51))])
+    recommendations.roll_up_votes()
+    assert (list(hours().values()), votes()) == ([1], {51: 1})
+
+    late = [like(t, 1, on=False, at=-n) for t in (post(1), review(51)) for n in range(1, 100)]
+    again = [like(t, 1, on=n % 2 == 0, at=n) for t in (post(1), review(51)) for n in range(99)]
+    reactions.save(late + again)
+    reactions.save([*again, like(review(51), 1, at=2000)])
+    recommendations.roll_up_votes()
+    assert (list(hours().values()), votes()) == ([1], {51: 1}), "late and again changes nothing"
+    assert hours() == hours_in_log()
+    assert find_wrong_changes() == []
 
 
 def test_runs_beside_consumers_at_work_lose_nothing_and_lock_nobody_out(

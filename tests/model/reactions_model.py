@@ -428,7 +428,7 @@ def _raw() -> Any:
 # ---------------------------------------------------------------- beginning and hooks
 
 
-def begin(seed: int, trouble: Trouble, world: World) -> Run:
+def begin(seed: int, trouble: Trouble, world: World, of: type[Run] = Run) -> Run:
     """A run in which nothing has happened yet."""
     posts = [Target("post", seed * 10 + n) for n in (1, 2)]
     for post, author in zip(posts, AUTHORS, strict=True):
@@ -438,7 +438,7 @@ def begin(seed: int, trouble: Trouble, world: World) -> Run:
     targets += [(FOLLOW, Target("user", idol)) for idol in IDOLS]
     # Few of them: the more meet at one, the more can go wrong there.
     chosen = sorted(rng.sample(targets, rng.randint(1, 2)), key=str)
-    run = Run(seed, trouble, world, Scheduler(rng, stall=0.02), chosen)
+    run = of(seed, trouble, world, Scheduler(rng, stall=0.02), chosen)
     for actor in [*ACTORS, *TWO_DEVICES]:
         run.device(actor)
     return run
@@ -698,7 +698,7 @@ def run_seed(
 ) -> Counter[str]:
     """Play one seed; returns what happened, by name. Raises AssertionError with the seed."""
     with monkeypatch.context() as patch:
-        _set_up(world, patch)
+        set_up(world, patch)
         if mutate:
             mutate(patch)
         run = begin(seed, TROUBLES[trouble], world)
@@ -723,7 +723,7 @@ def run_seed(
         return run.stats
 
 
-def _set_up(world: World, patch: pytest.MonkeyPatch) -> None:
+def set_up(world: World, patch: pytest.MonkeyPatch) -> None:
     """An empty world in which targets are small and waits are short."""
     patch.setenv("PLAZA_RECENT_CAP", str(CAP))
     patch.setattr(following, "FOLLOW_LIMIT", MAX_FOLLOWED)
