@@ -122,9 +122,9 @@ def _fill(count: int, day: str) -> None:
         last = min(start + _AT_ONCE - 1, count)
         mysql.write(
             "INSERT INTO reaction_log"
-            " (target_type, target_id, kind, actor_id, ver, state, change_by, commit_n, create_date)"
-            f" SELECT 'post', 1 + MOD(seq, {POSTS}), 'like', seq, {since} + seq, 1, 1, 1, '{day}'"
-            f" FROM seq_{start}_to_{last}"
+            " (target_type, target_id, kind, actor_id, ver, state, change_by, commit_n,"
+            f" create_date) SELECT 'post', 1 + MOD(seq, {POSTS}), 'like', seq, {since} + seq,"
+            f" 1, 1, 1, '{day}' FROM seq_{start}_to_{last}"
         )
     mysql.write(
         "INSERT INTO reaction_log"

@@ -388,7 +388,8 @@ def test_it_is_found_by_its_reason_and_repaired_and_then_all_agree(
     truth = audit()
     # What was removed by hand is in the log still, and in the hours that were rolled up from it.
     others = ("log ", "rolled up")
-    assert [str(d) for d in truth.differences if not d.said.startswith(others)] == []
+    rest = [d.said for d in truth.differences if not d.said.startswith(others)]
+    assert [said for said in rest if ", log " not in said] == []
     assert run(crowd).differing == 0
 
 

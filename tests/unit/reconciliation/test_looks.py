@@ -70,7 +70,7 @@ def test_what_is_pending_does_not_count() -> None:
 
 def test_what_nobody_reacted_to_needs_no_counter() -> None:
     nobody = Fingerprint(0, 0, 0)
-    held = HELD._replace(total=0, dbver=0, newest=nobody)
+    held = HELD._replace(base=0, s=0, newest=nobody)
     assert not look_at_target(held, Recorded(False, 0, 0, nobody)).reasons
 
 
