@@ -1,5 +1,6 @@
 """A file of interactions as a replay plays it: its posts, its requests, and what is compared."""
 
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import closing
@@ -27,6 +28,7 @@ from plaza.infra import mysql
 _BATCH = 1000
 _QUERY = 100  # the most targets one question takes
 _LISTED = 20  # the most liked posts: their likers are read through the API
+_ASKING = 200  # users who ask what is theirs on those posts
 
 
 class InteractionsPiece:
@@ -54,13 +56,20 @@ class InteractionsPiece:
         rows = read_reactions(stack.mysql_url, set(self._item_ids))
         seen = await ask_totals(asker, self._item_ids, tell)
         likers = await ask_likers(asker, find_most_liked(self._after), tell)
+        asking = random.Random(0).sample(self.user_ids, min(_ASKING, len(self.user_ids)))
+        mine = await ask_mine(asker, asking, list(likers), tell)
         differences = find_differences(self._after, rows, seen, likers)
+        differences += find_wrong_mine(self._after, mine)
         misplaced, ranked = await rankings.find_differences(stack, asker, tell)
         return Comparison(
             "of its posts",
             add_up(self._after, rows, seen),
             [*differences, *misplaced],
-            [f"all likers of the {len(likers)} most liked posts", ranked],
+            [
+                f"all likers of the {len(likers)} most liked posts",
+                f"what {len(asking)} users have liked and collected of them",
+                ranked,
+            ],
         )
 
 
@@ -138,6 +147,43 @@ async def ask_likers(
         return [int(liker["user_id"]) for liker in likers]
 
     return await asker.ask_each(item_ids, ask, lambda text: tell(f"likers of posts, {text}"))
+
+
+async def ask_mine(
+    asker: Asker, user_ids: Iterable[int], item_ids: Sequence[int], tell: Callable[[str], None]
+) -> dict[int, dict[int, set[str]]]:
+    """User -> post -> the kinds that are theirs, by the API. Raises LocalError.
+
+    Of a large post Redis answers by its Bloom filter, or MySQL does.
+    """
+    targets = [{"type": "post", "id": str(item_id)} for item_id in item_ids]
+
+    async def ask(user_id: int) -> dict[int, set[str]]:
+        if not targets:
+            return {}
+        answer = await asker.ask("/reactions/query", question={"targets": targets}, user_id=user_id)
+        return {
+            item_id: {
+                kind
+                for kind, field in (("like", "liked"), ("collect", "collected"))
+                if said["mine"][field]
+            }
+            for item_id, said in zip(item_ids, answer["items"], strict=True)
+        }
+
+    return await asker.ask_each(user_ids, ask, lambda text: tell(f"likes of users, {text}"))
+
+
+def find_wrong_mine(after: Set[Reaction], mine: Mapping[int, Mapping[int, Set[str]]]) -> list[str]:
+    """Where the API answers a user otherwise than the file says."""
+    return [
+        f"{kind} of post {item_id} by user {user_id} is {'on' if kind in seen else 'off'} by the"
+        " API, not by the file"
+        for user_id, posts in sorted(mine.items())
+        for item_id, seen in sorted(posts.items())
+        for kind in ("collect", "like")
+        if (kind in seen) != (Reaction(kind, item_id, user_id) in after)
+    ]
 
 
 def find_most_liked(reactions: Iterable[Reaction]) -> list[int]:

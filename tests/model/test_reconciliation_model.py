@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
+from pymysql.cursors import Cursor
 
 from local.evidence import read_cache, read_record
 from local.truth import compare
@@ -21,7 +22,7 @@ from plaza.infra.errors import Unavailable
 from plaza.reactions import redis_reactions
 from plaza.reconciliation import COMPARISONS, REPAIRS, PartAsked, RepairsAsked
 from tests.model import reactions_model
-from tests.model.reactions_model import ACTORS, MAX_STEPS, TROUBLES, Request, Run
+from tests.model.reactions_model import ACTORS, AUTHORS, MAX_STEPS, TROUBLES, Request, Run
 from tests.model.test_reactions_model import FIRST, RUNS
 from tests.plaza import World
 
@@ -37,6 +38,24 @@ class Reconciled(Run):
     def _check_answer(self, actor: int, mine: Sequence[Request]) -> None:
         if not self.damages:
             super()._check_answer(actor, mine)
+
+    def comment(self) -> None:
+        """A comment with its row: this model counts them."""
+        posts = [target for _, target in self.targets if target.type == "post"]
+        if not posts:
+            return
+        self.comments += 1
+        comment_id, post_id = self.seed * 100_000 + self.comments, posts[0].id
+
+        def write(cursor: Cursor) -> None:
+            cursor.execute(
+                "INSERT INTO content (content_type, content_id, author_id, parent_id)"
+                " VALUES ('comment', %s, %s, %s)",
+                (comment_id, AUTHORS[0], post_id),
+            )
+            counters.add_to_content(cursor, {("post", post_id): {"comment_total": 1}})
+
+        self.scheduler.spawn(lambda: mysql.atomically(write))
 
     def reconcile(self) -> None:
         """Start, or take a message: a part further, or a repair. Some are delivered twice."""
