@@ -113,7 +113,7 @@ class Run:
     log: list[str] = field(default_factory=list)
     stats: Counter[str] = field(default_factory=Counter)
     late: list[tuple[Any, ...]] = field(default_factory=list)
-    saved: dict[str, bytes] | None = None
+    saved: dict[bytes, tuple[bytes, int]] | None = None
     comments: int = 0
     losses: int = 0
     read_after: dict[greenlet, int] = field(default_factory=dict)
@@ -282,13 +282,15 @@ class Run:
         """Redis restarts with older data: first the moment that it keeps, then the restart."""
         if self.saved is None:
             with _raw() as client:
-                self.saved = {key: client.dump(key) for key in client.keys("*")}
+                self.saved = {
+                    key: (client.dump(key), max(0, client.pttl(key))) for key in client.keys("*")
+                }
             return
         self.note("ROLLBACK")
         redis.execute("FLUSHALL")
         with _raw() as client:
-            for key, value in self.saved.items():
-                client.restore(key, 0, value)
+            for key, (value, ttl_ms) in self.saved.items():
+                client.restore(key, ttl_ms, value)
         self.saved = None
         self.losses += 1
         self.stats["rolled back"] += 1
