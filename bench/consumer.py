@@ -21,7 +21,7 @@ from plaza.infra import mysql, redis
 from plaza.reactions import (
     FOLLOW,
     Kind,
-    ReactionChanged,
+    ReactionEvent,
     Target,
     mysql_reactions,
     reacting,
@@ -37,7 +37,7 @@ FIRST_ID = 10_000_000  # nobody else's posts and users are here
 IDOL = Target("user", FIRST_ID)
 _AT_ONCE = 200
 
-Save = Callable[[Cursor, Sequence[ReactionChanged]], None]
+Save = Callable[[Cursor, Sequence[ReactionEvent]], None]
 Wish = tuple[Kind, Target, int]
 """A kind, a target, an actor."""
 
@@ -95,7 +95,7 @@ def _follows(count: int) -> list[Wish]:
     return [(FOLLOW, IDOL, FIRST_ID + actor) for actor in range(1, count + 1)]
 
 
-def _race(facts: Iterator[ReactionChanged]) -> Rates:
+def _race(facts: Iterator[ReactionEvent]) -> Rates:
     """The three take turns, batch by batch, and so have the machine's good and bad moments."""
     gc.collect()
     gc.freeze()  # a Lambda has its own batch in memory: Python need not go through all the others
@@ -109,30 +109,30 @@ def _race(facts: Iterator[ReactionChanged]) -> Rates:
     return Rates(count / ours_s, count / common_s, count / bare_s)
 
 
-def _accept(wishes: Sequence[Wish]) -> Iterator[ReactionChanged]:
+def _accept(wishes: Sequence[Wish]) -> Iterator[ReactionEvent]:
     """The facts of ``wishes``: Redis has accepted them and nobody has saved them."""
     wanted = list(dict.fromkeys((kind, target) for kind, target, _ in wishes))
     for start in range(0, len(wanted), _AT_ONCE):
-        reacting.hydrate(wanted[start : start + _AT_ONCE])
+        reacting.load(wanted[start : start + _AT_ONCE])
     facts = []
     for kind, target, actor in wishes:
-        decision = redis_reactions.gate(kind, target, actor, True, None)
-        if decision.code == "UNKNOWN":  # a round before left it more likers than hydrate brings
-            hint = mysql_reactions.read_hint(kind, target, actor)
-            decision = redis_reactions.gate(kind, target, actor, True, hint)
+        decision = redis_reactions.gate(kind, target, actor, True, "bench", None)
+        if decision.code == "UNKNOWN":  # a round before left it more likers than are loaded
+            expected = mysql_reactions.read_state(kind, target, actor)
+            decision = redis_reactions.gate(kind, target, actor, True, "bench", expected)
         if decision.code != "CHANGED":
             raise LocalError(f"the gate said {decision.code}")
         key = Key(*target, kind.name, actor)
         request_id = f"JKJaXm{actor:010}="  # as long as API Gateway's
-        facts.append(ReactionChanged(key, True, decision.ver_us, decision.total, request_id))
+        facts.append(ReactionEvent(key, True, decision.ver_us, request_id))
     return iter(facts)
 
 
-def _take(facts: Iterator[ReactionChanged], count: int) -> list[ReactionChanged]:
+def _take(facts: Iterator[ReactionEvent], count: int) -> list[ReactionEvent]:
     return list(islice(facts, count))
 
 
-def _commit(save: Save, facts: Sequence[ReactionChanged]) -> None:
+def _commit(save: Save, facts: Sequence[ReactionEvent]) -> None:
     mysql.atomically(lambda cursor: save(cursor, facts))
 
 
@@ -142,7 +142,7 @@ def _time(work: Callable[[], None]) -> float:
     return time.perf_counter() - began_s
 
 
-def _count_statements(facts: Sequence[ReactionChanged]) -> int:
+def _count_statements(facts: Sequence[ReactionEvent]) -> int:
     """What MySQL was asked to save ``facts``, begin and commit included."""
     before = _questions()
     reactions.save(facts)
@@ -161,6 +161,6 @@ def _check_all_is_saved(count: int) -> None:
         f" (SELECT {totals} FROM content_counter WHERE target_id >= %s)",
         (FIRST_ID, FIRST_ID),
     )
-    pending = redis.execute("KEYS", "*:pending")
+    pending = redis.execute("KEYS", "*:outbox")
     if rows != [(count, count)] or pending:
         raise LocalError(f"{count} facts made rows, totals {rows}; {len(pending)} targets pending")

@@ -1,10 +1,12 @@
-"""The gate beside the classic five calls: changes a second over 50 connections."""
+"""The gate beside the classic five calls, over 50 connections; commits applied, over one."""
 
 from __future__ import annotations
 
 import csv
 import io
 import subprocess
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +18,7 @@ from plaza.infra import redis
 from plaza.infra.lua import Script, load_script
 from plaza.reactions import LIKE, Target, redis_reactions
 from plaza.reactions.mysql_reactions import Snapshot
+from plaza.reactions.reactions import Commit
 
 FIVE_CALLS = load_script(Path(__file__).with_name("baselines") / "five_calls.lua")
 CLIENTS = 50
@@ -27,6 +30,12 @@ TTL_MS = 864_000_000
 ACTOR = "__rand_int__"  # redis-benchmark puts a number of twelve digits here
 ACTORS = 2_000_000_000  # of so many: about twenty come twice in a run
 POST = Target("post", 7)
+NEVER_US = 2**53  # a deadline
+ROWS = 100_000  # applied
+ROWS_OF_COMMIT = 1_000
+COMMITS_AT_ONCE = 1_000
+BASE_US = 1_700_000_000_000_000
+_COMMANDS_AT_ONCE = 1_000
 
 
 class Run(NamedTuple):
@@ -37,13 +46,22 @@ class Run(NamedTuple):
 
 
 def measure(stage: Stage) -> list[Figure]:
-    """On an ordinary and on a viral target. The three take turns; the best run of each counts."""
-    changes = stage.some(CHANGES)
-    five_calls, ordinary, viral = (
+    """The gate on an ordinary and on a viral target, and commits applied to one and to many.
+
+    All take turns; the best run of each counts.
+    """
+    changes, rows = stage.some(CHANGES), stage.some(ROWS)
+    five_calls, ordinary, viral, one, many = (
         Run(max(run.rate for run in runs), min(run.cpu_us for run in runs))
         for runs in zip(
             *(
-                (_five_calls(stage, changes), _ordinary(stage, changes), _viral(stage, changes))
+                (
+                    _five_calls(stage, changes),
+                    _ordinary(stage, changes),
+                    _viral(stage, changes),
+                    _apply_to_one(stage, rows),
+                    _apply_to_many(stage, rows),
+                )
                 for _ in range(RUNS)
             ),
             strict=True,
@@ -56,6 +74,10 @@ def measure(stage: Stage) -> list[Figure]:
         Figure("gate, viral target", viral.rate, "changes/s", peer, least_viral),
         Figure("  CPU of Redis, ordinary target", ordinary.cpu_us, "us", cpu),
         Figure("  CPU of Redis, viral target", viral.cpu_us, "us", cpu),
+        Figure("apply, one hot target", one.rate, "rows/s"),
+        Figure("  CPU of Redis", one.cpu_us, "us a row"),
+        Figure("apply, 1,000 targets with a row each", many.rate, "rows/s"),
+        Figure("  CPU of Redis", many.cpu_us, "us a row"),
     ]
 
 
@@ -68,37 +90,114 @@ def _five_calls(stage: Stage, calls: int) -> Run:
 
 
 def _ordinary(stage: Stage, calls: int) -> Run:
-    """Nobody liked it yet, and everybody who does stays in recent."""
+    """Nobody liked it yet; recent is empty and has all actors."""
     stage.clear()
-    redis_reactions.hydrate_all([(LIKE, POST, Snapshot(0, 0, 0, [], complete=True))])
-    return _gate(stage, calls, NEVER_REACHED, before=0)
+    _load([POST], Snapshot(0, 0, 0, [], is_complete=True, rows=[]))
+    return _gate(stage, calls)
 
 
 def _viral(stage: Stage, calls: int) -> Run:
-    """Recent is full, and the Bloom filter is as large as a rebuild leaves it."""
+    """Recent is full, and the Bloom filter is as large as a build leaves it."""
     stage.clear()
     newest = [(actor, actor) for actor in range(CAP, 0, -1)]
-    redis_reactions.hydrate_all([(LIKE, POST, Snapshot(CAP, 1, CAP, newest, complete=False))])
+    _load([POST], Snapshot(CAP, 1, CAP, newest, is_complete=False, rows=[]))
     redis_reactions.begin_bloom(LIKE, POST, "bench", calls)
     redis_reactions.fill_bloom(LIKE, POST, "bench", [], last=True)
-    return _gate(stage, calls, CAP, before=CAP)
+    return _gate(stage, calls)
 
 
-def _gate(stage: Stage, calls: int, cap: int, before: int) -> Run:
+def _gate(stage: Stage, calls: int) -> Run:
     keys = redis_reactions.keys_of(LIKE.name, POST)
+    run_id = redis.node_of(keys.meta).run_id
     run = run_script(
         stage,
         calls,
         redis_reactions.GATE,
-        (keys.meta, keys.pending, keys.recent, keys.older, keys.filling, keys.dirty),
-        (ACTOR, 1, "", 0, cap, NEVER_REACHED, keys.member, TTL_MS),
+        (
+            keys.meta,
+            keys.outbox,
+            keys.recent,
+            keys.bloom,
+            keys.filling,
+            keys.asked,
+            keys.toggles,
+            keys.outboxes,
+        ),
+        (ACTOR, 1, "bench", NEVER_US, run_id, "", 0, NEVER_REACHED, keys.member, TTL_MS),
     )
-    changed = int(redis.execute("HGET", keys.meta, "total")) - before
-    waiting, newest = redis.execute("HLEN", keys.pending), redis.execute("ZCARD", keys.recent)
+    changed, waiting = map(int, redis.execute("HMGET", keys.meta, "delta", "waiting"))
+    entries = redis.execute("HLEN", keys.outbox)
     _check_count(changed, calls)
-    if waiting != changed or newest != min(before + changed, cap):
-        raise LocalError(f"{changed} changes, but {waiting} pending and {newest} recent")
+    if waiting != changed or entries != changed:
+        raise LocalError(f"{changed} changes, but {waiting} waiting and {entries} in the outbox")
     return run
+
+
+def _load(targets: Sequence[Target], snapshot: Snapshot) -> None:
+    leases = redis_reactions.take_load_leases([(LIKE, target) for target in targets])
+    codes = redis_reactions.hydrate_all(
+        [(LIKE, target, lease, snapshot) for target, lease in zip(targets, leases, strict=True)]
+    )
+    if set(codes) != {"HYDRATED"}:
+        raise LocalError(f"targets were not loaded: {set(codes)}")
+
+
+def _apply_to_one(stage: Stage, rows: int) -> Run:
+    """Commits of 1,000 rows each; every row answers an entry of the outbox."""
+    stage.clear()
+    _load([POST], Snapshot(0, 0, 0, [], is_complete=True, rows=[]))
+    _fill_outbox([(POST, actor) for actor in range(1, rows + 1)])
+    commits = [
+        Commit(LIKE, POST, n, n * ROWS_OF_COMMIT, True, _rows(range(start, start + ROWS_OF_COMMIT)))
+        for n, start in enumerate(range(1, rows + 1, ROWS_OF_COMMIT), 1)
+    ]
+    return _apply([[commit] for commit in commits], rows)
+
+
+def _apply_to_many(stage: Stage, rows: int) -> Run:
+    """Commits of one row each, 1,000 targets at a time."""
+    stage.clear()
+    targets = [Target("post", number) for number in range(1, COMMITS_AT_ONCE + 1)]
+    _load(targets, Snapshot(0, 0, 0, [], is_complete=True, rows=[]))
+    rounds = range(1, rows // COMMITS_AT_ONCE + 1)
+    _fill_outbox([(target, actor) for actor in rounds for target in targets])
+    batches = [
+        [Commit(LIKE, target, actor, actor, True, _rows([actor])) for target in targets]
+        for actor in rounds
+    ]
+    return _apply(batches, len(batches) * COMMITS_AT_ONCE)
+
+
+def _rows(actors: Sequence[int]) -> list[tuple[int, int, bool]]:
+    return [(actor, BASE_US + actor, True) for actor in actors]
+
+
+def _fill_outbox(reactions: Sequence[tuple[Target, int]]) -> None:
+    """Entries as the gate writes them: likes that are not saved."""
+    commands: list[tuple[str | int, ...]] = []
+    waiting: dict[Target, int] = {}
+    for target, actor in reactions:
+        keys = redis_reactions.keys_of(LIKE.name, target)
+        commands.append(("HSET", keys.outbox, actor, f"1:{BASE_US + actor}:0:cbench"))
+        waiting[target] = waiting.get(target, 0) + 1
+    for target, count in waiting.items():
+        keys = redis_reactions.keys_of(LIKE.name, target)
+        commands.append(("HSET", keys.meta, "waiting", count, "delta", count))
+        commands.append(("ZADD", keys.outboxes, BASE_US, keys.member))
+    for start in range(0, len(commands), _COMMANDS_AT_ONCE):
+        redis.pipeline(commands[start : start + _COMMANDS_AT_ONCE])
+
+
+def _apply(batches: Sequence[Sequence[Commit]], rows: int) -> Run:
+    cpu_s, began_s = _cpu_of_redis_s(), time.perf_counter()
+    for batch in batches:
+        codes = {applied.code for applied in redis_reactions.apply_all(batch)}
+        if codes != {"APPLIED"}:
+            raise LocalError(f"commits were not applied: {codes}")
+    took_s = time.perf_counter() - began_s
+    if left := redis.execute("KEYS", "*:outbox"):
+        raise LocalError(f"{len(left)} outboxes have entries left")
+    return Run(rows / took_s, (_cpu_of_redis_s() - cpu_s) / rows * 1e6)
 
 
 def run_script(

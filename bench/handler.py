@@ -19,12 +19,13 @@ from plaza.infra import queues, redis
 from plaza.infra.observability import record
 from plaza.infra.settings import settings
 from plaza.reactions import redis_reactions
-from plaza.reactions.reactions import LIKE, Key, ReactionChanged, Target
+from plaza.reactions.reactions import LIKE, Key, ReactionEvent, Target
 
 POSTS = range(1, 101)
 CALLS = 1000
 ROUNDS = 5
 QUEUE = "reactions"
+NEVER_US = 2**53  # a deadline
 
 _users = count(1)  # each like is somebody else's: none finds itself done already
 
@@ -47,7 +48,7 @@ def measure(stage: Stage) -> list[Figure]:
     gate = _cpu_ms(stage, _run_gate)
     line = _cpu_ms(stage, _log)
     sqs = boto3.client("sqs")
-    body = ReactionChanged(Key("post", 1, "like", 7), True, 1_743_760_800_000_000, 41).to_json()
+    body = ReactionEvent(Key("post", 1, "like", 7), True, 1_743_760_800_000_000).to_json()
     url = settings().queues[QUEUE]
     boto = _cpu_ms(stage, lambda _: sqs.send_message(QueueUrl=url, MessageBody=body))
     ours = _cpu_ms(stage, lambda _: queues.send(QUEUE, body))
@@ -110,15 +111,25 @@ def _resolver(app: APIGatewayHttpResolver) -> Handler:
 
 
 def _run_gate(i: int) -> None:
-    redis_reactions.gate(LIKE, _target(i), next(_users), True, None)
+    redis_reactions.gate(LIKE, _target(i), next(_users), True, "bench", None)
 
 
 def _run_gate_bare(i: int) -> None:
     keys = redis_reactions.keys_of(LIKE.name, _target(i))
     script, actor = redis_reactions.GATE, next(_users)
-    of_script = (keys.meta, keys.pending, keys.recent, keys.older, keys.filling, keys.dirty)
-    args = (actor, 1, "", 0, 1000, 1_000_000, keys.member, 864_000_000)
-    redis.client().execute_command("EVALSHA", script.sha, 6, *of_script, *args)
+    of_script = (
+        keys.meta,
+        keys.outbox,
+        keys.recent,
+        keys.bloom,
+        keys.filling,
+        keys.asked,
+        keys.toggles,
+        keys.outboxes,
+    )
+    run_id, limit, ttl_ms = redis.node_of(keys.meta).run_id, 1_000_000, 864_000_000
+    args = (actor, 1, "bench", NEVER_US, run_id, "", 0, limit, keys.member, ttl_ms)
+    redis.client().execute_command("EVALSHA", script.sha, len(of_script), *of_script, *args)
 
 
 def _target(i: int) -> Target:

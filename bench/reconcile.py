@@ -131,10 +131,12 @@ def _save(relations: Sequence[Reaction], follows: int) -> None:
         )
         mysql.write(f"INSERT INTO content (content_type, content_id, author_id) VALUES {values}")
     totals = ", ".join(f"SUM(kind = '{kind.name}')" for kind in KINDS.values())
-    columns = ", ".join(kind.total for kind in KINDS.values())
+    columns = ", ".join(
+        [kind.total for kind in KINDS.values()] + [kind.ver for kind in KINDS.values()]
+    )
     mysql.write(
-        f"INSERT INTO content_counter (target_type, target_id, {columns}, ver)"
-        f" SELECT target_type, target_id, {totals}, COUNT(*) FROM reaction"
+        f"INSERT INTO content_counter (target_type, target_id, {columns})"
+        f" SELECT target_type, target_id, {totals}, {totals} FROM reaction"
         " GROUP BY target_type, target_id"
     )
     for column, who in (
@@ -166,11 +168,11 @@ def _heat(relations: Sequence[Reaction]) -> None:
         popular[wanted] = popular.get(wanted, 0) + 1
     hottest = sorted(popular, key=lambda wanted: -popular[wanted])[:HOT]
     for start in range(0, len(hottest), 10):
-        reacting.hydrate(hottest[start : start + 10])
+        reacting.load(hottest[start : start + 10])
     for kind, target in hottest:
         if popular[kind, target] > settings().recent_cap:
             rebuild([Step(kind, target, "", 0)])
-    reacting.hydrate([(FOLLOW, Target("user", POSTS_AT + i)) for i in range(1, 51)])
+    reacting.load([(FOLLOW, Target("user", POSTS_AT + i)) for i in range(1, 51)])
     counters.read_users([POSTS_AT + i for i in range(1, 501)])
     if not redis.execute("DBSIZE"):
         raise LocalError("nothing is hot")

@@ -122,21 +122,21 @@ def _fill(count: int, day: str) -> None:
         last = min(start + _AT_ONCE - 1, count)
         mysql.write(
             "INSERT INTO reaction_log"
-            " (target_type, target_id, kind, actor_id, ver, state, total, create_date)"
-            f" SELECT 'post', 1 + MOD(seq, {POSTS}), 'like', seq, {since} + seq, 1, 1, '{day}'"
-            f" FROM seq_{start}_to_{last}"
+            " (target_type, target_id, kind, actor_id, ver, state, change_by, commit_n,"
+            f" create_date) SELECT 'post', 1 + MOD(seq, {POSTS}), 'like', seq, {since} + seq,"
+            f" 1, 1, 1, '{day}' FROM seq_{start}_to_{last}"
         )
     mysql.write(
         "INSERT INTO reaction_log"
-        " (target_type, target_id, kind, actor_id, ver, state, total, create_date) VALUES"
-        " ('post', 1, 'like', 1000000000, UNIX_TIMESTAMP() * 1000000, 1, 1, UTC_DATE())"
+        " (target_type, target_id, kind, actor_id, ver, state, change_by, commit_n, create_date)"
+        " VALUES ('post', 1, 'like', 1000000000, UNIX_TIMESTAMP() * 1000000, 1, 1, 2, UTC_DATE())"
     )
     mysql.write(
         "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
         " SELECT target_type, target_id, kind, actor_id, state, ver FROM reaction_log"
     )
     mysql.write(
-        "INSERT INTO content_counter (target_type, target_id, like_total, ver)"
+        "INSERT INTO content_counter (target_type, target_id, like_total, like_ver)"
         " SELECT 'post', target_id, COUNT(*), 1 FROM reaction GROUP BY target_id"
     )
     mysql.write("INSERT INTO watermark (name, seq) SELECT 'votes', MAX(seq) FROM reaction_log")

@@ -40,16 +40,18 @@ def read_truth(stack: Stack) -> Truth:
     """The table of truth of a stack. Raises LocalError when a part of it does not answer."""
     os.environ.update(stack.environment())  # before plaza reads its settings, once
     try:
-        # Redis first: what is settled between the two reads is then told as pending, not as drift.
+        before = count_messages(stack)
+        # Redis first: MySQL is then never the older one, and the log says what it is ahead by.
         cache = read_cache(stack.redis_url, cluster=stack.redis_cluster)
-        record = read_record(stack.mysql_url, archives=True)
+        record = read_record(stack.mysql_url, archives=True, cache=cache)
     except (redis.RedisError, RedisClusterException) as error:
         raise LocalError(f"Redis can't be read: {error}") from None
     except pymysql.err.MySQLError as error:
         raise LocalError(f"MySQL can't be read: {error}") from None
     except (ObjectsDown, ArchiveCorrupt) as error:
         raise LocalError(f"the archive of the log can't be read: {error}") from None
-    return compare(record, cache, count_messages(stack))
+    # A message that was handled meanwhile was on its way, too.
+    return compare(record, cache, {q: max(d, before[q]) for q, d in count_messages(stack).items()})
 
 
 def render(truth: Truth) -> RenderableType:
@@ -70,6 +72,8 @@ def render(truth: Truth) -> RenderableType:
         ("facts persisted", f"{truth.persisted:,}", truth.persisted == truth.accepted),
         ("pending in Redis", f"{truth.pending:,}", not truth.pending),
         ("marked for the sweeper", f"{truth.dirty:,}", not truth.dirty),
+        ("changed while read", f"{truth.moving:,}", not truth.moving),
+        ("in MySQL for queues", _by_queue(truth.spilled), not any(truth.spilled.values())),
         ("in queues", _by_queue(truth.queued), not any(truth.queued.values())),
         ("in DLQs", _by_queue(truth.dead), not any(truth.dead.values())),
     ):

@@ -1,8 +1,12 @@
 """What MySQL and Redis say, read for the audit: one snapshot, one SCAN and a few pipelines.
 
-How often they are asked does not depend on what is in there.
+How often they are asked does not depend on what is in there. This is an independent oracle: it
+reads keys, tables and the bits of Bloom filters by itself, and runs none of the product's scripts,
+so that what a script gets wrong is not hidden by the same script.
 """
 
+import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -21,17 +25,29 @@ from local.vouchers import Sale, Sold, read_sales, read_vouchers
 from plaza import vote_log
 from plaza.counters import ContentCounter, UserCounter
 from plaza.counters.counters import USER_COLUMNS
-from plaza.counters.mysql_counters import CONTENT_COLUMNS
+from plaza.counters.mysql_counters import CONTENT_COLUMNS, VERSION_COLUMNS, read_counter
 from plaza.reactions import KINDS, Target
-from plaza.reactions.redis_reactions import keys_of
+from plaza.reactions.mysql_reactions import EPOCH
+from plaza.reactions.redis_reactions import Keys, keys_of
 
 Counted = tuple[str, Target]  # a kind of reaction and what it is given to
 
+PROTOCOL = "2"
 _BATCH = 500
-_REACTIONS = re.compile(r"\{\d+\}:(\w+):(\w+):(\d{1,19}):(?:meta|pending)", re.ASCII)
+_MAX_READS = 4  # of a target that changes while it is read
+_ANSWERS = 8  # of Redis, for each target
+_REACTIONS = re.compile(r"\{\d+\}:(\w+):(\w+):(\d{1,19}):(?:meta|outbox|ahead)", re.ASCII)
 _COUNTERS = re.compile(r"\{\d+\}:(user|post):(\d{1,19}):(counters|claims|comments)", re.ASCII)
-_DIRTY = re.compile(r"\{\d+\}:dirty", re.ASCII)
+_DIRTY = re.compile(r"\{\d+\}:outboxes", re.ASCII)
 _SALE = re.compile(r"\{\d+\}:voucher:(\d{1,19}):state", re.ASCII)
+# What the commits after a version of a counter changed in it, by actor.
+_SINCE = """
+    SELECT place, l.actor_id, SUM(l.change_by) FROM JSON_TABLE(%s, '$[*]' COLUMNS (
+        place INT PATH '$[0]', kind VARCHAR(16) CHARACTER SET ascii PATH '$[1]',
+        target_type VARCHAR(16) CHARACTER SET ascii PATH '$[2]', target_id BIGINT PATH '$[3]',
+        n BIGINT PATH '$[4]')) AS behind
+    STRAIGHT_JOIN reaction_log AS l FORCE INDEX (PRIMARY) USING (target_type, target_id, kind)
+    WHERE l.commit_n > behind.n GROUP BY place, l.actor_id"""
 _ROLLED_UP = """
     (SELECT COALESCE(MAX(seq), 0) FROM reaction_log)
     <= (SELECT COALESCE(MAX(seq), 0) FROM watermark WHERE name = 'votes')"""
@@ -68,15 +84,23 @@ class Difference(NamedTuple):
 class Record:
     """What MySQL says, at one instant.
 
-    ``on``: who is on, as actor -> version. ``totals`` and ``users``: the counters of targets and
-    of users. ``authors``: whose content is, deleted or not; ``posts``, by author, and
-    ``comments``, by post, count what is live of it. ``log``: how many facts were ever saved.
-    ``rolled_up_differences``: votes of reviews and hours of posts that are not their likes, looked
-    for only if all of the log was rolled up. ``days``: of check-ins, by user.
+    ``on``: who is on, as actor -> version; ``off``: who was, likewise. ``totals`` and ``users``:
+    the counters of targets and of users; ``epoch`` is where the versions of the former begin.
+    ``since``: for each target that Redis has at an older version, what each actor's commits changed
+    since then. ``changes``: the sum of the changes in the log, empty unless all of it is in MySQL.
+    ``authors``: whose content is, deleted or not; ``posts``, by author, and ``comments``, by post,
+    count what is live of it. ``log``: how many facts were ever saved. ``rolled_up_differences``:
+    votes of reviews and hours of posts that are not their likes, looked for only if all of the log
+    was rolled up. ``spilled``: messages that the queue did not take, by queue. ``days``: of
+    check-ins, by user.
     """
 
     on: dict[Counted, dict[int, int]] = field(default_factory=dict)
+    off: dict[Counted, dict[int, int]] = field(default_factory=dict)
     totals: dict[Target, ContentCounter] = field(default_factory=dict)
+    epoch: int = 0
+    since: dict[Counted, dict[int, int]] = field(default_factory=dict)
+    changes: dict[Counted, int] | None = None
     users: dict[int, UserCounter] = field(default_factory=dict)
     authors: dict[Target, int] = field(default_factory=dict)
     posts: Counter[int] = field(default_factory=Counter)
@@ -84,6 +108,7 @@ class Record:
     log: int = 0
     log_differences: list[Difference] = field(default_factory=list)
     rolled_up_differences: list[Difference] = field(default_factory=list)
+    spilled: dict[str, int] = field(default_factory=dict)
     vouchers: dict[int, Sold] = field(default_factory=dict)
     orders: OrderRecord = field(default_factory=OrderRecord)
     days: dict[int, set[date]] = field(default_factory=dict)
@@ -93,18 +118,65 @@ class Record:
         counter = self.totals.get(target)
         return counter.totals[column] if counter else 0
 
+    def version(self, kind: str, target: Target) -> int:
+        """The version of a target's counter, as Redis and the log have it."""
+        counter = self.totals.get(target)
+        return self.epoch + (counter.vers[KINDS[kind].total] if counter else 0)
+
+
+class Entry(NamedTuple):
+    """An entry of an outbox: the state that is wanted, its version, the state in MySQL."""
+
+    want: bool
+    ver_us: int
+    base: bool
+
 
 @dataclass(slots=True)
 class Hot:
-    """What Redis says of one target and kind; ``total`` is None when only an outbox is there.
+    """What Redis has of one target and kind, at one instant.
 
-    ``pending``: actor -> (on, version). ``recent``: actor -> version, everybody if ``complete``.
+    ``loaded``: it counts for readers; else only an outbox, or what was loaded in another run of
+    Redis, is there. ``base`` is the counter at version ``s``; ``recent``: actor -> version, all
+    above ``floor_us`` or, if ``complete``, all. ``bits``: of the ``bloom`` filter, 0 without one.
+    ``ahead``: versions of commits that wait for another, ``ahead_stays`` unless they expire.
+    ``due_us``: its place in the index of the sweeper, None if it is not in there. ``moving``: it
+    changed each time it was read. ``unreadable`` shows what Plaza does not write.
     """
 
-    total: int | None = None
+    loaded: bool = False
+    s: int = 0
+    base: int = 0
+    delta: int = 0
+    ver_us: int = 0
+    waiting: int = 0
     complete: bool = False
-    pending: dict[int, tuple[bool, int]] = field(default_factory=dict)
+    floor_us: int = 0
+    bits: int = 0
+    blocked: bool = False
+    outbox: dict[int, Entry] = field(default_factory=dict)
     recent: dict[int, int] = field(default_factory=dict)
+    bloom: bytes = b""
+    ahead: frozenset[int] = frozenset()
+    ahead_stays: bool = False
+    due_us: int | None = None
+    moving: bool = False
+    unreadable: str = ""
+
+    @property
+    def total(self) -> int | None:
+        """What readers are shown, None when that is not in Redis."""
+        return self.base + self.delta if self.loaded else None
+
+    def may_have(self, actor_id: int) -> bool:
+        """Whether the Bloom filter has all four bits of an actor."""
+        digest = hashlib.sha1(str(actor_id).encode(), usedforsecurity=False).hexdigest()
+        first, step = int(digest[:8], 16), int(digest[8:16], 16)
+        return all(self._has_bit((first + i * step) % self.bits) for i in range(4))
+
+    def _has_bit(self, position: int) -> bool:
+        byte, bit = divmod(position, 8)
+        return byte < len(self.bloom) and bool(self.bloom[byte] >> (7 - bit) & 1)
 
 
 class Projected(NamedTuple):
@@ -118,7 +190,7 @@ class Projected(NamedTuple):
 class Cache:
     """What Redis says.
 
-    ``dirty``: what its shards hold for the sweeper, as <kind>:<target>. ``users``, and
+    ``dirty``: what its shards have for the sweeper, as <kind>:<target>. ``users``, and
     ``comments`` by post: projections of counters. ``claims``: user -> what they claimed. ``sales``
     are by voucher; ``calendars`` by user, and ``checkins_dirty`` are users for the sweeper.
     """
@@ -137,7 +209,7 @@ class Cache:
     def pending(self) -> int:
         """How many changes wait in all outboxes, check-ins and orders too."""
         return (
-            sum(len(hot.pending) for hot in self.hot.values())
+            sum(len(hot.outbox) for hot in self.hot.values())
             + sum(calendar.pending for calendar in self.calendars.values())
             + sum(sale.pending for sale in self.sales.values())
         )
@@ -176,11 +248,12 @@ class Found:
             self.checkins.take(key)
 
 
-def read_record(mysql_url: str, *, archives: bool = False) -> Record:
+def read_record(mysql_url: str, *, archives: bool = False, cache: Cache | None = None) -> Record:
     """What MySQL says, in one snapshot, and the ``archives`` of the vote log that it is part of.
 
-    The number of statements does not depend on what is there. Raises pymysql.err.MySQLError, and
-    of archives ObjectsDown and ArchiveCorrupt.
+    ``cache``: what Redis said before; for targets that it has at an older version the log is asked
+    what was committed since. The number of statements does not depend on what is there. Raises
+    pymysql.err.MySQLError, and of archives ObjectsDown and ArchiveCorrupt.
     """
     record = Record()
     with closing(connect_mysql(mysql_url)) as connection, connection.cursor(SSCursor) as cursor:
@@ -195,19 +268,19 @@ def read_record(mysql_url: str, *, archives: bool = False) -> Record:
                     f"log {_show(found.log)}, row {_show(found.row)}",
                 )
             )
+        cursor.execute("SELECT kind, target_type, target_id, actor_id, ver, state FROM reaction")
+        for kind, target_type, target_id, actor_id, ver, state in cursor:
+            counted = kind, Target(target_type, target_id)
+            (record.on if state else record.off).setdefault(counted, {})[actor_id] = ver
+        cursor.execute("SELECT epoch FROM log_gate WHERE id = 1")
+        record.epoch = sum(epoch for (epoch,) in cursor) * EPOCH
         cursor.execute(
-            "SELECT kind, target_type, target_id, actor_id, ver FROM reaction WHERE state = 1"
-        )
-        for kind, target_type, target_id, actor_id, ver in cursor:
-            target = Target(target_type, target_id)
-            record.on.setdefault((kind, target), {})[actor_id] = ver
-        cursor.execute(
-            f"SELECT target_type, target_id, ver, {', '.join(CONTENT_COLUMNS)}"  # noqa: S608
+            f"SELECT target_type, target_id, {', '.join(CONTENT_COLUMNS + VERSION_COLUMNS)}"  # noqa: S608
             " FROM content_counter"
         )
-        for target_type, target_id, ver, *totals in cursor:
-            counter = ContentCounter(dict(zip(CONTENT_COLUMNS, totals, strict=True)), ver)
-            record.totals[Target(target_type, target_id)] = counter
+        for target_type, target_id, *numbers in cursor:
+            record.totals[Target(target_type, target_id)] = read_counter(numbers)
+        _read_log(cursor, record, cache)
         cursor.execute(f"SELECT user_id, {', '.join(USER_COLUMNS)}, ver FROM user_counter")  # noqa: S608
         for user_id, *totals in cursor:
             record.users[user_id] = UserCounter(*totals)
@@ -228,11 +301,38 @@ def read_record(mysql_url: str, *, archives: bool = False) -> Record:
             record.rolled_up_differences.append(
                 Difference(of, f"rolled up {rolled_up}, likes {likes}")
             )
+        cursor.execute("SELECT queue, COUNT(*) FROM spilled_message GROUP BY queue")
+        record.spilled = dict(cursor)
         record.vouchers = read_vouchers(cursor)
         record.orders = read_orders(cursor)
         record.days = read_days(cursor)
         cursor.execute("ROLLBACK")
     return record
+
+
+def _read_log(cursor: SSCursor, record: Record, cache: Cache | None) -> None:
+    """Read what the log's changes add up to, and what was committed since Redis was told."""
+    cursor.execute(
+        "SELECT kind, target_type, target_id, SUM(change_by), COUNT(*) FROM reaction_log"
+        " GROUP BY kind, target_type, target_id"
+    )
+    changes, rows = {}, 0
+    for kind, target_type, target_id, change, count in cursor:
+        changes[kind, Target(target_type, target_id)] = int(change)
+        rows += count
+    if rows == record.log:  # else days of it are in archives only
+        record.changes = changes
+    behind = [
+        (counted, hot.s)
+        for counted, hot in (cache.hot.items() if cache else ())
+        if hot.loaded and hot.s < record.version(*counted)
+    ]
+    if behind:
+        places = [[i, kind, *target, s] for i, ((kind, target), s) in enumerate(behind)]
+        record.since = {counted: {} for counted, _ in behind}
+        cursor.execute(_SINCE, (json.dumps(places),))
+        for place, actor_id, change in cursor:
+            record.since[behind[place][0]][actor_id] = int(change)
 
 
 def _show(said: tuple[int, int] | None) -> str:
@@ -262,23 +362,83 @@ def read_cache(redis_url: str, *, cluster: bool = False) -> Cache:
 
 
 def _read_hot(client: Any, reactions: set[Counted]) -> dict[Counted, Hot]:
+    """Each target at one instant: its meta is read before and after all else, until both agree."""
+    run_ids = _read_run_ids(client)
     hot = {}
     for batch in _batches(sorted(reactions)):
-        pipe = client.pipeline(transaction=False)
-        for kind, target in batch:
-            keys = keys_of(kind, target)
-            pipe.hmget(keys.meta, ["total", "complete"])
-            pipe.hgetall(keys.pending)
-            pipe.zrange(keys.recent, 0, -1, withscores=True)
-        answers = iter(pipe.execute())
-        for counted in batch:
-            total, complete = next(answers)
-            pending = {int(a): _read_entry(entry) for a, entry in next(answers).items()}
-            recent = {int(actor): int(ver) for actor, ver in next(answers)}
-            if total is not None or pending:
-                held = None if total is None else int(total)
-                hot[counted] = Hot(held, complete == "1", pending, recent)
+        todo = {counted: keys_of(*counted) for counted in batch}
+        for reads in range(_MAX_READS):
+            pipe = client.pipeline(transaction=False)
+            for keys in todo.values():
+                _ask_hot(pipe, keys)
+            answers, moving = iter(pipe.execute()), {}
+            for counted, keys in todo.items():
+                before, *rest = (next(answers) for _ in range(_ANSWERS))
+                if before != rest.pop():
+                    moving[counted] = keys
+                run_id = run_ids[_node_of(client, keys.meta)]
+                if before or rest[0] or rest[3]:
+                    hot[counted] = _read_target(before, rest, run_id, counted in moving)
+                else:
+                    hot.pop(counted, None)
+            todo = moving
+            if not todo or reads == _MAX_READS - 1:
+                break
     return hot
+
+
+def _ask_hot(pipe: Any, keys: Keys) -> None:
+    pipe.hgetall(keys.meta)
+    pipe.hgetall(keys.outbox)
+    pipe.zrange(keys.recent, 0, -1, withscores=True)
+    pipe.execute_command("GET", keys.bloom, NEVER_DECODE=True)
+    pipe.hkeys(keys.ahead)
+    pipe.ttl(keys.ahead)
+    pipe.zscore(keys.outboxes, keys.member)
+    pipe.hgetall(keys.meta)
+
+
+def _read_target(meta: dict[str, str], rest: list[Any], run_id: str, moving: bool) -> Hot:
+    outbox, recent, bloom, ahead, ahead_ttl_s, due = rest
+    hot = Hot(
+        outbox={int(actor): _read_entry(entry) for actor, entry in outbox.items()},
+        recent={int(actor): int(ver) for actor, ver in recent},
+        bloom=bloom or b"",
+        ahead=frozenset(map(int, ahead)),
+        ahead_stays=ahead_ttl_s == -1,
+        due_us=None if due is None else int(due),
+        moving=moving,
+    )
+    if meta.get("run_id") != run_id:
+        return hot
+    try:
+        if meta["protocol"] != PROTOCOL:
+            hot.unreadable = f"protocol {meta['protocol']}"
+            return hot
+        hot.s, hot.base, hot.delta = int(meta["s"]), int(meta["base"]), int(meta["delta"])
+        hot.ver_us, hot.waiting = int(meta["ver"]), int(meta["waiting"])
+        hot.complete, hot.floor_us = meta["complete"] == "1", int(meta["floor"])
+        hot.bits, hot.blocked = int(meta["bloom"]), "blocked" in meta
+        hot.loaded = True
+    except (KeyError, ValueError) as error:
+        hot.unreadable = f"meta: {type(error).__name__} {error}"
+    return hot
+
+
+def _read_run_ids(client: Any) -> dict[str, str]:
+    """The run_id of each node, by its name; of a single Redis the name is ''."""
+    if not hasattr(client, "get_primaries"):
+        return {"": client.info("server")["run_id"]}
+    return {
+        node.name: client.info("server", target_nodes=node)["run_id"]
+        for node in client.get_primaries()
+    }
+
+
+def _node_of(client: Any, key: str) -> str:
+    if not hasattr(client, "get_primaries"):
+        return ""
+    return str(client.get_node_from_key(key).name)
 
 
 def _read_projections(client: Any, keys: dict[int, str]) -> dict[int, Projected]:
@@ -307,9 +467,9 @@ def _read_members(client: Any, keys: Collection[str]) -> dict[str, list[str]]:
     return held
 
 
-def _read_entry(entry: str) -> tuple[bool, int]:
-    state, ver, _ = entry.split(":")
-    return state == "1", int(ver)
+def _read_entry(entry: str) -> Entry:
+    want, ver_us, base, _ = entry.split(":", 3)
+    return Entry(want == "1", int(ver_us), base == "1")
 
 
 def _batches(items: Sequence[Any]) -> Iterator[list[Any]]:

@@ -27,12 +27,12 @@ FIRST_TOGGLER = 9_800_001
 TOGGLERS = 40
 TOGGLED_POSTS = 5
 SLOT_OF = "{7}"  # any master will do: the one that has this tag
-_REPAIRS = ("total_corrected", "target_forgotten")
+_REPAIRS = ("targets_resynced",)
 _TELLING = ("ReactionsApi", "FollowsApi", "SaveReactions", "SettleReactions", "SweepOutbox")
 _EVENTS = (
     *_REPAIRS,
     "failover_noticed",
-    "intent_taken",
+    "provisional_accepted",
     "publish_postponed",
     "settle_postponed",
 )

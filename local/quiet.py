@@ -1,14 +1,18 @@
-"""Quiet: nothing pending in Redis, nothing in the queues. Waiting for it, and helping it along."""
+"""Quiet: nothing pending in Redis, in the queues or in MySQL for them. Waiting for it, and helping
+it along.
+"""
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import NamedTuple
 
+import pymysql
 from botocore.exceptions import EndpointConnectionError
 
 from local.paths import LocalError
-from local.servers import connect_redis
+from local.servers import connect_mysql, connect_redis
 from local.stack import Stack
 from local.status import count_messages
 
@@ -20,16 +24,18 @@ _LONGEST_SWEEP_WAIT_S = 30.0
 
 
 class Unrest(NamedTuple):
-    """What is on its way: targets with an outbox or marked dirty, and messages not dead."""
+    """What is on its way: targets with an outbox or due for a sweep, messages that are not dead,
+    and those that the queue did not take."""
 
     targets: int
     waiting: int
     in_work: int
+    spilled: int
 
     def __str__(self) -> str:
         return (
             f"{self.targets} targets with changes pending, {self.waiting} messages waiting,"
-            f" {self.in_work} in work"
+            f" {self.in_work} in work, {self.spilled} in MySQL for the queues"
         )
 
 
@@ -50,7 +56,19 @@ def find_unrest(stack: Stack) -> Unrest:
         for key in shards:
             pipe.zcard(key)
         dirty = sum(pipe.execute())
-    return Unrest(max(targets, dirty), sum(d[0] for d in depths), sum(d[1] for d in depths))
+    waiting, in_work = sum(d[0] for d in depths), sum(d[1] for d in depths)
+    return Unrest(max(targets, dirty), waiting, in_work, _count_spilled(stack.mysql_url))
+
+
+def _count_spilled(mysql_url: str) -> int:
+    """How many messages the sweeper has yet to send; 1 while MySQL cannot say."""
+    try:
+        with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT COUNT(*) FROM spilled_message")
+            [(count,)] = cursor.fetchall()
+            return int(count)
+    except pymysql.err.OperationalError:
+        return 1
 
 
 def wait_until_quiet(
@@ -69,7 +87,7 @@ def wait_until_quiet(
         tell(str(unrest))
         if now_s - began_s > timeout_s:
             return False
-        if unrest.targets and not unrest.waiting and now_s >= sweep_at_s:
+        if (unrest.targets or unrest.spilled) and not unrest.waiting and now_s >= sweep_at_s:
             with contextlib.suppress(LocalError):  # a server is away: the next sweep may do
                 stack.invoke("SweepOutbox", {})
             wait_s = min(wait_s * 1.5, _LONGEST_SWEEP_WAIT_S)

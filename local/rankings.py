@@ -17,15 +17,12 @@ _OF_ALL_TIME = f"""
         WHERE target_type = 'post' AND kind = 'like' AND state = 1 GROUP BY target_id) AS liked
     WHERE EXISTS (SELECT 1 FROM content WHERE {_LIVE})
     ORDER BY likes DESC, post_id DESC LIMIT {SHOWN}"""  # noqa: S608
-# Of who was not heard of in eight days, Redis knew what a fact changed: total says that it knew.
 _OF_A_WINDOW = f"""
-    SELECT post_id, likes FROM (SELECT post_id, SUM(turn) AS likes FROM (
-        SELECT target_id AS post_id, ver, state - COALESCE(
-            LAG(state) OVER (PARTITION BY target_id, actor_id ORDER BY ver),
-            IF(total IS NULL, 0, 1 - state)) AS turn
+    SELECT post_id, likes FROM (SELECT target_id AS post_id, SUM(change_by) AS likes
         FROM reaction_log WHERE target_type = 'post' AND kind = 'like'
-        AND create_date >= UTC_DATE() - INTERVAL 8 DAY) AS turns
-        WHERE ver DIV {_HOUR_US} BETWEEN %s AND %s GROUP BY post_id HAVING SUM(turn) > 0) AS liked
+        AND create_date >= UTC_DATE() - INTERVAL 8 DAY
+        AND ver DIV {_HOUR_US} BETWEEN %s AND %s
+        GROUP BY target_id HAVING SUM(change_by) > 0) AS liked
     WHERE EXISTS (SELECT 1 FROM content WHERE {_LIVE})
     ORDER BY likes DESC, post_id DESC LIMIT {SHOWN}"""  # noqa: S608
 

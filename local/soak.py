@@ -341,19 +341,19 @@ def save_batches(
 
 
 def _message(number: int, posts: Sequence[int]) -> dict[str, Any]:
-    fact = {
+    event = {
+        "protocol": 2,
         "target_type": "post",
         "target_id": random.choice(posts),
         "kind": "like",
         "actor_id": FIRST_ID + 10_000 + random.randrange(500),
         "state": random.randrange(2),
         "ver": time.time_ns() // 1000,
-        "total": None,
     }
     return {
         "messageId": str(number),
         "receiptHandle": str(number),
-        "body": json.dumps(fact),
+        "body": json.dumps(event),
         "attributes": {"ApproximateReceiveCount": "1"},
     }
 

@@ -1,12 +1,16 @@
 """The table of truth: what Redis, the counters, the rows and the log say, and where they differ.
 
-Comparing is arithmetic on what ``local.evidence`` read. All of it is exact only while the system
-is quiet; what is on its way is told as pending.
+Comparing is arithmetic on what ``local.evidence`` read, and an independent oracle: nothing of it
+runs the product's code. Reactions are compared while the system is busy, too: a target in Redis is
+what MySQL had at one version of its counter, and the log says what was committed since. The rest
+is exact only while the system is quiet; what is on its way is told as pending.
 """
 
+import random
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from local.days import find_wrong_calendars
@@ -18,6 +22,9 @@ from plaza.counters.counters import USER_COLUMNS
 from plaza.reactions import KINDS, Target
 
 USER_COUNTERS = {column.removesuffix("_total"): column for column in USER_COLUMNS}
+MAX_ASKED = 10_000  # actors of one target that are looked up in its Bloom filter
+MAX_SWEEP_WAIT_US = 7_200_000_000  # a target that is due later is not swept any more
+SWEPT_QUEUES = frozenset({"reactions"})  # whose spilled messages the sweeper sends
 _COMMENTS = "comment_total"
 
 
@@ -36,9 +43,10 @@ class Truth:
     """The table of truth. Clean: all agree and nothing is on its way or lost.
 
     ``drift`` counts the totals that are not what they count, ``others`` everything else that
-    differs. ``queued`` and ``dead`` count messages by queue. ``totals`` are by kind of reaction;
-    ``counters`` are those of comments and of users, by name. ``sold``: units of ``vouchers``, and
-    ``checkins``: days, as MySQL has them.
+    differs. ``queued``, ``spilled`` and ``dead`` count messages by queue. ``moving``: targets
+    that changed each time they were read, and were not compared with MySQL. ``totals`` are by kind
+    of reaction; ``counters`` are those of comments and of users, by name. ``sold``: units of
+    ``vouchers``, and ``checkins``: days, as MySQL has them.
     """
 
     targets: int
@@ -57,11 +65,19 @@ class Truth:
     vouchers: int = 0
     sold: int = 0
     checkins: int = 0
+    spilled: Mapping[str, int] = field(default_factory=dict)
+    moving: int = 0
 
     @property
     def quiet(self) -> bool:
         """Nothing is on its way."""
-        return not (self.pending or self.dirty or any(self.queued.values()))
+        return not (
+            self.pending
+            or self.dirty
+            or self.moving
+            or any(self.queued.values())
+            or any(self.spilled.values())
+        )
 
     @property
     def clean(self) -> bool:
@@ -80,6 +96,8 @@ class Truth:
             "dirty": self.dirty,
             "queued": sum(self.queued.values()),
             "dead": sum(self.dead.values()),
+            "spilled": sum(self.spilled.values()),
+            "moving": self.moving,
             "accepted": self.accepted,
             "persisted": self.persisted,
             "totals": {kind: sums._asdict() for kind, sums in self.totals.items()},
@@ -104,19 +122,22 @@ def compare(record: Record, cache: Cache, depths: Mapping[str, tuple[int, int]])
         *(Difference(*found) for found in find_oversold(record.vouchers)),
         *(Difference(*found) for found in find_reused_ids(record.orders, cache.orders)),
     ]
+    dirty = len(cache.dirty) + len(cache.checkins_dirty)
+    stored = len(record.orders.stored) + sum(record.spilled.values())
+    is_quiet = not (cache.pending or stored or dirty or any(queued.values()))
     others = [
+        *find_wrong_versions(record, cache, is_quiet),
         *find_wrong_lists(record, cache),
         *record.log_differences,
-        *find_wrong_outboxes(cache),
+        *find_wrong_outboxes(record, cache),
+        *find_lost_commits(cache),
+        *find_lost_messages(record),
     ]
-    dirty = len(cache.dirty) + len(cache.checkins_dirty)
-    stored = len(record.orders.stored)
-    quiet = not (cache.pending or stored or dirty or any(queued.values()))
     if not any(messages.get(name) for name in QUEUES):
         epochs = {voucher_id: sale.epoch for voucher_id, sale in cache.sales.items()}
-        stranded = find_stranded_orders(record.orders, cache.orders, epochs, quiet)
+        stranded = find_stranded_orders(record.orders, cache.orders, epochs, is_quiet)
         others += [Difference(*found) for found in stranded]
-    if quiet:
+    if is_quiet:
         others += [*find_wrong_projections(record, cache), *find_claims(cache)]
         others += [
             Difference(*found)
@@ -127,13 +148,13 @@ def compare(record: Record, cache: Cache, depths: Mapping[str, tuple[int, int]])
         ]
     targets = {target for _, target in [*record.on, *cache.hot]} | set(record.totals)
     waiting = sum(
-        not on or record.on.get(counted, {}).get(actor_id) != ver
+        max(_row_of(record, counted, actor_id)) < entry.ver_us
         for counted, hot in cache.hot.items()
-        for actor_id, (on, ver) in hot.pending.items()
+        for actor_id, entry in hot.outbox.items()
     )
     return Truth(
         targets=len(targets),
-        hot=sum(hot.total is not None for hot in cache.hot.values()),
+        hot=sum(hot.loaded for hot in cache.hot.values()),
         drift=len(drift),
         others=len(others),
         pending=cache.pending + stored,
@@ -151,6 +172,8 @@ def compare(record: Record, cache: Cache, depths: Mapping[str, tuple[int, int]])
         vouchers=len(record.vouchers),
         sold=sum(voucher.sold for voucher in record.vouchers.values()),
         checkins=sum(map(len, record.days.values())),
+        spilled=record.spilled,
+        moving=sum(hot.moving for hot in cache.hot.values()),
     )
 
 
@@ -180,22 +203,44 @@ def count_rows(record: Record) -> dict[int, Counter[str]]:
 
 
 def find_drift(record: Record, cache: Cache) -> list[Difference]:
-    """Where rows, counter and Redis (if it holds the target, with nothing pending) differ."""
+    """Where rows, counter, the log's changes and Redis differ, of every target, loaded or not.
+
+    What Redis has is held against the counter as it was at the version that Redis is at.
+    """
     counted = {(kind, target) for target in record.totals for kind in KINDS}
+    counted |= set(record.changes or ())
     differences = []
     for name, target in sorted(counted | set(record.on) | set(cache.hot)):
         rows = len(record.on.get((name, target), ()))
         kind = KINDS.get(name)
         counter = record.total(target, kind.total) if kind else 0
+        logged = rows if record.changes is None else record.changes.get((name, target), 0)
         hot = cache.hot.get((name, target), Hot())
-        total = hot.total if not hot.pending else None
-        if counter != rows or (total is not None and total != rows):
+        since = _find_since(record, (name, target), hot)
+        base = hot.base if since is not None else counter
+        if counter != rows or logged != rows or base != counter - sum((since or {}).values()):
             shown = "not there" if hot.total is None else str(hot.total)
-            shown += f" with {len(hot.pending)} pending" if hot.pending else ""
-            differences.append(
-                Difference(f"{name} {target}", f"Redis {shown}, counter {counter}, rows {rows}")
-            )
+            shown += f" with {len(hot.outbox)} pending" if hot.outbox else ""
+            shown += f" @{hot.s}, {sum(since.values())} since" if since else ""
+            said = f"Redis {shown}, counter {counter}, rows {rows}"
+            said += f", log {logged}" if logged != rows else ""
+            differences.append(Difference(f"{name} {target}", said))
     return differences
+
+
+def _find_since(record: Record, counted: tuple[str, Target], hot: Hot) -> Mapping[int, int] | None:
+    """What was committed since the version that Redis has, by actor; None: it can't be compared."""
+    if not hot.loaded or hot.moving or counted[0] not in KINDS:
+        return None
+    return {} if hot.s >= record.version(*counted) else record.since.get(counted)
+
+
+def _row_of(record: Record, counted: tuple[str, Target], actor_id: int) -> tuple[int, int]:
+    """(the version of a row that is on, of one that is off), 0 for none."""
+    return (
+        record.on.get(counted, {}).get(actor_id, 0),
+        record.off.get(counted, {}).get(actor_id, 0),
+    )
 
 
 def find_wrong_users(
@@ -221,22 +266,68 @@ def find_wrong_comments(record: Record) -> Iterator[Difference]:
 
 
 def find_wrong_lists(record: Record, cache: Cache) -> Iterator[Difference]:
-    """Who is in Redis as on and isn't, or isn't and should be."""
-    for (kind, target), hot in sorted(cache.hot.items()):
-        if hot.total is None or hot.pending:
+    """Who is saved as on in Redis and isn't, or isn't and should be; of actors without a commit
+    since the version that Redis has."""
+    for counted, hot in sorted(cache.hot.items()):
+        since = _find_since(record, counted, hot)
+        if since is None:
             continue
-        on = record.on.get((kind, target), {}).keys()
-        if extra := sorted(hot.recent.keys() - on):
-            yield Difference(f"{kind} {target}", f"in Redis and not in the rows: {_some(extra)}")
-        if hot.complete and (missing := sorted(on - hot.recent.keys())):
-            yield Difference(f"{kind} {target}", f"in the rows and not in Redis: {_some(missing)}")
+        of = f"{counted[0]} {counted[1]}"
+        on = {a: ver for a, ver in record.on.get(counted, {}).items() if a not in since}
+        recent = {a: ver for a, ver in hot.recent.items() if a not in since}
+        newest = {a for a, ver in on.items() if hot.complete or ver > hot.floor_us}
+        if extra := sorted(recent.keys() - on.keys()):
+            yield Difference(of, f"in Redis and not in the rows: {_some(extra)}")
+        if missing := sorted(newest - recent.keys()):
+            yield Difference(of, f"in the rows and not in Redis: {_some(missing)}")
+        if other := sorted(a for a in recent.keys() & on.keys() if recent[a] != on[a]):
+            yield Difference(of, f"at another version in Redis: {_some(other)}")
+        if denied := _find_denied(hot, on.keys() - recent.keys() - newest):
+            yield Difference(of, f"in the rows and denied by the filter: {_some(denied)}")
 
 
-def find_wrong_outboxes(cache: Cache) -> Iterator[Difference]:
-    """Targets with pending changes that the sweeper would not find."""
-    for (kind, target), hot in sorted(cache.hot.items()):
-        if hot.pending and f"{kind}:{target}" not in cache.dirty:
-            yield Difference(f"{kind} {target}", f"{len(hot.pending)} pending, and not dirty")
+def _find_denied(hot: Hot, actor_ids: Collection[int]) -> list[int]:
+    """Which of some actors that are on, or of a sample of them, the Bloom filter does not have."""
+    if not hot.bits:
+        return []
+    asked = sorted(actor_ids)
+    if len(asked) > MAX_ASKED:
+        asked = sorted(random.sample(asked, MAX_ASKED))
+    return [actor_id for actor_id in asked if not hot.may_have(actor_id)]
+
+
+def find_wrong_outboxes(record: Record, cache: Cache) -> Iterator[Difference]:
+    """Outboxes that are not what Redis says of them, or that the sweeper would not find."""
+    last_us = time.time_ns() // 1000 + MAX_SWEEP_WAIT_US
+    for counted, hot in sorted(cache.hot.items()):
+        of = f"{counted[0]} {counted[1]}"
+        if hot.unreadable:
+            yield Difference(of, f"unreadable: {hot.unreadable}")
+        if hot.moving:
+            continue
+        if hot.outbox and hot.due_us is None:
+            yield Difference(of, f"{len(hot.outbox)} pending, and not in outboxes")
+        elif hot.outbox and (hot.due_us or 0) > last_us:
+            yield Difference(of, f"{len(hot.outbox)} pending, and not swept before {hot.due_us}")
+        if not hot.loaded:
+            continue
+        if hot.waiting != len(hot.outbox):
+            yield Difference(of, f"waits for {hot.waiting}, the outbox has {len(hot.outbox)}")
+        delta = sum(entry.want - entry.base for entry in hot.outbox.values())
+        if hot.delta != delta:
+            yield Difference(of, f"delta {hot.delta}, the outbox comes to {delta}")
+        newest = max([*(e.ver_us for e in hot.outbox.values()), *hot.recent.values()], default=0)
+        if newest > hot.ver_us:
+            yield Difference(of, f"version {hot.ver_us}, and an actor has {newest}")
+        since = _find_since(record, counted, hot)
+        if since is not None and (
+            wrong := sorted(
+                actor_id
+                for actor_id, entry in hot.outbox.items()
+                if actor_id not in since and entry.base != (actor_id in record.on.get(counted, {}))
+            )
+        ):
+            yield Difference(of, f"pending with another base than the rows: {_some(wrong)}")
     for user_id, calendar in sorted(cache.calendars.items()):
         if calendar.pending and str(user_id) not in cache.checkins_dirty:
             yield Difference(
@@ -244,11 +335,42 @@ def find_wrong_outboxes(cache: Cache) -> Iterator[Difference]:
             )
 
 
+def find_lost_commits(cache: Cache) -> Iterator[Difference]:
+    """Commits in Redis that wait for none, or for one that no sweep will find to be missing."""
+    for (kind, target), hot in sorted(cache.hot.items()):
+        of, ahead = f"{kind} {target}", sorted(hot.ahead)
+        if hot.moving or not ahead:
+            continue
+        if not hot.loaded:
+            if hot.ahead_stays:
+                yield Difference(of, f"not loaded, commits are ahead for ever: {_some(ahead)}")
+            continue
+        if past := [n for n in ahead if n <= hot.s]:
+            yield Difference(of, f"commits are ahead that are applied @{hot.s}: {_some(past)}")
+        elif not hot.blocked or hot.due_us is None:
+            yield Difference(of, f"commits are ahead @{hot.s}, and not swept: {_some(ahead)}")
+
+
+def find_lost_messages(record: Record) -> Iterator[Difference]:
+    """Messages that a queue did not take and that no sweeper sends."""
+    for queue, count in sorted(record.spilled.items()):
+        if queue not in SWEPT_QUEUES:
+            yield Difference(f"queue {queue}", f"{count} spilled, and sent by no sweeper")
+
+
+def find_wrong_versions(record: Record, cache: Cache, is_quiet: bool) -> Iterator[Difference]:
+    """Targets at a version that MySQL never had or, when nothing is on its way, at an older one."""
+    for (kind, target), hot in sorted(cache.hot.items()):
+        if hot.loaded and not hot.moving and kind in KINDS:
+            n = record.version(kind, target)
+            if hot.s > n or (is_quiet and hot.s < n):
+                yield Difference(f"{kind} {target}", f"Redis @{hot.s}, MySQL @{n}")
+
+
 def find_wrong_projections(record: Record, cache: Cache) -> Iterator[Difference]:
     """Counters that Redis shows otherwise than MySQL has them.
 
-    One of an older version may say the same: the comments of a post move its version only
-    together with its likes. One of a version that MySQL never had would not be replaced.
+    One of a version that MySQL never had would not be replaced.
     """
     for user_id, projected in sorted(cache.users.items()):
         counter = record.users.get(user_id, UserCounter())
@@ -257,7 +379,7 @@ def find_wrong_projections(record: Record, cache: Cache) -> Iterator[Difference]
     for post_id, projected in sorted(cache.comments.items()):
         target = Target("post", post_id)
         total = record.total(target, _COMMENTS)
-        ver = record.totals[target].ver if target in record.totals else 0
+        ver = record.totals[target].vers[_COMMENTS] if target in record.totals else 0
         if projected.value != str(total) or projected.ver > ver:
             yield _differs(f"comments of {target}", projected, str(total), ver)
 

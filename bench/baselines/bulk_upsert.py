@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from pymysql.cursors import Cursor
 
-from plaza.reactions import ReactionChanged
+from plaza.reactions import ReactionEvent
 
 TABLES = ("CREATE TABLE bulk_upsert LIKE reaction",)
 
 
-def save(cursor: Cursor, facts: Sequence[ReactionChanged]) -> None:
+def save(cursor: Cursor, facts: Sequence[ReactionEvent]) -> None:
     """Save a batch, in the order of its keys; the caller commits."""
     rows = ",".join(
         "('{}',{},'{}',{},{:d},{})".format(*fact.key, fact.on, fact.ver_us)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pymysql.cursors import Cursor
 
-from plaza.reactions import ReactionChanged
+from plaza.reactions import ReactionEvent
 
 TABLES = (
     "CREATE TABLE row_by_row LIKE reaction",
@@ -17,7 +17,7 @@ TABLES = (
 )
 
 
-def save(cursor: Cursor, facts: Sequence[ReactionChanged]) -> None:
+def save(cursor: Cursor, facts: Sequence[ReactionEvent]) -> None:
     """Save a batch; the caller commits."""
     for fact in facts:
         target_type, target_id, kind, actor_id = fact.key

@@ -13,7 +13,7 @@ from moto import mock_aws
 from local.servers import connect_mysql
 from plaza import reactions
 from plaza.infra import mysql, objects
-from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, ReactionChanged, Target
+from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, ReactionEvent, Target
 from plaza.reactions.reactions import Key
 from plaza.vote_log import mysql_log
 from plaza.vote_log import vote_log as days
@@ -65,20 +65,19 @@ def day(days_ago: int) -> date:
 
 def fact(
     actor: int, ver_us: int, on: bool = True, target: Target | None = None, kind: Kind = LIKE
-) -> ReactionChanged:
-    return ReactionChanged(Key(*(target or Target("post", 1)), kind.name, actor), on, ver_us, 5)
+) -> ReactionEvent:
+    return ReactionEvent(Key(*(target or Target("post", 1)), kind.name, actor), on, ver_us)
 
 
-def random_history(draw: random.Random, count: int, days: int = 18) -> list[ReactionChanged]:
+def random_history(draw: random.Random, count: int, days: int = 18) -> list[ReactionEvent]:
     """Facts of few actors about few targets of all kinds, of the last ``days``, out of order."""
     facts = []
     for _ in range(count):
         kind = draw.choice((LIKE, LIKE, COLLECT, FOLLOW))
         target = Target(draw.choice(sorted(kind.targets)), draw.randint(1, 5))
-        total = draw.choice((None, draw.randint(-1, 9)))
         ver_us = at(draw.randint(0, days), draw.randint(0, DAY_US - 1))
         key = Key(*target, kind.name, draw.randint(1, 6))
-        facts.append(ReactionChanged(key, draw.random() < 0.6, ver_us, total))
+        facts.append(ReactionEvent(key, draw.random() < 0.6, ver_us))
     return facts
 
 
@@ -113,13 +112,13 @@ def facts_in_mysql(mysql_url: str) -> Known:
         return set(cursor.fetchall())
 
 
-def known(facts: Sequence[ReactionChanged]) -> Known:
+def known(facts: Sequence[ReactionEvent]) -> Known:
     return {(*fact.key, fact.ver_us, int(fact.on)) for fact in facts}
 
 
-def totals_of(facts: Sequence[ReactionChanged], until_us: int) -> dict[tuple[Target, str], int]:
+def totals_of(facts: Sequence[ReactionEvent], until_us: int) -> dict[tuple[Target, str], int]:
     """What content_counter must say after ``facts`` up to a version, told in plain Python."""
-    newest: dict[Key, ReactionChanged] = {}
+    newest: dict[Key, ReactionEvent] = {}
     for one in facts:
         if one.ver_us <= until_us and (
             one.key not in newest or newest[one.key].ver_us < one.ver_us

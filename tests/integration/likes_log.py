@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 
 from plaza.infra import mysql
-from plaza.reactions import LIKE, Kind, ReactionChanged, Target
+from plaza.reactions import LIKE, Kind, ReactionEvent, Target
 from plaza.reactions.reactions import Key
 from plaza.recommendations import mysql_votes, rolling_up
 
@@ -28,10 +28,14 @@ def like(
     at: int = 0,
     kind: Kind = LIKE,
     *,
-    wish: bool = False,
-) -> ReactionChanged:
-    """A fact of ``at`` microseconds from now (before, when negative)."""
-    return ReactionChanged(Key(*target, kind.name, actor), on, NOW_US + at, None if wish else 1)
+    provisional: bool = False,
+) -> ReactionEvent:
+    """An event of ``at`` microseconds from now (before, when negative); a provisional one is of
+    the last microsecond of that millisecond, when the queue took it."""
+    key, ver_us = Key(*target, kind.name, actor), NOW_US + at
+    if provisional:
+        return ReactionEvent(key, on, None, sent_ms=ver_us // 1000)
+    return ReactionEvent(key, on, ver_us)
 
 
 def review(review_id: int) -> Target:
@@ -74,26 +78,41 @@ def hours() -> dict[tuple[int, int], int]:
 
 
 def hours_in_log(days: int = rolling_up.HOURS_KEPT // 24) -> dict[tuple[int, int], int]:
-    """What the hours must be: what each fact in the log changed, told in Python.
+    """What the hours must be: the sums of the changes in the log.
 
     What is more than ``days`` old is not looked at: of the log it may be archived.
     """
     first_s = time.time() - days * 86_400
     rows = mysql.fetch_all(
-        "SELECT target_id, actor_id, ver, state, total FROM reaction_log"
-        " WHERE target_type = 'post' AND kind = 'like' AND create_date >= %s"
-        " ORDER BY target_id, actor_id, ver",
+        f"SELECT ver DIV {HOUR_US}, target_id, change_by FROM reaction_log"
+        " WHERE target_type = 'post' AND kind = 'like' AND create_date >= %s",
         (datetime.fromtimestamp(first_s, UTC).date(),),
     )
     found: dict[tuple[int, int], int] = {}
-    states: dict[tuple[int, int], int] = {}
-    for post_id, actor_id, ver, state, total in rows:
-        first = 0 if total is None else 1 - state
-        turn = state - states.get((post_id, actor_id), first)
-        states[post_id, actor_id] = state
-        at = ver // HOUR_US, post_id
-        found[at] = found.get(at, 0) + turn
+    for hour, post_id, change in rows:
+        found[hour, post_id] = found.get((hour, post_id), 0) + change
     return {at: net for at, net in found.items() if net}
+
+
+def find_wrong_changes() -> list[tuple[int, ...]]:
+    """Rows of the log whose change is not what it says, told in Python from the order of saving.
+
+    An event changes the count if it is newer than all that was saved of its key before it.
+    """
+    rows = mysql.fetch_all(
+        "SELECT target_type, target_id, kind, actor_id, ver, state, change_by FROM reaction_log"
+        " ORDER BY seq"
+    )
+    newest: dict[tuple[object, ...], tuple[int, int]] = {}
+    wrong = []
+    for *key, ver_us, state, change in rows:
+        before_us, was = newest.get(tuple(key), (0, 0))
+        is_newer = ver_us > before_us
+        if change != (state - was if is_newer else 0):
+            wrong.append((*key, ver_us, state, change))
+        if is_newer:
+            newest[tuple(key)] = ver_us, state
+    return wrong
 
 
 def window_in_log(first_hour: int, last_hour: int) -> list[tuple[int, int]]:

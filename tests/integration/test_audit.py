@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pymysql.cursors
 import pytest
 import redis.client
 
 from local.evidence import read_cache, read_record
 from local.truth import Truth, compare
-from plaza import checkins, counters, flash_sales, recommendations
+from plaza import checkins, counters, flash_sales, reactions, recommendations
 from plaza.checkins.redis_checkins import Keys
 from plaza.flash_sales import redis_vouchers
 from plaza.infra import mysql
 from plaza.infra import redis as plaza_redis
-from plaza.reactions import FOLLOW, LIKE, Target, react
+from plaza.infra.spill import spill
+from plaza.reactions import (
+    COLLECT,
+    FOLLOW,
+    LIKE,
+    Kind,
+    ReactionEvent,
+    Target,
+    react,
+    rebuilding,
+    redis_reactions,
+    saving,
+)
+from plaza.reactions.reacting import load
+from plaza.reactions.reactions import Key
+from plaza.reactions.rebuilding import Step
+from plaza.reactions.redis_reactions import Keys as TargetKeys
+from tests.integration import looking
 from tests.keyspace import find_keys
 from tests.plaza import World
 from tests.sales import offer
@@ -31,7 +50,7 @@ class Audit:
 
     def __call__(self) -> Truth:
         cache = read_cache(self.redis_url, cluster=IS_CLUSTER)
-        return compare(read_record(self.mysql_url), cache, {})
+        return compare(read_record(self.mysql_url, cache=cache), cache, {})
 
 
 @pytest.fixture
@@ -255,6 +274,155 @@ def test_an_outbox_of_check_ins_that_no_sweeper_finds_is_a_difference(
     plaza_redis.execute("DEL", Keys(4).dirty)
     assert [str(d) for d in audit().differences] == [
         "check-ins of user 4: 1 pending, and not dirty"
+    ]
+
+
+# ---------------------------------------------------------------- membership, outboxes, commits
+
+
+def of_post(kind: Kind = LIKE) -> TargetKeys:
+    return redis_reactions.keys_of(kind.name, POST)
+
+
+@pytest.fixture
+def viral(people: World, set_up: Callable[..., None]) -> World:
+    """Twelve more like the post, of which Redis keeps four and a Bloom filter."""
+    set_up(recent_cap=4)
+    redis_reactions.drop_all([(LIKE, POST, None)])
+    for user_id in range(101, 113):
+        react(LIKE, POST, user_id, True)
+    people.queues.drain()
+    rebuilding.rebuild([Step(LIKE, POST, "", 0)])
+    return people
+
+
+def test_a_target_with_a_filter_is_clean(viral: World, audit: Audit) -> None:
+    truth = audit()
+    assert (truth.clean, truth.totals["like"]) == (True, (14, 14, 14, 14))
+    meta = looking.meta(POST)
+    assert (meta["complete"], len(looking.recent(POST))) == (0, 4)
+    assert meta["bloom"] > 0
+
+
+def test_an_actor_whom_the_filter_denies_is_found(viral: World, audit: Audit) -> None:
+    keys = of_post()
+    plaza_redis.execute("DEL", keys.bloom)
+    plaza_redis.execute("SETBIT", keys.bloom, looking.meta(POST)["bloom"], 1)
+    [difference] = audit().differences
+    assert "in the rows and denied by the filter: 2, 3, 101" in str(difference)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("ZREM", "recent", 112), "in the rows and not in Redis: 112"),
+        (("ZADD", "recent", 1, 112), "at another version in Redis: 112"),
+        (("ZADD", "recent", 2**52, 999), "in Redis and not in the rows: 999"),
+    ],
+)
+def test_a_member_of_recent_that_was_touched_is_found(
+    viral: World, audit: Audit, command: tuple[str | int, ...], said: str
+) -> None:
+    name, of, *rest = command
+    plaza_redis.execute(name, getattr(of_post(), of), *rest)
+    assert said in [difference.said for difference in audit().differences]
+
+
+@pytest.mark.parametrize(
+    ("field", "by", "said"),
+    [
+        ("base", 1, "Redis 4, counter 3, rows 3"),
+        ("delta", 1, "delta 2, the outbox comes to 1"),
+        ("waiting", 1, "waits for 2, the outbox has 1"),
+        ("s", 1, "Redis @3, MySQL @2"),
+        ("ver", -(10**15), "version"),
+        ("protocol", 1, "unreadable: protocol 3"),
+    ],
+)
+def test_a_number_of_a_target_that_was_touched_is_found_while_it_is_busy(
+    people: World, audit: Audit, field: str, by: int, said: str
+) -> None:
+    react(LIKE, POST, 4, True)
+    people.queues.drain()
+    react(LIKE, POST, 1, True)
+    assert audit().differences == []
+    plaza_redis.execute("HINCRBY", of_post().meta, field, by)
+    found = [difference.said for difference in audit().differences]
+    assert any(one.startswith(said.replace("Redis 4,", "Redis 5 with 1 pending,")) for one in found)
+
+
+def test_commits_that_redis_was_not_told_of_are_on_their_way(
+    people: World, audit: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s = looking.meta(POST)["s"]
+    react(LIKE, POST, 4, True)
+    react(LIKE, POST, 2, False)
+    with monkeypatch.context() as patched:
+        patched.setattr(saving, "acknowledge", lambda saved: None)
+        people.queues.drain()
+    truth = audit()
+    assert (truth.pending, truth.differences) == (2, []), "right for the version that Redis has"
+    plaza_redis.execute("HINCRBY", of_post().meta, "base", 1)
+    plaza_redis.execute("ZREM", of_post().recent, 3)
+    assert [d.said for d in audit().differences] == [
+        f"Redis 3 with 2 pending @{s}, 0 since, counter 2, rows 2",
+        "in the rows and not in Redis: 3",
+    ]
+
+
+def test_a_lost_commit_is_found_once_all_is_quiet(people: World, audit: Audit) -> None:
+    reactions.save([ReactionEvent(Key(*POST, "like", 4), True, 2**50)])
+    assert audit().clean
+    s = looking.meta(POST)["s"]
+    plaza_redis.execute("HSET", of_post().meta, "s", s - 1, "base", 2)
+    plaza_redis.execute("ZREM", of_post().recent, 4)
+    assert [d.said for d in audit().differences] == [f"Redis @{s - 1}, MySQL @{s}"]
+
+
+def test_an_outbox_that_no_sweeper_finds_is_found(people: World, audit: Audit) -> None:
+    react(LIKE, POST, 4, True)
+    keys = of_post()
+    plaza_redis.execute("ZREM", keys.outboxes, keys.member)
+    assert [str(d) for d in audit().differences] == ["like post:7: 1 pending, and not in outboxes"]
+    plaza_redis.execute("ZADD", keys.outboxes, 2**53, keys.member)
+    assert audit().others == 1
+
+
+def test_commits_ahead_that_nothing_will_finish_are_found(people: World, audit: Audit) -> None:
+    keys = of_post()
+    plaza_redis.execute("HSET", keys.ahead, 9, "3|4 5 1")
+    assert [d.said for d in audit().differences] == ["commits are ahead @1, and not swept: 9"]
+    plaza_redis.execute("DEL", keys.meta)
+    assert [d.said for d in audit().differences] == ["not loaded, commits are ahead for ever: 9"]
+
+
+def test_messages_that_nobody_sends_are_found(people: World, audit: Audit) -> None:
+    spill("reactions", "{}")
+    truth = audit()
+    assert (truth.quiet, truth.spilled, truth.differences) == (False, {"reactions": 1}, [])
+    spill("orders", "{}")
+    assert [str(d) for d in audit().differences] == [
+        "queue orders: 1 spilled, and sent by no sweeper"
+    ]
+
+
+def test_what_another_run_of_redis_loaded_counts_as_not_loaded(people: World, audit: Audit) -> None:
+    keys = of_post()
+    plaza_redis.execute("HSET", keys.meta, "run_id", "another", "base", 77)
+    truth = audit()
+    assert (truth.clean, truth.totals["like"].hot) == (True, 0)
+    load([(LIKE, POST)])
+    assert audit().totals["like"] == (2, 2, 2, 2)
+
+
+def test_a_cold_target_is_compared_with_the_log_too(people: World, audit: Audit) -> None:
+    react(COLLECT, POST, 2, True)
+    people.queues.drain()
+    redis_reactions.drop_all([(COLLECT, POST, None)])
+    assert audit().clean
+    mysql.write("UPDATE reaction_log SET change_by = 0 WHERE kind = 'collect'")
+    assert [str(d) for d in audit().differences] == [
+        "collect post:7: Redis not there, counter 1, rows 1, log 0"
     ]
 
 

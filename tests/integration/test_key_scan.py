@@ -82,7 +82,7 @@ def test_a_megabyte_is_too_big_whatever_it_is_of(plaza: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["{1}:like:post:1:older", "{1}:like:post:1:filling", "{2}:shops:filter"]
+    "key", ["{1}:like:post:1:bloom", "{1}:like:post:1:filling", "{2}:shops:filter"]
 )
 def test_a_bloom_filter_may_be_a_mebibyte_and_no_more(plaza: World, key: str) -> None:
     redis.execute("SETBIT", key, 8_388_608, 1)

@@ -14,7 +14,7 @@ from plaza import reactions, recommendations
 from plaza.infra import mysql, redis
 from plaza.infra.limits import TokenBucket
 from plaza.infra.redis import RedisDown
-from plaza.reactions import LIKE, PostLikes, Ranked, ReactionChanged, Window, redis_rankings
+from plaza.reactions import LIKE, PostLikes, Ranked, ReactionEvent, Window, redis_rankings
 from plaza.recommendations import ranking
 from tests.integration.conftest import Away
 from tests.integration.consumers import statements
@@ -70,7 +70,8 @@ def add_liked(likes: dict[int, int]) -> None:
     mysql.write(f"INSERT INTO content (content_type, content_id, author_id) VALUES {values}")
     values = ",".join(f"('post',{post_id},{total},1)" for post_id, total in likes.items())
     mysql.write(
-        f"INSERT INTO content_counter (target_type, target_id, like_total, ver) VALUES {values}"
+        "INSERT INTO content_counter (target_type, target_id, like_total, like_ver)"
+        f" VALUES {values}"
     )
 
 
@@ -329,14 +330,14 @@ def test_a_refresh_takes_the_same_number_of_statements_whatever_there_is(plaza: 
 # ---------------------------------------------------------------- windows
 
 
-def random_facts(draw: random.Random, count: int) -> list[ReactionChanged]:
+def random_facts(draw: random.Random, count: int) -> list[ReactionEvent]:
     return [
         like(
             post(draw.randint(1, 12)),
             draw.randint(1, 5),
             on=draw.random() < 0.65,
             at=-draw.randint(0, 9 * 24) * HOUR_US - draw.randint(-5, 5) * HOUR_US // 10,
-            wish=draw.random() < 0.2,
+            provisional=draw.random() < 0.2,
         )
         for _ in range(count)
     ]

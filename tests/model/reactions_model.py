@@ -119,7 +119,7 @@ class Run:
     log: list[str] = field(default_factory=list)
     stats: Counter[str] = field(default_factory=Counter)
     late: list[tuple[int, tuple[Any, ...]]] = field(default_factory=list)
-    saved: dict[str, bytes] | None = None
+    saved: dict[bytes, tuple[bytes, int]] | None = None
     comments: int = 0
     comments_begun: int = 0
     losses: int = 0
@@ -290,15 +290,15 @@ class Run:
         """Redis restarts with older data: first the moment that it keeps, then the restart."""
         if self.saved is None:
             with _raw() as client:
-                # A lease that is restored without its TTL would never end.
-                keys = [key for key in client.keys("*") if not key.endswith(b":lease")]
-                self.saved = {key: client.dump(key) for key in keys}
+                self.saved = {
+                    key: (client.dump(key), max(0, client.pttl(key))) for key in client.keys("*")
+                }
             return
         self.note("ROLLBACK")
         redis.execute("FLUSHALL")
         with _raw() as client:
-            for key, value in self.saved.items():
-                client.restore(key, 0, value)
+            for key, (value, ttl_ms) in self.saved.items():
+                client.restore(key, ttl_ms, value)
         self.saved = None
         self.losses += 1
         self.stats["rolled back"] += 1
@@ -456,7 +456,7 @@ def _raw() -> Any:
 # ---------------------------------------------------------------- beginning and hooks
 
 
-def begin(seed: int, trouble: Trouble, world: World) -> Run:
+def begin(seed: int, trouble: Trouble, world: World, of: type[Run] = Run) -> Run:
     """A run in which nothing has happened yet."""
     posts = [Target("post", seed * 10 + n) for n in (1, 2)]
     for post, author in zip(posts, AUTHORS, strict=True):
@@ -466,7 +466,7 @@ def begin(seed: int, trouble: Trouble, world: World) -> Run:
     targets += [(FOLLOW, Target("user", idol)) for idol in IDOLS]
     # Few of them: the more meet at one, the more can go wrong there.
     chosen = sorted(rng.sample(targets, rng.randint(1, 2)), key=str)
-    run = Run(seed, trouble, world, Scheduler(rng, stall=0.02), chosen)
+    run = of(seed, trouble, world, Scheduler(rng, stall=0.02), chosen)
     for actor in [*ACTORS, *TWO_DEVICES]:
         run.device(actor)
     return run
@@ -560,7 +560,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _set_clock(run: Run) -> None:
-    """Scripts read the time of the model from this key, see ``_set_up``."""
+    """Scripts read the time of the model from this key, see ``set_up``."""
     client = redis.client()
     client.connection.send_command("SET", "model:now", run.scheduler.clock.now_us)
     client.connection.read_response()
@@ -744,7 +744,7 @@ def run_seed(
 ) -> Counter[str]:
     """Play one seed; returns what happened, by name. Raises AssertionError with the seed."""
     with monkeypatch.context() as patch:
-        _set_up(world, patch)
+        set_up(world, patch)
         if mutate:
             mutate(patch)
         if trouble != "none":  # there no commit is lost, however far others are ahead
@@ -771,7 +771,7 @@ def run_seed(
         return run.stats
 
 
-def _set_up(world: World, patch: pytest.MonkeyPatch) -> None:
+def set_up(world: World, patch: pytest.MonkeyPatch) -> None:
     """An empty world in which targets are small and waits are short."""
     patch.setenv("PLAZA_RECENT_CAP", str(CAP))
     patch.setattr(following, "FOLLOW_LIMIT", MAX_FOLLOWED)

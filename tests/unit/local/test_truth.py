@@ -1,12 +1,14 @@
 """The table of truth: what agrees is clean, and every way to disagree is found."""
 
+import time
 from collections import Counter
+from typing import Any
 
 import pytest
 
-from local.evidence import Cache, Difference, Found, Hot, Projected, Record
+from local.evidence import Cache, Difference, Entry, Found, Hot, Projected, Record
 from local.interactions import Reaction
-from local.interactions_piece import find_differences
+from local.interactions_piece import find_differences, find_wrong_mine
 from local.truth import Truth, compare
 from plaza.counters import ContentCounter, UserCounter
 from plaza.counters.counters import USER_COLUMNS
@@ -28,8 +30,13 @@ def record() -> Record:
     return Record(
         on={LIKES: {1: 100, 2: 200}, FOLLOWS: {1: 300}},
         totals={
-            POST: ContentCounter({**NOTHING, "like_total": 2, "comment_total": 1}, 3),
-            SOMEBODY: ContentCounter({**NOTHING, "follow_total": 1}, 1),
+            POST: ContentCounter(
+                {**NOTHING, "like_total": 2, "comment_total": 1},
+                {**NOTHING, "like_total": 2, "comment_total": 3},
+            ),
+            SOMEBODY: ContentCounter(
+                {**NOTHING, "follow_total": 1}, {**NOTHING, "follow_total": 1}
+            ),
         },
         users={
             1: UserCounter(following_total=1, ver=1),
@@ -39,15 +46,29 @@ def record() -> Record:
         posts=Counter({9: 1}),
         comments=Counter({7: 1}),
         log=3,
+        changes={LIKES: 2, FOLLOWS: 1},
     )
+
+
+def hot(recent: dict[int, int], s: int, **fields: Any) -> Hot:
+    """A target that is loaded at version ``s`` with all its actors, and nothing pending."""
+    of_target = {
+        "loaded": True,
+        "s": s,
+        "base": len(recent),
+        "ver_us": max(recent.values(), default=0),
+        "complete": True,
+        "recent": recent,
+    }
+    return Hot(**{**of_target, **fields})
 
 
 @pytest.fixture
 def cache(record: Record) -> Cache:
     return Cache(
         hot={
-            LIKES: Hot(total=2, complete=True, recent={1: 100, 2: 200}),
-            FOLLOWS: Hot(total=1, complete=True, recent={1: 300}),
+            LIKES: hot({1: 100, 2: 200}, s=2),
+            FOLLOWS: hot({1: 300}, s=1),
         },
         users={9: Projected(4, record.users[9].to_json())},
         comments={7: Projected(2, "1")},
@@ -81,6 +102,8 @@ def test_where_all_agree_it_is_clean(record: Record, cache: Cache) -> None:
         "dirty": 0,
         "queued": 0,
         "dead": 0,
+        "spilled": 0,
+        "moving": 0,
         "accepted": 3,
         "persisted": 3,
         "totals": {
@@ -116,7 +139,7 @@ def test_a_target_that_is_not_in_redis_is_compared_in_mysql(record: Record) -> N
 
 
 def test_followers_are_totals_like_any_other(record: Record, cache: Cache) -> None:
-    cache.hot[FOLLOWS].total = 2
+    cache.hot[FOLLOWS].base = 2
     set_total(record, SOMEBODY, "follow_total", 3)
     found = truth(record, cache)
     assert [str(difference) for difference in found.differences] == [
@@ -126,14 +149,14 @@ def test_followers_are_totals_like_any_other(record: Record, cache: Cache) -> No
 
 
 def test_a_total_in_redis_that_is_too_high_is_drift(record: Record, cache: Cache) -> None:
-    cache.hot[LIKES].total = 3
+    cache.hot[LIKES].base = 3
     found = truth(record, cache)
     assert (found.clean, found.drift, found.others) == (False, 1, 0)
     assert str(found.differences[0]) == "like post:7: Redis 3, counter 2, rows 2"
 
 
 def test_a_total_in_redis_for_what_mysql_has_nothing_of_is_drift() -> None:
-    found = truth(Record(), Cache(hot={LIKES: Hot(total=1, recent={1: 1})}))
+    found = truth(Record(), Cache(hot={LIKES: hot({1: 1}, s=0)}))
     assert found.drift == 1
     assert found.targets == 1
 
@@ -168,6 +191,7 @@ def test_totals_alone_do_not_hide_wrong_people(record: Record, cache: Cache) -> 
 def test_a_list_that_is_not_complete_may_lack_people(record: Record, cache: Cache) -> None:
     cache.hot[LIKES].recent = {2: 200}
     cache.hot[LIKES].complete = False
+    cache.hot[LIKES].floor_us = 100
     assert truth(record, cache).clean
 
 
@@ -313,12 +337,14 @@ def test_keys_of_redis_are_read_as_what_they_are() -> None:
         comments_key(8),
         user_key(9).replace("counters", "claims"),
         keys_of("follow", SOMEBODY).meta,
-        keys_of("like", POST).pending,
-        keys_of("like", POST).dirty,
+        keys_of("like", POST).outbox,
+        keys_of("like", POST).outboxes,
     ]
     others = [
         keys_of("follow", SOMEBODY).recent,
         keys_of("follow", SOMEBODY).fence,
+        keys_of("follow", SOMEBODY).lease,
+        keys_of("follow", SOMEBODY).bloom,
         "{3}:user:7:card",
         "{3}:user:7:there",
         "{3}:user:7:comments",
@@ -338,7 +364,7 @@ def test_keys_of_redis_are_read_as_what_they_are() -> None:
         found.take(key)
     assert found == Found(
         reactions={FOLLOWS, LIKES},
-        dirty={keys_of("like", POST).dirty},
+        dirty={keys_of("like", POST).outboxes},
         users={7: user_key(7)},
         comments={8: comments_key(8)},
         claims={9: user_key(9).replace("counters", "claims")},
@@ -352,39 +378,228 @@ def test_a_log_that_says_otherwise_is_a_difference(record: Record, cache: Cache)
     assert found.others == 1
 
 
-def test_what_is_pending_is_not_clean_and_no_drift(record: Record, cache: Cache) -> None:
-    hot = cache.hot[LIKES]
-    hot.total, hot.pending, hot.recent[3] = 3, {3: (True, 300)}, 300
+def wait_for(cache: Cache, actor_id: int, entry: Entry) -> None:
+    """An entry of the outbox of the post's likes, as the gate writes it."""
+    likes = cache.hot[LIKES]
+    likes.outbox[actor_id] = entry
+    likes.waiting += 1
+    likes.delta += entry.want - entry.base
+    likes.ver_us = max(likes.ver_us, entry.ver_us)
+    likes.due_us = likes.due_us or entry.ver_us
     cache.dirty = {"like:post:7"}
+
+
+def test_what_is_pending_is_not_clean_and_no_drift(record: Record, cache: Cache) -> None:
+    wait_for(cache, 3, Entry(True, 300, False))
+    wait_for(cache, 2, Entry(False, 400, True))
     found = truth(record, cache)
     assert (found.clean, found.quiet, found.drift, found.others) == (False, False, 0, 0)
-    assert (found.pending, found.accepted, found.persisted) == (1, 4, 3)
+    assert (found.pending, found.accepted, found.persisted) == (2, 5, 3)
 
 
 def test_what_is_pending_and_saved_already_is_accepted_once(record: Record, cache: Cache) -> None:
-    cache.hot[LIKES].pending = {2: (True, 200)}
-    cache.dirty = {"like:post:7"}
+    record.off[LIKES] = {5: 500}
+    wait_for(cache, 2, Entry(True, 200, True))
+    wait_for(cache, 5, Entry(False, 500, False))
     assert truth(record, cache).accepted == 3
 
 
-def test_pending_changes_that_the_sweeper_would_not_find_are_told(
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"due_us": None}, "1 pending, and not in outboxes"),
+        ({"due_us": 2**53}, f"1 pending, and not swept before {2**53}"),
+        ({"waiting": 2}, "waits for 2, the outbox has 1"),
+        ({"delta": 0}, "delta 0, the outbox comes to -1"),
+        ({"ver_us": 299}, "version 299, and an actor has 300"),
+    ],
+)
+def test_an_outbox_that_is_not_what_redis_says_of_it_is_a_difference(
+    record: Record, cache: Cache, fields: dict[str, Any], said: str
+) -> None:
+    wait_for(cache, 2, Entry(False, 300, True))
+    for name, value in fields.items():
+        setattr(cache.hot[LIKES], name, value)
+    assert truth(record, cache).differences == [Difference("like post:7", said)]
+
+
+def test_an_entry_on_top_of_another_state_than_the_row_is_a_difference(
     record: Record, cache: Cache
 ) -> None:
-    cache.hot[LIKES].pending = {2: (True, 200)}
-    assert truth(record, cache).differences == [
-        Difference("like post:7", "1 pending, and not dirty")
+    wait_for(cache, 2, Entry(True, 300, False))
+    wait_for(cache, 3, Entry(True, 301, True))
+    assert [str(d) for d in truth(record, cache).differences] == [
+        "like post:7: pending with another base than the rows: 2, 3"
     ]
 
 
 def test_an_outbox_without_its_target_is_not_clean(record: Record) -> None:
-    cache = Cache(hot={LIKES: Hot(pending={3: (True, 300)})}, dirty={"like:post:7"})
+    outbox = {3: Entry(True, 300, False)}
+    cache = Cache(hot={LIKES: Hot(outbox=outbox, due_us=300)}, dirty={"like:post:7"})
     found = truth(record, cache)
     assert (found.clean, found.hot, found.pending, found.drift) == (False, 0, 1, 0)
+    assert found.differences == []
+    cache.hot[LIKES].due_us = None
+    assert truth(record, cache).others == 1
 
 
 def test_a_mark_for_the_sweeper_that_was_left_is_not_clean(record: Record, cache: Cache) -> None:
     cache.dirty = {"like:post:7"}
     assert not truth(record, cache).quiet
+
+
+def commit(record: Record, actor_id: int, ver_us: int) -> None:
+    """MySQL saves one more like of the post, and Redis is not told."""
+    record.on[LIKES][actor_id] = ver_us
+    counter = record.totals[POST]
+    record.totals[POST] = ContentCounter(
+        {**counter.totals, "like_total": counter.totals["like_total"] + 1},
+        {**counter.vers, "like_total": counter.vers["like_total"] + 1},
+    )
+    record.since.setdefault(LIKES, {})[actor_id] = 1
+    record.changes = {**(record.changes or {}), LIKES: len(record.on[LIKES])}
+    record.users[9] = replace(
+        record.users[9], likes_received_total=counter.totals["like_total"] + 1
+    )
+
+
+def test_what_redis_has_is_compared_with_what_mysql_had_then(record: Record, cache: Cache) -> None:
+    commit(record, 3, 300)
+    busy = {"reactions": (1, 0)}
+    assert truth(record, cache, **busy).differences == []
+    cache.hot[LIKES].base = 3
+    cache.hot[LIKES].recent = {1: 100, 4: 200}
+    assert [str(d) for d in truth(record, cache, **busy).differences] == [
+        "like post:7: Redis 3 @2, 1 since, counter 3, rows 3",
+        "like post:7: in Redis and not in the rows: 4",
+        "like post:7: in the rows and not in Redis: 2",
+    ]
+
+
+def test_a_target_behind_the_record_is_a_difference_once_all_is_quiet(
+    record: Record, cache: Cache
+) -> None:
+    commit(record, 3, 300)
+    cache.users.clear()
+    assert [str(d) for d in truth(record, cache).differences] == ["like post:7: Redis @2, MySQL @3"]
+
+
+def test_without_the_log_a_target_behind_the_record_is_not_judged(
+    record: Record, cache: Cache
+) -> None:
+    commit(record, 3, 300)
+    record.since.clear()
+    cache.hot[LIKES].recent = {}
+    assert truth(record, cache, reactions=(1, 0)).differences == []
+
+
+def test_a_version_of_a_target_that_mysql_never_had_is_a_difference(
+    record: Record, cache: Cache
+) -> None:
+    cache.hot[LIKES].s = 3
+    found = truth(record, cache, reactions=(1, 0))
+    assert [str(d) for d in found.differences] == ["like post:7: Redis @3, MySQL @2"]
+
+
+def test_an_epoch_of_mysql_is_a_part_of_the_version(record: Record, cache: Cache) -> None:
+    record.epoch = 2**40
+    assert truth(record, cache).others == 2
+    cache.hot[LIKES].s += 2**40
+    cache.hot[FOLLOWS].s += 2**40
+    assert truth(record, cache).clean
+
+
+def test_another_version_of_an_actor_is_a_difference(record: Record, cache: Cache) -> None:
+    cache.hot[LIKES].recent[2] = 199
+    assert [str(d) for d in truth(record, cache).differences] == [
+        "like post:7: at another version in Redis: 2"
+    ]
+
+
+def test_nobody_who_is_on_may_be_denied_by_the_filter(record: Record, cache: Cache) -> None:
+    likes = cache.hot[LIKES]
+    likes.recent, likes.complete, likes.floor_us, likes.bits = {2: 200}, False, 100, 131_072
+    assert [str(d) for d in truth(record, cache).differences] == [
+        "like post:7: in the rows and denied by the filter: 1"
+    ]
+    likes.bloom = b"\xff" * (131_072 // 8)
+    assert truth(record, cache).clean
+    likes.floor_us = 99
+    assert [str(d) for d in truth(record, cache).differences] == [
+        "like post:7: in the rows and not in Redis: 1"
+    ]
+
+
+def test_changes_in_the_log_that_are_not_the_rows_are_drift(record: Record) -> None:
+    record.changes = {LIKES: 3, FOLLOWS: 1, ("like", Target("post", 8)): 1}
+    found = truth(record, Cache())
+    assert [str(d) for d in found.differences] == [
+        "like post:7: Redis not there, counter 2, rows 2, log 3",
+        "like post:8: Redis not there, counter 0, rows 0, log 1",
+    ]
+    assert found.drift == 2
+    record.changes = None
+    assert truth(record, Cache()).clean
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"ahead": {2}, "blocked": True}, "commits are ahead that are applied @2: 2"),
+        ({"ahead": {4}}, "commits are ahead @2, and not swept: 4"),
+        ({"ahead": {4}, "blocked": True}, "commits are ahead @2, and not swept: 4"),
+        (
+            {"ahead": {4}, "loaded": False, "ahead_stays": True},
+            "not loaded, commits are ahead for ever: 4",
+        ),
+    ],
+)
+def test_commits_that_wait_for_nothing_are_a_difference(
+    record: Record, cache: Cache, fields: dict[str, Any], said: str
+) -> None:
+    for name, value in fields.items():
+        setattr(cache.hot[LIKES], name, value)
+    found = truth(record, cache, reactions=(1, 0))
+    assert [str(d) for d in found.differences] == [f"like post:7: {said}"]
+
+
+def test_commits_that_wait_for_one_that_is_missed_are_on_their_way(
+    record: Record, cache: Cache
+) -> None:
+    likes = cache.hot[LIKES]
+    likes.ahead, likes.blocked, likes.due_us = frozenset({4}), True, time.time_ns() // 1000
+    cache.dirty = {"like:post:7"}
+    found = truth(record, cache)
+    assert (found.clean, found.differences) == (False, [])
+    likes.loaded = False
+    assert truth(record, cache).differences == []
+
+
+def test_what_plaza_did_not_write_is_a_difference(record: Record, cache: Cache) -> None:
+    cache.hot[LIKES] = Hot(unreadable="protocol 3")
+    assert [str(d) for d in truth(record, cache).differences] == [
+        "like post:7: unreadable: protocol 3"
+    ]
+
+
+def test_a_target_that_moves_too_fast_to_be_read_is_not_judged(
+    record: Record, cache: Cache
+) -> None:
+    cache.hot[LIKES] = hot({}, s=1, moving=True)
+    found = truth(record, cache)
+    assert (found.moving, found.quiet, found.drift, found.others) == (1, False, 0, 0)
+
+
+def test_spilled_messages_are_on_their_way_if_the_sweeper_sends_them(
+    record: Record, cache: Cache
+) -> None:
+    record.spilled = {"reactions": 2}
+    found = truth(record, cache)
+    assert (found.quiet, found.clean, found.differences) == (False, False, [])
+    record.spilled = {"orders": 2}
+    assert [str(d) for d in truth(record, cache).differences] == [
+        "queue orders: 2 spilled, and sent by no sweeper"
+    ]
 
 
 @pytest.mark.parametrize("depth", [(1, 0), (0, 1)])
@@ -435,3 +650,12 @@ def test_the_likers_of_the_api_are_compared_with_the_file(likers: list[int]) -> 
     seen = {7: {"like": 2, "collect": 0}}
     (difference,) = find_differences(expected, expected, seen, {7: likers})
     assert difference.startswith("likers of post 7 by the API are wrong")
+
+
+def test_what_the_api_says_is_a_users_own_is_compared_with_the_file() -> None:
+    after = {like(7, 1), like(8, 2), Reaction("collect", 7, 1)}
+    assert find_wrong_mine(after, {1: {7: {"like", "collect"}, 8: set()}, 2: {8: {"like"}}}) == []
+    assert find_wrong_mine(after, {1: {7: {"collect"}}, 2: {8: {"like", "collect"}}}) == [
+        "like of post 7 by user 1 is off by the API, not by the file",
+        "collect of post 8 by user 2 is on by the API, not by the file",
+    ]

@@ -39,7 +39,7 @@ REPORT_KEY = key_of("keys", "report")
 
 _LENGTHS = {"string": "STRLEN", "hash": "HLEN", "zset": "ZCARD", "set": "SCARD", "list": "LLEN"}
 # Bitmaps of Bloom filters: they are meant to be that big, and grow no further.
-_FILTERS = re.compile(r":(?:older|filling|filter|filter:next)$")
+_FILTERS = re.compile(r":(?:bloom|filling|filter|filter:next)$")
 _MOST_OF_FILTER = 1_048_576 + 64
 # As big as there are shops, and one slot each (docs/scaling.md): shown, but no cause for alarm.
 _FORESEEN = re.compile(r":shops:[^:]+:(?:places|vers)(?::next)?$")
