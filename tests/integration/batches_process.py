@@ -13,10 +13,10 @@ from typing import Any
 from plaza import flash_sales, reactions
 from plaza.flash_sales import OrderReserved
 from plaza.infra import mysql, queues, redis
-from plaza.reactions import ReactionChanged
+from plaza.reactions import ReactionEvent
 
 WORK: dict[str, tuple[Callable[[str], Any], Callable[[list[Any]], None]]] = {
-    "reactions": (ReactionChanged.from_json, reactions.save),
+    "reactions": (ReactionEvent.from_json, reactions.save),
     "orders": (OrderReserved.from_json, flash_sales.save),
     "orders given up": (OrderReserved.from_json, flash_sales.give_up),
 }

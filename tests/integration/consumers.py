@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from local.paths import LAYER, ROOT
 from local.servers import connect_mysql
 from plaza.infra import mysql
-from plaza.reactions import LIKE, Kind, ReactionChanged, Target
+from plaza.reactions import LIKE, Kind, ReactionEvent, Target
 from plaza.reactions.reactions import Key
 from tests.integration.looking import POST, wait_for
 
@@ -20,9 +20,9 @@ BASE_US = 1_700_000_000_000_000
 
 def fact(
     actor: int, on: bool = True, at: int = 0, target: Target = POST, kind: Kind = LIKE
-) -> ReactionChanged:
+) -> ReactionEvent:
     """A fact of the version ``BASE_US + at``."""
-    return ReactionChanged(Key(*target, kind.name, actor), on, BASE_US + at, None)
+    return ReactionEvent(Key(*target, kind.name, actor), on, BASE_US + at)
 
 
 def statements() -> int:
@@ -54,7 +54,7 @@ def working(what: str, batches: Sequence[Sequence[str]]) -> Iterator[subprocess.
 
 
 def consumer(
-    batches: Sequence[Sequence[ReactionChanged]],
+    batches: Sequence[Sequence[ReactionEvent]],
 ) -> AbstractContextManager[subprocess.Popen[str]]:
     """A consumer of reactions in its own process, which waits for ``go``."""
     return working("reactions", [[f.to_json() for f in batch] for batch in batches])
@@ -89,7 +89,7 @@ def _held(mysql_url: str, table: str, **key: str | int) -> Iterator[Callable[[],
     where = " AND ".join(f"{name} = %s" for name in key)
     with connect_mysql(mysql_url) as other, other.cursor() as cursor:
         other.begin()
-        cursor.execute(f"SELECT ver FROM {table} WHERE {where} FOR UPDATE", list(key.values()))
+        cursor.execute(f"SELECT 1 FROM {table} WHERE {where} FOR UPDATE", list(key.values()))
 
         def waiting() -> int:
             found = mysql.fetch_all("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
@@ -100,7 +100,7 @@ def _held(mysql_url: str, table: str, **key: str | int) -> Iterator[Callable[[],
 
 
 def save_at_once(
-    hold: AbstractContextManager[Callable[[], int]], *batches: Sequence[ReactionChanged]
+    hold: AbstractContextManager[Callable[[], int]], *batches: Sequence[ReactionEvent]
 ) -> None:
     """A consumer for each batch; one after the other runs into ``hold`` or into one before it.
 

@@ -281,7 +281,7 @@ def test_who_brought_a_deleted_post_back_into_the_gate_is_put_right(world: World
     post_id = post()
     target = Target("post", int(post_id))
     ask("DELETE", f"/posts/{post_id}")
-    reactions.reacting.hydrate([(LIKE, target)])
+    reactions.reacting.load([(LIKE, target)])
     assert reactions.react(LIKE, target, 9, True).changed
     world.queues.drain()
     with pytest.raises(TargetGone):

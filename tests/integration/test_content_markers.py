@@ -38,7 +38,7 @@ def test_a_hot_target_refuses_once_it_is_buried(plaza: World) -> None:
     plaza.add(POST)
     reactions.react(LIKE, POST, 7, True)
     delete()
-    reactions.bury([POST])
+    reactions.tombstone([POST])
     with pytest.raises(TargetGone):
         reactions.react(LIKE, POST, 8, True)
     assert meta()["total"] == 1
@@ -60,10 +60,10 @@ def test_who_brought_a_target_back_while_it_was_deleted_is_put_right_later(plaza
     """It was read as live, then deleted and buried, then hydrated: nothing says gone."""
     plaza.add(POST)
     delete()
-    reactions.bury([POST])
+    reactions.tombstone([POST])
     hydrate()
     assert reactions.react(LIKE, POST, 7, True).changed
-    reactions.bury([POST])  # as the announced refresh does
+    reactions.tombstone([POST])  # as the announced refresh does
     with pytest.raises(TargetGone):
         reactions.react(LIKE, POST, 8, True)
 

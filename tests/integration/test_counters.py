@@ -26,7 +26,7 @@ def write_user(user_id: int, ver: int, **totals: int) -> UserCounter:
 
 def write_comments(post_id: int, total: int, ver: int) -> None:
     mysql.write(
-        "REPLACE INTO content_counter (target_type, target_id, comment_total, ver)"
+        "REPLACE INTO content_counter (target_type, target_id, comment_total, comment_ver)"
         " VALUES ('post', %s, %s, %s)",
         (post_id, total, ver),
     )

@@ -20,7 +20,7 @@ from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import FOLLOW, REACTIONS, ReactionChanged, Target, redis_reactions
+from plaza.reactions import FOLLOW, REACTIONS, ReactionEvent, Target, redis_reactions
 from plaza.reactions.reactions import TargetMissing
 from tests.integration.conftest import Away
 from tests.integration.consumers import statements
@@ -219,16 +219,16 @@ def test_a_follow_that_is_taken_back_and_given_again_keeps_its_claim(limit_5: Wo
         wait_for(lambda until_us=later_us: redis_us() > until_us, "clocks can tell them apart")
     first, second, third = limit_5.queues.take(REACTIONS)
     for fact in (first, second):
-        reactions.save([ReactionChanged.from_json(fact)])
+        reactions.save([ReactionEvent.from_json(fact)])
         assert follow_many([16]) == []
-    reactions.save([ReactionChanged.from_json(third)])
+    reactions.save([ReactionEvent.from_json(third)])
     assert follow_many([16]) == []
     assert (len(followed()), total(), claims()) == (5, 5, [])
 
 
 def test_facts_that_come_twice_and_late_release_nothing_too_early(limit_5: World) -> None:
     follow_many(range(11, 16))
-    facts = [ReactionChanged.from_json(fact) for fact in limit_5.queues.take(REACTIONS)]
+    facts = [ReactionEvent.from_json(fact) for fact in limit_5.queues.take(REACTIONS)]
     for batch in (facts[:2], facts[:2], facts[3:], facts[1:], facts):
         reactions.save(batch)
         assert follow_many(range(16, 20)) == []
@@ -243,8 +243,8 @@ def test_a_settle_that_failed_keeps_the_claims_until_it_is_done_again(
 
     follow_many(range(11, 16))
     with monkeypatch.context() as patch:
-        patch.setattr(redis_reactions, "settle_all", fail)
-        reactions.save([ReactionChanged.from_json(f) for f in limit_5.queues.take(REACTIONS)])
+        patch.setattr(redis_reactions, "apply_all", fail)
+        reactions.save([ReactionEvent.from_json(f) for f in limit_5.queues.take(REACTIONS)])
     assert len(claims()) == 5
     assert follow_many([16]) == []
     limit_5.queues.drain()

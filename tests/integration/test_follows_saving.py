@@ -14,7 +14,7 @@ from plaza.infra import mysql, queues, redis
 from plaza.infra.queues import QueueDown, consume
 from plaza.infra.redis import RedisDown
 from plaza.infra.shards import shard_of
-from plaza.reactions import FOLLOW, LIKE, ReactionChanged, Target, redis_reactions
+from plaza.reactions import FOLLOW, LIKE, ReactionEvent, Target, redis_reactions
 from plaza.reactions.saving import read_keys
 from tests.integration.conftest import Away
 from tests.integration.consumers import (
@@ -37,7 +37,7 @@ def user(user_id: int) -> Target:
     return Target("user", user_id)
 
 
-def follow(actor: int, user_id: int, on: bool = True, at: int = 0) -> ReactionChanged:
+def follow(actor: int, user_id: int, on: bool = True, at: int = 0) -> ReactionEvent:
     return fact(actor, on, at, user(user_id), FOLLOW)
 
 
@@ -56,8 +56,8 @@ def claims(user_id: int) -> set[str]:
     return set(redis.execute("ZRANGE", key, 0, -1))
 
 
-def published(world: World) -> list[ReactionChanged]:
-    return [ReactionChanged.from_json(body) for body in world.queues.take("reactions")]
+def published(world: World) -> list[ReactionEvent]:
+    return [ReactionEvent.from_json(body) for body in world.queues.take("reactions")]
 
 
 # ---------------------------------------------------------------- one batch
@@ -142,7 +142,7 @@ def test_3200_follows_of_one_user_at_once_are_a_handful_of_statements(plaza: Wor
     assert counter(IDOL, FOLLOW) == 3_200
     assert in_mysql(IDOL.id) == [(3_200, 0)]
     assert set(in_mysql(*fans)) == {(0, 1)}
-    assert (meta(IDOL, FOLLOW)["total"], pending(IDOL, FOLLOW)) == (3_200, {})
+    assert (meta(IDOL, FOLLOW)["total"], outbox(IDOL, FOLLOW)) == (3_200, {})
     assert reactions.count([(FOLLOW, IDOL)], 77) == ([(3_200, True)], True)
 
 
@@ -221,7 +221,7 @@ def test_what_is_counted_is_projected_to_who_is_read_and_claims_end(plaza: World
     assert claims(7) == set()
 
 
-@pytest.mark.parametrize("dies_in", ["settle_all", "project_users", "release"])
+@pytest.mark.parametrize("dies_in", ["apply_all", "project_users", "release"])
 def test_a_consumer_that_died_after_its_commit_is_made_good_by_the_next(
     plaza: World, monkeypatch: pytest.MonkeyPatch, dies_in: str
 ) -> None:
@@ -238,7 +238,7 @@ def test_a_consumer_that_died_after_its_commit_is_made_good_by_the_next(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(redis_reactions if dies_in == "settle_all" else counters, dies_in, die)
+        patch.setattr(redis_reactions if dies_in == "apply_all" else counters, dies_in, die)
         with pytest.raises(Killed):
             reactions.save(facts)
     assert in_mysql(7, 8) == [(0, 1), (1, 0)]
@@ -248,7 +248,7 @@ def test_a_consumer_that_died_after_its_commit_is_made_good_by_the_next(
     assert in_mysql(7, 8) == [(0, 1), (1, 0)]
     assert in_redis(7, 8) == {7: UserCounter(0, 1, ver=1), 8: UserCounter(1, 0, ver=1)}
     assert claims(7) == set()
-    assert pending(user(8), FOLLOW) == {}
+    assert outbox(user(8), FOLLOW) == {}
 
 
 def test_who_reads_between_commit_and_projection_sees_the_old_and_then_the_new(
@@ -358,7 +358,7 @@ def test_what_can_not_be_a_follow_is_buried_and_its_neighbours_are_saved(
             ]
         },
         "reactions",
-        ReactionChanged.from_json,
+        ReactionEvent.from_json,
         reactions.save,  # type: ignore[arg-type]
     )
     assert response == {"batchItemFailures": []}

@@ -190,7 +190,7 @@ def test_settles_are_done_again(content: World) -> None:
 
 def test_a_rebuild_begins_and_a_step_of_a_lost_build_ends_quietly(content: World) -> None:
     insert_rows([(POST, 7, 1, 10)])
-    put(total=1, dbver=1, complete=False)
+    put(total=1, n=1, complete=False)
     for name in ("begin", "next_step"):
         response = handler("queue/rebuild_target")(event(f"rebuild_target.{name}"), None)
         assert response == {"batchItemFailures": []}

@@ -8,7 +8,7 @@ import pytest
 
 from plaza import reactions
 from plaza.infra import redis
-from plaza.reactions import COLLECT, LIKE, ReactionChanged, Target, reacting, redis_reactions
+from plaza.reactions import COLLECT, LIKE, ReactionEvent, Target, reacting, redis_reactions
 from plaza.reactions.mysql_reactions import Snapshot
 from plaza.reactions.reactions import Key
 from tests.integration.looking import (
@@ -18,7 +18,7 @@ from tests.integration.looking import (
     insert_rows,
     keys,
     meta,
-    pending,
+    outbox,
     put,
     recent,
     rows,
@@ -30,12 +30,12 @@ from tests.plaza import World
 SetUp = Callable[..., None]
 
 
-def fact(actor: int, on: bool, ver_us: int) -> ReactionChanged:
-    return ReactionChanged(Key(*POST, "like", actor), on, ver_us, None)
+def fact(actor: int, on: bool, ver_us: int) -> ReactionEvent:
+    return ReactionEvent(Key(*POST, "like", actor), on, ver_us, None)
 
 
 def test_a_target_comes_back_with_what_mysql_said(plaza: World) -> None:
-    assert put(total=2, dbver=5, newest=[(8, 20), (7, 10)], last_ver_us=30) == "HYDRATED"
+    assert put(total=2, n=5, newest=[(8, 20), (7, 10)], last_ver_us=30) == "HYDRATED"
     assert recent() == [7, 8]
     assert meta() == {
         "total": 2,
@@ -49,18 +49,18 @@ def test_a_target_comes_back_with_what_mysql_said(plaza: World) -> None:
 
 
 def test_who_comes_second_finds_the_target_there_and_changes_nothing(plaza: World) -> None:
-    put(total=2, dbver=5, newest=[(8, 20), (7, 10)])
+    put(total=2, n=5, newest=[(8, 20), (7, 10)])
     gate(9)
-    before = meta(), recent(), pending()
-    assert put(total=99, dbver=99, newest=[(1, 1)]) == "PRESENT"
-    assert (meta(), recent(), pending()) == before
+    before = meta(), recent(), outbox()
+    assert put(total=99, n=99, newest=[(1, 1)]) == "PRESENT"
+    assert (meta(), recent(), outbox()) == before
 
 
 def test_what_is_older_than_the_fence_is_refused(plaza: World) -> None:
-    assert settle(3, 8, [(7, 10, True)]).code == "AWAY"
-    assert put(total=2, dbver=7) == "FENCED"
+    assert settle(3, 8, [(7, 10, True)]).code == "COLD"
+    assert put(total=2, n=7) == "FENCED"
     assert meta() == {}
-    assert put(total=3, dbver=8) == "HYDRATED"
+    assert put(total=3, n=8) == "HYDRATED"
 
 
 def test_the_fence_is_short_lived_and_only_rises(plaza: World) -> None:
@@ -74,12 +74,12 @@ def test_the_fence_is_short_lived_and_only_rises(plaza: World) -> None:
 
 def test_left_overs_of_a_target_are_removed(plaza: World) -> None:
     """Keys of one target can expire some milliseconds apart."""
-    redis.execute("SETBIT", keys().older, 5, 1)
+    redis.execute("SETBIT", keys().bloom, 5, 1)
     redis.execute("SETBIT", keys().filling, 5, 1)
     redis.execute("ZADD", keys().recent, 1, 99)
     put(total=1, newest=[(7, 10)])
     assert recent() == [7]
-    assert redis.execute("EXISTS", keys().older, keys().filling) == 0
+    assert redis.execute("EXISTS", keys().bloom, keys().filling) == 0
 
 
 def test_a_thousand_actors_and_more_come_back(plaza: World) -> None:
@@ -89,7 +89,7 @@ def test_a_thousand_actors_and_more_come_back(plaza: World) -> None:
 
 
 def test_a_target_whose_outbox_outlived_it_does_not_expire(plaza: World) -> None:
-    redis.execute("HSET", keys().pending, 7, "1:10:1")
+    redis.execute("HSET", keys().outbox, 7, "1:10:1")
     put(total=0)
     assert redis.execute("TTL", keys().meta) == -1
     assert gate(7).code == "UNCHANGED", "what is pending is still known"
@@ -97,12 +97,12 @@ def test_a_target_whose_outbox_outlived_it_does_not_expire(plaza: World) -> None
 
 def test_an_outbox_that_outlived_its_target_is_believed_until_it_is_empty(plaza: World) -> None:
     """Part of Redis was lost: what MySQL said has no place for what is in the outbox."""
-    redis.execute("HSET", keys().pending, 7, "1:10:1", 8, "1:20:2")
-    put(total=5, dbver=3, newest=[(1, 5)])
+    redis.execute("HSET", keys().outbox, 7, "1:10:1", 8, "1:20:2")
+    put(total=5, n=3, newest=[(1, 5)])
     assert (meta()["waiting"], meta()["stale"]) == (2, 1)
     assert settle(6, 4, [(7, 10, True)]).code == "PENDING"
     assert settle(7, 5, [(8, 20, True)]).code == "FORGOTTEN"
-    assert redis.execute("EXISTS", keys().meta, keys().pending, keys().recent) == 0
+    assert redis.execute("EXISTS", keys().meta, keys().outbox, keys().recent) == 0
 
 
 # ---------------------------------------------------------------- forget
@@ -111,7 +111,7 @@ def test_an_outbox_that_outlived_its_target_is_believed_until_it_is_empty(plaza:
 def test_a_quiet_target_is_forgotten_whole(plaza: World) -> None:
     put(total=1, newest=[(7, 10)], complete=False)
     redis_reactions.begin_bloom(LIKE, POST, "b", 1)
-    redis_reactions.forget_all([(LIKE, POST)])
+    redis_reactions.drop_all([(LIKE, POST, None)])
     assert redis.execute("DBSIZE") == 0
 
 
@@ -120,22 +120,22 @@ def test_a_target_with_something_pending_is_marked_and_forgotten_when_it_is_quie
 ) -> None:
     put()
     ver = gate(7).ver_us
-    redis_reactions.forget_all([(LIKE, POST)])
+    redis_reactions.drop_all([(LIKE, POST, None)])
     assert meta()["stale"] == 1
-    assert pending() == {7: (1, ver, 1)}
+    assert outbox() == {7: (1, ver, 1)}
     assert gate(8).code == "CHANGED"
-    saved = [(actor, entry[1], True) for actor, entry in pending().items()]
+    saved = [(actor, entry[1], True) for actor, entry in outbox().items()]
     assert settle(2, 2, saved).code == "FORGOTTEN"
     assert find_keys("*") == [keys().fence]
 
 
 def test_who_read_before_a_settle_that_forgot_is_refused(plaza: World) -> None:
     """Two bring it back; the slower one dies before it could see that it was too late."""
-    put(total=1, dbver=1, newest=[(7, 10)])
+    put(total=1, n=1, newest=[(7, 10)])
     assert settle(2, 2, [(8, 20, True)]).code == "FORGOTTEN"
-    assert put(total=1, dbver=1, newest=[(7, 10)]) == "FENCED"
+    assert put(total=1, n=1, newest=[(7, 10)]) == "FENCED"
     assert 0 < redis.execute("TTL", keys().fence) <= redis_reactions.FENCE_TTL_S
-    assert put(total=2, dbver=2, newest=[(7, 10), (8, 20)]) == "HYDRATED"
+    assert put(total=2, n=2, newest=[(7, 10), (8, 20)]) == "HYDRATED"
 
 
 def test_forgetting_what_is_not_there_is_nothing(plaza: World) -> None:
@@ -153,7 +153,7 @@ def test_a_target_with_few_rows_is_whole_and_one_with_many_is_not(
     few, many = Target("post", 1), Target("post", 2)
     insert_rows([(few, actor, 1, 1000 + actor) for actor in range(1, 50)])
     insert_rows([(many, actor, 1, 1000 + actor) for actor in range(1, 81)])
-    reacting.hydrate([(LIKE, few), (LIKE, many), (COLLECT, few)])
+    reacting.load([(LIKE, few), (LIKE, many), (COLLECT, few)])
     assert (meta(few)["complete"], meta(few)["total"], len(recent(few))) == (1, 49, 49)
     assert (meta(many)["complete"], meta(many)["total"]) == (0, 80)
     assert recent(many) == list(range(31, 81)), "the newest"
@@ -236,4 +236,4 @@ def test_what_changed_no_total_is_seen_by_who_read_before_it_too(
 
 
 def test_hydrating_nothing_asks_nobody(plaza: World) -> None:
-    assert reacting.hydrate([]) == []
+    assert reacting.load([]) == []

@@ -13,7 +13,7 @@ from plaza.infra import health, mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import LIKE, ReactionChanged, Target, reading
+from plaza.reactions import LIKE, ReactionEvent, Target, reading
 from plaza.reactions.reactions import OutboxFull, TargetGone, TargetMissing, Undecided
 from plaza.targets import There
 from tests.integration.conftest import Away
@@ -25,7 +25,7 @@ from tests.integration.looking import (
     insert_rows,
     marker_key,
     meta,
-    pending,
+    outbox,
     put,
     rows,
 )
@@ -45,13 +45,13 @@ def test_a_like_is_accepted_while_the_queue_is_away(
     outcome = reactions.react(LIKE, POST, 7, True)
     assert (outcome.total, outcome.changed, outcome.exact) == (1, True, True)
     assert "publish_postponed" in capsys.readouterr().out
-    assert set(pending()) == {7}
+    assert set(outbox()) == {7}
 
 
 def test_a_rebuild_that_can_not_be_asked_for_does_not_fail_the_like(plaza: World) -> None:
     plaza.add(POST)
     insert_rows([(POST, 1, 1, 10)])
-    put(total=5, dbver=1, complete=False)
+    put(total=5, n=1, complete=False)
     plaza.queues.away = True
     assert reactions.react(LIKE, POST, 7, True).changed
 
@@ -70,7 +70,7 @@ def test_while_redis_is_away_a_like_is_taken_as_a_wish_and_mysql_decides(
             assert (outcome.on, outcome.total, outcome.changed) == (True, None, None)
             assert not outcome.exact
         reactions.react(LIKE, POST, 1, False)
-        found = [ReactionChanged.from_json(b) for b in plaza.queues.messages["reactions"]]
+        found = [ReactionEvent.from_json(b) for b in plaza.queues.messages["reactions"]]
         assert [f.total for f in found] == [None] * 3
         assert rows() == {1: (True, 10)}
 
@@ -152,7 +152,7 @@ def test_a_settle_that_failed_with_the_queue_away_too_brings_the_batch_back(
 ) -> None:
     plaza.add(POST)
     reactions.react(LIKE, POST, 7, True)
-    batch = [ReactionChanged.from_json(b) for b in plaza.queues.take("reactions")]
+    batch = [ReactionEvent.from_json(b) for b in plaza.queues.take("reactions")]
     with redis_away():
         plaza.queues.away = True
         with pytest.raises(QueueDown):
@@ -184,7 +184,7 @@ def test_while_mysql_is_away_redis_decides_what_it_can(plaza: World, mysql_away:
     reactions.react(LIKE, POST, 1, True)
     targets.find("post", 12)
     targets.find("post", 13)
-    put(total=80, dbver=80, complete=False, target=Target("post", 12))
+    put(total=80, n=80, complete=False, target=Target("post", 12))
     plaza.queues.drain()
     with mysql_away():
         assert reactions.react(LIKE, POST, 7, True).total == 2
@@ -197,7 +197,7 @@ def test_while_mysql_is_away_redis_decides_what_it_can(plaza: World, mysql_away:
         with pytest.raises(MysqlDown):  # nobody knows if it is there
             reactions.react(LIKE, Target("post", 14), 5, True)
         with pytest.raises(MysqlDown):
-            reactions.save([ReactionChanged.from_json(plaza.queues.messages["reactions"][0])])
+            reactions.save([ReactionEvent.from_json(plaza.queues.messages["reactions"][0])])
         assert health.check()["mysql"] == "down"
     plaza.queues.drain()
     assert counter() == meta()["total"] == 1
@@ -245,7 +245,7 @@ def test_what_never_stands_still_is_undecided_and_not_guessed(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)
-    monkeypatch.setattr("plaza.reactions.reacting.hydrate", lambda wanted: [])
+    monkeypatch.setattr("plaza.reactions.reacting.load", lambda wanted: [])
     with pytest.raises(Undecided):
         reactions.react(LIKE, POST, 1, True)
     assert plaza.queues.messages == {}

@@ -11,7 +11,7 @@ import pytest
 from plaza import reactions
 from plaza.infra import mysql, redis
 from plaza.infra.queues import consume
-from plaza.reactions import COLLECT, LIKE, ReactionChanged, Target
+from plaza.reactions import COLLECT, LIKE, ReactionEvent, Target
 from tests.integration.consumers import (
     BASE_US,
     consumer,
@@ -29,7 +29,7 @@ from tests.integration.looking import (
     hydrate,
     keys,
     meta,
-    pending,
+    outbox,
     received,
     rows,
 )
@@ -104,7 +104,7 @@ def test_the_version_of_a_counter_moves_with_every_row_that_changed(plaza: World
     """Whoever read before must find out, also when the total is what it was."""
     plaza.add(POST)
 
-    def save(*facts: ReactionChanged) -> tuple[int, int]:
+    def save(*facts: ReactionEvent) -> tuple[int, int]:
         reactions.save(facts)
         [(total, version)] = mysql.fetch_all("SELECT like_total, ver FROM content_counter")
         return total, version
@@ -145,7 +145,7 @@ def test_a_fact_that_mysql_will_not_take_does_not_hold_up_its_neighbours(
     plaza.add(POST)
     save = reactions.save
 
-    def picky(facts: Sequence[ReactionChanged]) -> None:
+    def picky(facts: Sequence[ReactionEvent]) -> None:
         if any(f.key.actor_id == 666 for f in facts):
             mysql.write("SELECT no_such_column FROM reaction")
         save(facts)
@@ -163,7 +163,7 @@ def test_a_fact_that_mysql_will_not_take_does_not_hold_up_its_neighbours(
         ]
     }
     monkeypatch.setattr("plaza.infra.queues._back_off", lambda *_: None)
-    response = consume(event, "reactions", ReactionChanged.from_json, picky)  # type: ignore[arg-type]
+    response = consume(event, "reactions", ReactionEvent.from_json, picky)  # type: ignore[arg-type]
     assert response == {"batchItemFailures": [{"itemIdentifier": "2"}]}
     assert set(rows()) == {1, 2, 3, 4}
     assert counter() == 4
@@ -238,9 +238,9 @@ def test_what_is_saved_is_settled(plaza: World) -> None:
     plaza.add(POST)
     for actor in (1, 2, 3):
         reactions.react(LIKE, POST, actor, True)
-    assert len(pending()) == 3
+    assert len(outbox()) == 3
     plaza.queues.drain()
-    assert pending() == {}
+    assert outbox() == {}
     assert (meta()["total"], meta()["dbtotal"], counter()) == (3, 3, 3)
 
 
@@ -265,7 +265,7 @@ def test_an_old_fact_that_settles_again_tells_the_state_of_now(plaza: World) -> 
     [like] = plaza.queues.take("reactions")
     reactions.react(LIKE, POST, 1, False)
     plaza.queues.drain()
-    reactions.save([ReactionChanged.from_json(like)])
+    reactions.save([ReactionEvent.from_json(like)])
     assert rows()[1][0] is False
     assert (meta()["total"], counter()) == (0, 0)
 
@@ -274,10 +274,10 @@ def test_settling_again_tells_what_mysql_has_by_then(plaza: World) -> None:
     plaza.add(POST)
     reactions.react(LIKE, POST, 1, True)
     bodies = plaza.queues.take("reactions")
-    key = ReactionChanged.from_json(bodies[0]).key
+    key = ReactionEvent.from_json(bodies[0]).key
     reactions.settle_again([[key]])
-    assert set(pending()) == {1}, "not saved yet: it stays"
-    reactions.save([ReactionChanged.from_json(bodies[0])])
+    assert set(outbox()) == {1}, "not saved yet: it stays"
+    reactions.save([ReactionEvent.from_json(bodies[0])])
     reactions.settle_again([[key], [key, key]])
-    assert pending() == {}
+    assert outbox() == {}
     assert meta()["total"] == 1

@@ -9,14 +9,14 @@ import pytest
 from plaza import reactions
 from plaza.infra import redis
 from plaza.infra.queues import QueueDown
-from plaza.reactions import LIKE, ReactionChanged, Target, redis_reactions, sweeping
+from plaza.reactions import LIKE, ReactionEvent, Target, redis_reactions, sweeping
 from tests.integration.looking import (
     POST,
-    dirty,
+    due,
     gate,
     keys,
     meta,
-    pending,
+    outbox,
     put,
     rows,
     settle,
@@ -28,14 +28,14 @@ MINUTE_US = 60_000_000
 HOUR_US = 3_600_000_000
 
 
-def sweep(grace_us: int = 0, count: int = 500, longest_us: int = HOUR_US) -> list[ReactionChanged]:
+def sweep(grace_us: int = 0, count: int = 500, longest_us: int = HOUR_US) -> list[ReactionEvent]:
     return redis_reactions.sweep_all([(LIKE, POST)], grace_us, count, longest_us)
 
 
 def make_older(by_us: int) -> None:
     """Let what is pending have waited longer by ``by_us``."""
-    for actor, (state, ver, total) in pending().items():
-        redis.execute("HSET", keys().pending, actor, f"{state}:{ver - by_us}:{total}")
+    for actor, (state, ver, total) in outbox().items():
+        redis.execute("HSET", keys().outbox, actor, f"{state}:{ver - by_us}:{total}")
 
 
 # ---------------------------------------------------------------- one target
@@ -47,7 +47,7 @@ def test_what_has_waited_is_found_as_it_was_accepted(plaza: World) -> None:
     [fact] = sweep()
     assert (fact.key.actor_id, fact.on, fact.ver_us, fact.total) == (7, True, ver, 1)
     assert fact.key.target == POST
-    assert pending() == {7: (1, ver, 1)}, "it stays until it is saved"
+    assert outbox() == {7: (1, ver, 1)}, "it stays until it is saved"
 
 
 def test_what_is_within_its_grace_is_left_to_its_consumer(plaza: World) -> None:
@@ -66,7 +66,7 @@ def test_a_target_is_left_alone_longer_after_each_sweep(plaza: World) -> None:
     waits = []
     for _ in range(8):
         assert sweep(grace_us=MINUTE_US)
-        due_us = dirty()
+        due_us = due()
         assert due_us is not None
         # It is due when grace has passed since the score.
         waits.append(round((due_us + MINUTE_US - redis_us()) / MINUTE_US, 1))
@@ -79,7 +79,7 @@ def test_a_sweep_that_found_nothing_does_not_make_the_next_one_later(plaza: Worl
     gate(7)
     for _ in range(3):
         assert sweep(grace_us=MINUTE_US) == []
-    due_us = dirty()
+    due_us = due()
     assert due_us is not None
     assert (due_us + MINUTE_US - redis_us()) / MINUTE_US == pytest.approx(1, abs=0.3)
 
@@ -90,14 +90,14 @@ def test_when_a_target_goes_quiet_its_sweeps_are_forgotten(plaza: World) -> None
     sweep()
     assert settle(1, 1, [(7, ver, True)]).code == "QUIET"
     assert not {"sweeps", "sweep_cursor"} & set(meta())
-    assert dirty() is None
+    assert due() is None
 
 
 def test_a_target_that_is_dirty_with_nothing_pending_is_cleaned(plaza: World) -> None:
     put()
-    redis.execute("ZADD", keys().dirty, 5, keys().member)
+    redis.execute("ZADD", keys().outboxes, 5, keys().member)
     assert sweep() == []
-    assert dirty() is None
+    assert due() is None
 
 
 def test_a_big_outbox_is_gone_through_piece_by_piece(plaza: World) -> None:
@@ -113,7 +113,7 @@ def test_a_big_outbox_is_gone_through_piece_by_piece(plaza: World) -> None:
         pieces += 1
         assert pieces < 50
         if meta()["sweep_cursor"] != 0:
-            due_us = dirty()
+            due_us = due()
             assert due_us is not None
             assert due_us <= redis_us(), "the rest of it is due at once"
     assert found == set(range(1, 1_501))
@@ -128,11 +128,11 @@ def test_dirty_targets_are_found_in_all_shards_and_no_more_than_asked_for(plaza:
     for target in targets:
         put(target=target)
         gate(7, target=target)
-    found = redis_reactions.find_dirty(redis_us(), 100)
+    found = redis_reactions.find_due(redis_us(), 100)
     assert sorted(target for _, target in found) == targets
-    assert redis_reactions.find_dirty(redis_us() - MINUTE_US, 100) == []
-    shards = {keys(target).dirty for target in targets}
-    assert len(redis_reactions.find_dirty(redis_us(), 1)) == len(shards)
+    assert redis_reactions.find_due(redis_us() - MINUTE_US, 100) == []
+    shards = {keys(target).outboxes for target in targets}
+    assert len(redis_reactions.find_due(redis_us(), 1)) == len(shards)
 
 
 def test_what_the_queue_never_got_is_saved_in_the_end(plaza: World) -> None:
@@ -146,7 +146,7 @@ def test_what_the_queue_never_got_is_saved_in_the_end(plaza: World) -> None:
     assert reactions.sweep_outbox(grace_us=0) == 3
     plaza.queues.drain()
     assert {actor for actor, (on, _) in rows().items() if on} == {1, 2, 3}
-    assert pending() == {}
+    assert outbox() == {}
     assert reactions.sweep_outbox(grace_us=0) == 0
 
 

@@ -14,11 +14,11 @@ from plaza.reactions.redis_reactions import Settled, Settlement
 from plaza.reactions.saving import Saved
 from tests.integration.looking import (
     POST,
-    dirty,
+    due,
     gate,
     keys,
     meta,
-    pending,
+    outbox,
     put,
     recent,
     settle,
@@ -38,8 +38,8 @@ def test_what_is_saved_is_not_pending_any_more(plaza: World) -> None:
     put()
     ver = gate(7).ver_us
     assert settle(1, 1, [(7, ver, True)]) == Settled("QUIET", 0)
-    assert pending() == {}
-    assert dirty() is None
+    assert outbox() == {}
+    assert due() is None
     assert (meta()["total"], meta()["dbver"], meta()["dbtotal"]) == (1, 1, 1)
 
 
@@ -47,8 +47,8 @@ def test_some_are_left(plaza: World) -> None:
     put()
     first, second = gate(7).ver_us, gate(8).ver_us
     assert settle(1, 1, [(7, first, True)]) == Settled("PENDING", 0)
-    assert pending() == {8: (1, second, 2)}
-    assert dirty() is not None
+    assert outbox() == {8: (1, second, 2)}
+    assert due() is not None
     assert meta()["total"] == 2, "the total is Redis' own while something is pending"
 
 
@@ -57,7 +57,7 @@ def test_an_entry_newer_than_what_is_saved_stays(plaza: World) -> None:
     first = gate(7).ver_us
     second = gate(7, on=False).ver_us
     assert settle(1, 1, [(7, first, True)]).code == "PENDING"
-    assert pending() == {7: (0, second, 0)}
+    assert outbox() == {7: (0, second, 0)}
     assert settle(0, 2, [(7, second, False)]) == Settled("QUIET", 0)
 
 
@@ -81,9 +81,9 @@ def test_an_older_settle_after_a_newer_one_does_not_turn_the_total_back(plaza: W
 def test_a_total_that_drifted_is_corrected_and_reported(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put(total=5, dbver=5, newest=[(1, 10)], complete=False)
+    put(total=5, n=5, newest=[(1, 10)], complete=False)
     redis.execute("HSET", keys().meta, "total", 9)
-    ver = gate(7, hint=(False, 5)).ver_us
+    ver = gate(7, expected=(False, 5)).ver_us
     capsys.readouterr()
     saving.settle(Saved([Settlement(LIKE, POST, 6, 6, [(7, ver, True)])], {}))
     assert meta()["total"] == 6
@@ -105,12 +105,12 @@ def test_no_drift_is_reported_when_there_is_none(
 
 
 def test_away_leaves_a_fence_and_nothing_else(plaza: World) -> None:
-    assert settle(1, 4, [(7, 10, True)]) == Settled("AWAY", 0)
+    assert settle(1, 4, [(7, 10, True)]) == Settled("COLD", 0)
     assert find_keys("*") == [keys().fence]
 
 
 def test_who_is_in_recent_but_off_in_mysql_makes_the_target_forgotten(plaza: World) -> None:
-    put(total=2, dbver=1, newest=[(7, 10), (8, 20)])
+    put(total=2, n=1, newest=[(7, 10), (8, 20)])
     assert settle(1, 2, [(7, 30, False)]).code == "FORGOTTEN"
     assert redis.execute("EXISTS", keys().meta, keys().recent) == 0
 
@@ -118,13 +118,13 @@ def test_who_is_in_recent_but_off_in_mysql_makes_the_target_forgotten(plaza: Wor
 def test_who_is_on_in_mysql_but_not_in_a_whole_recent_makes_the_target_forgotten(
     plaza: World,
 ) -> None:
-    put(total=1, dbver=1, newest=[(7, 10)])
+    put(total=1, n=1, newest=[(7, 10)])
     assert settle(2, 2, [(8, 20, True)]).code == "FORGOTTEN"
     assert meta() == {}
 
 
 def test_a_target_in_doubt_waits_until_nothing_is_pending(plaza: World) -> None:
-    put(total=1, dbver=1, newest=[(7, 10)])
+    put(total=1, n=1, newest=[(7, 10)])
     ver = gate(9).ver_us
     assert settle(2, 2, [(8, 20, True)]).code == "PENDING"
     assert meta()["stale"] == 1
@@ -132,14 +132,14 @@ def test_a_target_in_doubt_waits_until_nothing_is_pending(plaza: World) -> None:
 
 
 def test_who_left_and_came_back_is_as_new_as_mysql_says(plaza: World) -> None:
-    put(total=2, dbver=1, newest=[(7, 10), (8, 20)])
+    put(total=2, n=1, newest=[(7, 10), (8, 20)])
     assert settle(2, 3, [(7, 30, True)]).code == "QUIET"
     assert recent() == [8, 7]
     assert meta()["ver"] == 30
 
 
 def test_a_late_settle_of_an_unlike_does_not_doubt_who_came_back_since(plaza: World) -> None:
-    put(total=2, dbver=3, newest=[(7, 30), (8, 20)])
+    put(total=2, n=3, newest=[(7, 30), (8, 20)])
     assert settle(1, 2, [(7, 25, False)]).code == "QUIET"
     assert recent() == [8, 7]
 
@@ -148,7 +148,7 @@ def test_a_newcomer_joins_a_recent_that_is_not_whole_if_new_enough(
     plaza: World, set_up: SetUp
 ) -> None:
     set_up(recent_cap=3)
-    put(total=9, dbver=1, newest=[(7, 30), (8, 40), (6, 20)], complete=False)
+    put(total=9, n=1, newest=[(7, 30), (8, 40), (6, 20)], complete=False)
     assert settle(10, 2, [(9, 35, True)]).code == "QUIET"
     assert recent() == [7, 9, 8], "the oldest fell out"
     assert settle(11, 3, [(5, 10, True)]).code == "QUIET"
@@ -159,7 +159,7 @@ def test_a_newcomer_joins_a_recent_that_is_not_whole_if_new_enough(
 def test_a_newcomer_is_added_to_the_filter_in_use_and_to_the_one_being_built(
     plaza: World,
 ) -> None:
-    put(total=9, dbver=1, newest=[(7, 30)], complete=False)
+    put(total=9, n=1, newest=[(7, 30)], complete=False)
     redis_reactions.begin_bloom(LIKE, POST, "b1", 9)
     redis_reactions.fill_bloom(LIKE, POST, "b1", [7], True)
     redis_reactions.begin_bloom(LIKE, POST, "b2", 9)
@@ -226,7 +226,7 @@ def test_a_thousand_rows_of_one_target_are_settled(plaza: World) -> None:
     put()
     for actor in range(1, 1_001):
         gate(actor)
-    found = [(actor, ver, True) for actor, (_, ver, _) in pending().items()]
+    found = [(actor, ver, True) for actor, (_, ver, _) in outbox().items()]
     assert len(found) == 1_000
     assert settle(1_000, 1, found) == Settled("QUIET", 0)
 

@@ -19,7 +19,7 @@ def delete(target: Target = POST) -> None:
         " WHERE content_type = %s AND content_id = %s",
         target,
     )
-    reactions.bury([target])
+    reactions.tombstone([target])
 
 
 def test_every_kind_of_a_buried_target_refuses_and_no_other_target_does(plaza: World) -> None:
@@ -27,19 +27,19 @@ def test_every_kind_of_a_buried_target_refuses_and_no_other_target_does(plaza: W
     put(kind=COLLECT)
     put(target=Target("post", 12))
     put(target=Target("user", POST.id), kind=FOLLOW)
-    reactions.bury([POST])
+    reactions.tombstone([POST])
     assert gate(7).code == gate(7, on=False).code == gate(7, kind=COLLECT).code == "GONE"
     assert gate(7, target=Target("post", 12)).code == "CHANGED"
     assert gate(7, target=Target("user", POST.id), kind=FOLLOW).code == "CHANGED"
 
 
 def test_burying_what_is_not_in_redis_leaves_nothing_but_its_marker(plaza: World) -> None:
-    reactions.bury([POST, Target("comment", 5)])
+    reactions.tombstone([POST, Target("comment", 5)])
     assert {key.partition("}:")[2] for key in find_keys("*")} == {
         "post:11:there",
         "comment:5:there",
     }
-    reactions.bury([])
+    reactions.tombstone([])
 
 
 def test_what_was_accepted_before_is_saved_and_counted(plaza: World) -> None:
@@ -51,9 +51,9 @@ def test_what_was_accepted_before_is_saved_and_counted(plaza: World) -> None:
         reactions.react(LIKE, POST, 9, True)
     with pytest.raises(TargetGone):
         reactions.react(LIKE, POST, 7, False)
-    assert set(pending()) == {7, 8}
+    assert set(outbox()) == {7, 8}
     plaza.queues.drain()
-    assert pending() == {}
+    assert outbox() == {}
     assert {actor for actor, (on, _) in rows().items() if on} == {7, 8}
     assert (counter(), received(), meta()["total"]) == (2, 2, 2)
 
@@ -74,7 +74,7 @@ def test_a_buried_target_stays_buried_when_its_settle_finds_it_in_doubt(plaza: W
 
 def test_burying_twice_is_burying_once(plaza: World) -> None:
     put()
-    reactions.bury([POST])
+    reactions.tombstone([POST])
     before = meta()
-    reactions.bury([POST, POST])
+    reactions.tombstone([POST, POST])
     assert meta() == before
