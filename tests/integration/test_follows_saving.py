@@ -27,7 +27,7 @@ from tests.integration.consumers import (
     save_at_once,
     statements,
 )
-from tests.integration.looking import add_users, counter, meta, pending, received, rows
+from tests.integration.looking import add_users, counter, meta, outbox, received, rows
 from tests.plaza import World
 
 IDOL = Target("user", 1_000_000)

@@ -8,7 +8,7 @@ from plaza import reactions
 from plaza.infra import mysql, redis
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Target
 from plaza.reactions.reactions import TargetGone
-from tests.integration.looking import POST, counter, gate, keys, meta, pending, put, received, rows
+from tests.integration.looking import POST, counter, gate, keys, meta, outbox, put, received, rows
 from tests.keyspace import find_keys
 from tests.plaza import World
 
