@@ -1,4 +1,4 @@
-"""apply.lua, code by code: commits of MySQL reach Redis in the order of their counter's versions."""
+"""apply.lua, code by code: commits reach Redis in the order of their counter's versions."""
 
 from __future__ import annotations
 

@@ -98,7 +98,8 @@ def test_nobody_follows_themselves(people: World) -> None:
     status, problem = ask("follows.follow_me", "api/follows")
     assert (status, problem["type"].rpartition("/")[2]) == (409, "self-follow")
     assert follows.unfollow(ME, ME).changed is False
-    assert people.queues.messages[REACTIONS] == []
+    people.queues.drain()
+    assert followed() == set()
 
 
 @pytest.mark.parametrize("user_id", [str(NOBODY), "0", "9223372036854775808", "me", "1.0", "é"])
@@ -321,7 +322,7 @@ def test_many_processes_at_once_stay_within_the_limit(people: World) -> None:
             process.kill()
             process.wait()
     facts = [fact for _, *sent in said for fact in sent]
-    assert len(facts) == 5
+    assert len({ReactionEvent.from_json(fact).key for fact in facts}) == 5, "each may come again"
     for fact in facts:
         people.queues.send(REACTIONS, fact)
     people.queues.drain()
@@ -433,12 +434,13 @@ def test_a_list_says_who_they_are_since_when_and_if_i_follow_them(people: World)
     assert '"mine":null' in handler("api/follows")(asked, None)["body"].replace(" ", "")
 
 
-def test_what_i_do_shows_at_once_among_followers_and_when_saved_in_my_lists(people: World) -> None:
+def test_what_i_do_shows_in_lists_once_it_is_saved(people: World) -> None:
     insert_rows([(user(11), ADA, 1, BASE_US)], FOLLOW)
     follows.follow(ADA, ME)
     follows.follow(11, ME)
-    assert whole(followers(), 10) == [ME]
+    assert whole(followers(), 10) == []
     people.queues.drain()
+    assert whole(followers(), 10) == [ME]
     assert ask("follows.list_following", "api/follows")[1]["items"][0]["user"]["id"] == "11"
     items = ask("follows.list_common_follows", "api/follows")[1]["items"]
     assert [(i["user"]["id"], i["mine"]) for i in items] == [("11", {"following": True})]
