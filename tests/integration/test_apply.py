@@ -198,9 +198,7 @@ def test_a_commit_that_came_too_early_waits_for_the_one_before_it(plaza: World) 
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_commits_in_any_order_and_any_number_of_times_have_one_end(
-    plaza: World, seed: int
-) -> None:
+def test_commits_in_any_order_and_any_number_of_times_have_one_end(plaza: World, seed: int) -> None:
     rng = random.Random(seed)
     put()
     on: dict[int, int] = {}
@@ -327,9 +325,7 @@ def test_a_gap_that_another_consumer_cured_drops_nothing(plaza: World) -> None:
 # ---------------------------------------------------------------- more than fits one call
 
 
-def test_what_waits_is_applied_at_most_a_thousand_rows_a_call(
-    plaza: World, set_up: SetUp
-) -> None:
+def test_what_waits_is_applied_at_most_a_thousand_rows_a_call(plaza: World, set_up: SetUp) -> None:
     set_up(recent_cap=5_000)
     put()
     for n in (2, 3, 4):
@@ -363,9 +359,7 @@ def test_a_thousand_rows_of_one_target_are_applied(plaza: World) -> None:
 # ---------------------------------------------------------------- recent, its floor and the filters
 
 
-def test_the_oldest_fall_out_of_recent_into_the_bloom_filter(
-    plaza: World, set_up: SetUp
-) -> None:
+def test_the_oldest_fall_out_of_recent_into_the_bloom_filter(plaza: World, set_up: SetUp) -> None:
     set_up(recent_cap=3)
     put(total=3, newest=[(1, 10), (2, 20), (3, 30)])
     assert (meta()["complete"], meta()["bloom"]) == (1, 0)
