@@ -294,7 +294,7 @@ def test_an_unlike_after_a_failover_to_a_slow_clock_may_have_to_be_said_again(
     with nodes.losing_the_newest(meta_key(post)):
         assert reactions.react(LIKE, post, who, True).changed
         [body] = plaza.queues.take("reactions")
-    fact = reactions.ReactionChanged.from_json(body)
+    fact = reactions.ReactionEvent.from_json(body)
     ahead_us = fact.ver_us + 3_600_000_000
     plaza.queues.send("reactions", body.replace(str(fact.ver_us), str(ahead_us)))
     deadline_s = time.monotonic() + 10
@@ -310,7 +310,7 @@ def test_an_unlike_after_a_failover_to_a_slow_clock_may_have_to_be_said_again(
     again = reactions.react(LIKE, post, who, False)
     assert (again.changed, again.exact) == (True, True)
     [body] = plaza.queues.messages["reactions"]
-    assert reactions.ReactionChanged.from_json(body).ver_us > ahead_us, "later than all it knows"
+    assert reactions.ReactionEvent.from_json(body).ver_us > ahead_us, "later than all it knows"
     assert quiet().clean
     assert (post.id, who) not in rows()
 

@@ -39,11 +39,11 @@ def insert_follows(pairs: Iterable[tuple[int, int]]) -> None:
         " ver = user_counter.ver + 1"
     )
     mysql.write(
-        "INSERT INTO content_counter (target_type, target_id, follow_total, ver)"
+        "INSERT INTO content_counter (target_type, target_id, follow_total, follow_ver)"
         " SELECT target_type, target_id, COUNT(*), 1 FROM reaction"
         " WHERE kind = 'follow' AND state = 1 GROUP BY target_type, target_id"
         " ON DUPLICATE KEY UPDATE follow_total = VALUES(follow_total),"
-        " ver = content_counter.ver + 1"
+        " follow_ver = content_counter.follow_ver + 1"
     )
 
 

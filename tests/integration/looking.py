@@ -93,6 +93,21 @@ def gate(
     return redis_reactions.gate(kind, target, actor, on, of_request, expected)
 
 
+def gate_as_read(
+    actor: int, on: bool = True, *, was_on: bool, n: int, target: Target = POST, kind: Kind = LIKE
+) -> Decision:
+    """The gate's decision once the actor's row was read: ``was_on`` at the counter's version n."""
+    asked = gate(actor, on, target=target, kind=kind)
+    assert asked.code == "UNKNOWN"
+    return gate(actor, on, (was_on, n), target=target, kind=kind)
+
+
+def save_outbox(n: int, total: int, target: Target = POST, kind: Kind = LIKE) -> Applied:
+    """Apply commit ``n``, in which all of the outbox was saved."""
+    found = [(a, ver, want == 1) for a, (want, ver, _) in outbox(target, kind).items()]
+    return apply(n, total, found, target=target, kind=kind)
+
+
 def apply(
     n: int,
     total: int,

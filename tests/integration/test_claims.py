@@ -13,10 +13,10 @@ from plaza.infra import mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.shards import shard_of
-from plaza.reactions import FOLLOW, ReactionChanged, Target
+from plaza.reactions import FOLLOW, ReactionEvent, Target
 from tests.integration.conftest import Away
 from tests.integration.looking import add_users
-from tests.plaza import World
+from tests.plaza import World, read_event
 
 ME = 7
 COLUMN = "following_total"
@@ -120,7 +120,7 @@ def test_whatever_comes_between_nobody_follows_more_than_the_limit(
     rng, most = random.Random(seed), 4
     others = range(11, 19)
     add_users(ME, *others)
-    facts: list[ReactionChanged] = []
+    facts: list[ReactionEvent] = []
     doings: list[Callable[[], object]] = [
         lambda: follow(rng.choice(others), most),
         lambda: follow(rng.choice(others), most),
@@ -131,7 +131,7 @@ def test_whatever_comes_between_nobody_follows_more_than_the_limit(
     ]
     for _ in range(150):
         rng.choice(doings)()
-        facts += [ReactionChanged.from_json(b) for b in plaza.queues.take("reactions")]
+        facts += [read_event(b) for b in plaza.queues.take("reactions")]
         facts = facts[-12:] if rng.random() < 0.05 else facts
         assert following() <= most
     plaza.let_sweeps_be_due()

@@ -15,6 +15,7 @@ from plaza.content import mysql_content, reading, redis_content, refreshing, wri
 from plaza.content.content import Stored
 from plaza.infra import ids, mysql, redis
 from plaza.infra.mysql import MysqlDown
+from plaza.infra.projections import key_of
 from plaza.infra.redis import RedisDown
 from plaza.reactions import LIKE, Target
 from plaza.reactions.reactions import TargetGone
@@ -50,7 +51,7 @@ STEPS: list[tuple[Any, str]] = [
     (mysql_content, "insert"),
     (writing, "_count"),
     (refreshing, "tell"),
-    (reactions, "bury"),
+    (reactions, "tombstone"),
     (redis_content, "keep_texts"),
     (targets, "mark_all_made"),
     (counters, "project_again"),
@@ -182,7 +183,7 @@ def test_trying_to_write_again_tells_redis_what_the_dead_did_not(
     post()
     counters.read_users([7])
     killed = die_before(monkeypatch, step, lambda: ask("POST", "/posts", POST, key="k"))
-    assert killed or step[1] == "bury", "nothing was deleted"
+    assert killed or step[1] == "tombstone", "nothing was deleted"
     assert ask("POST", "/posts", POST, key="k").status == 201
     check_counters()
 
@@ -277,11 +278,13 @@ def test_what_another_process_deleted_is_shown_for_a_second_at_most(
 
 
 def test_who_brought_a_deleted_post_back_into_the_gate_is_put_right(world: World) -> None:
-    """A reader looked, it was deleted and told, and only then did the reader make it hot."""
+    """A reader looked, it was deleted and told, and the reader made it hot when its marker had
+    expired."""
     post_id = post()
     target = Target("post", int(post_id))
     ask("DELETE", f"/posts/{post_id}")
-    reactions.reacting.hydrate([(LIKE, target)])
+    redis.execute("DEL", key_of(str(target), "there"))
+    reactions.reacting.load([(LIKE, target)])
     assert reactions.react(LIKE, target, 9, True).changed
     world.queues.drain()
     with pytest.raises(TargetGone):

@@ -10,7 +10,7 @@ from plaza.infra.queues import BadRecord
 from plaza.reactions import LIKE
 from plaza.reactions.reactions import TargetGone
 from plaza.targets import Refresh, There
-from tests.integration.looking import POST, hydrate, meta
+from tests.integration.looking import POST, hydrate, marker_key, meta, total
 from tests.plaza import World
 
 
@@ -38,10 +38,10 @@ def test_a_hot_target_refuses_once_it_is_buried(plaza: World) -> None:
     plaza.add(POST)
     reactions.react(LIKE, POST, 7, True)
     delete()
-    reactions.bury([POST])
+    reactions.tombstone([POST])
     with pytest.raises(TargetGone):
         reactions.react(LIKE, POST, 8, True)
-    assert meta()["total"] == 1
+    assert total() == 1
 
 
 def test_what_this_process_saw_lately_is_not_enough_to_make_it_hot_again(plaza: World) -> None:
@@ -57,13 +57,14 @@ def test_what_this_process_saw_lately_is_not_enough_to_make_it_hot_again(plaza: 
 
 
 def test_who_brought_a_target_back_while_it_was_deleted_is_put_right_later(plaza: World) -> None:
-    """It was read as live, then deleted and buried, then hydrated: nothing says gone."""
+    """It was read as live, then deleted, then loaded when its marker had expired."""
     plaza.add(POST)
     delete()
-    reactions.bury([POST])
+    reactions.tombstone([POST])
+    redis.execute("DEL", marker_key())
     hydrate()
     assert reactions.react(LIKE, POST, 7, True).changed
-    reactions.bury([POST])  # as the announced refresh does
+    reactions.tombstone([POST])  # as the announced refresh does
     with pytest.raises(TargetGone):
         reactions.react(LIKE, POST, 8, True)
 

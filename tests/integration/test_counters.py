@@ -26,7 +26,7 @@ def write_user(user_id: int, ver: int, **totals: int) -> UserCounter:
 
 def write_comments(post_id: int, total: int, ver: int) -> None:
     mysql.write(
-        "REPLACE INTO content_counter (target_type, target_id, comment_total, ver)"
+        "REPLACE INTO content_counter (target_type, target_id, comment_total, comment_ver)"
         " VALUES ('post', %s, %s, %s)",
         (post_id, total, ver),
     )
@@ -158,8 +158,9 @@ def test_totals_move_by_what_is_added_and_versions_by_one(plaza: World) -> None:
     for _ in range(2):
         mysql.atomically(work)
     assert mysql.fetch_all(
-        "SELECT target_id, comment_total, like_total, ver FROM content_counter ORDER BY 1"
-    ) == [(1, 2, 0, 2), (2, 0, -4, 2)]
+        "SELECT target_id, comment_total, comment_ver, like_total, like_ver FROM content_counter"
+        " ORDER BY 1"
+    ) == [(1, 2, 2, 0, 0), (2, 0, 0, -4, 2)], "each total has a version of its own"
     assert counters.read_users([7, 8]) == {
         7: UserCounter(posts_total=2, ver=2),
         8: UserCounter(posts_total=4, followers_total=6, ver=2),
@@ -185,7 +186,7 @@ def test_whoever_holds_the_counters_of_targets_reads_them_as_they_are(plaza: Wor
         held = counters.lock_content(cursor, wanted)
         assert list(held) == wanted
         assert held["post", 2].totals["comment_total"] == 5
-        assert [held[target].ver for target in wanted] == [0, 9, 0]
+        assert [held[target].vers["comment_total"] for target in wanted] == [0, 9, 0]
         counters.add_to_users(cursor, {(7,): {"posts_total": 1}})
         assert counters.read_users_in(cursor, [7, 8]) == {
             7: UserCounter(posts_total=1, ver=1),

@@ -48,7 +48,7 @@ def like(plaza: World, *actors: int) -> None:
 def settled_again(plaza: World) -> list[int]:
     """Who is settled again, in the order in which it was asked for."""
     bodies = plaza.queues.take(reactions.SETTLEMENTS)
-    return [key[3] for body in bodies for key in json.loads(body)]
+    return [key[3] for body in bodies for key in json.loads(body)["keys"]]
 
 
 def low_watermark() -> int | None:

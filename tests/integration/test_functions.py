@@ -15,7 +15,7 @@ from plaza import auth, reactions
 from plaza.infra import health, mysql, redis
 from plaza.reactions import COLLECT, LIKE, Target
 from tests.integration.conftest import Away
-from tests.integration.looking import POST, counter, insert_rows, meta, put, rows
+from tests.integration.looking import POST, counter, insert_rows, keys, meta, put, recent, rows
 from tests.plaza import World
 
 COMMENT = Target("comment", 21)
@@ -78,11 +78,11 @@ def test_a_like_needs_a_caller_and_a_post(plaza: World) -> None:
 def test_who_likes_it_and_what_i_like_are_listed(content: World) -> None:
     for actor in (8, 7):
         reactions.react(LIKE, POST, actor, True)
+    content.queues.drain()
     status, page = ask("reactions.list_post_likers")
     assert status == 200
     assert [item["user_id"] for item in page["items"]] == ["7", "8"]
     assert page["next"] is None
-    content.queues.drain()
     status, page = ask("reactions.list_my_likes")
     assert [(item["type"], item["id"]) for item in page["items"]] == [("post", "11")]
 
@@ -170,8 +170,8 @@ def test_the_contract_and_what_is_not_in_it(plaza: World) -> None:
 def test_a_batch_of_facts_is_saved(content: World) -> None:
     response = handler("queue/save_reactions")(event("save_reactions.batch"), None)
     assert response == {"batchItemFailures": []}
-    assert {actor: on for actor, (on, _) in rows().items()} == {7: False, 8: True}
-    assert (counter(), counter(kind=COLLECT)) == (1, 1)
+    assert {actor: on for actor, (on, _) in rows().items()} == {7: False, 8: True, 9: True}
+    assert (counter(), counter(kind=COLLECT)) == (2, 1)
 
 
 def test_a_poison_record_is_reported_when_the_dlq_does_not_take_it_and_the_rest_is_saved(
@@ -189,12 +189,16 @@ def test_settles_are_done_again(content: World) -> None:
     insert_rows([(POST, 7, 1, 10), (POST, 8, 1, 20)])
     response = handler("queue/settle_reactions")(event("settle_reactions.batch"), None)
     assert response == {"batchItemFailures": []}
-    assert meta() == {}, "Redis said nobody, MySQL said two: forgotten"
+    assert (recent(), meta()["s"]) == ([7], 1), "the commit; the keys only say that there is more"
+    redis.execute("HSET", keys().meta, "blocked", meta()["blocked"] - 2_000_000)
+    content.let_sweeps_be_due()
+    handler("schedule/sweep_outbox")(event("sweep_outbox.schedule"), None)
+    assert (recent(), meta()["s"]) == ([7, 8], 2)
 
 
 def test_a_rebuild_begins_and_a_step_of_a_lost_build_ends_quietly(content: World) -> None:
     insert_rows([(POST, 7, 1, 10)])
-    put(total=1, dbver=1, complete=False)
+    put(total=1, n=1, complete=False)
     for name in ("begin", "next_step"):
         response = handler("queue/rebuild_target")(event(f"rebuild_target.{name}"), None)
         assert response == {"batchItemFailures": []}

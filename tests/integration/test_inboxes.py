@@ -298,7 +298,7 @@ def test_a_late_change_does_not_undo_a_newer_one(
         world.queues.drain()
     react(BOB, not stale)
     for body in world.queues.take(reactions.REACTIONS):
-        reactions.save([reactions.ReactionChanged.from_json(body)])
+        reactions.save([reactions.ReactionEvent.from_json(body)])
     [late] = world.queues.take(reactions.FOLLOWS)
 
     def overtake() -> None:

@@ -43,14 +43,14 @@ def likers(latest: bool, size: int) -> list[int]:
 
 @dataclass
 class Likes:
-    """Rows in MySQL (actor -> seconds after BASE_US) and what is pending on top."""
+    """Rows in MySQL (actor -> seconds after BASE_US), and what is accepted on top of them."""
 
     saved: dict[int, int]
     unliked: set[int]
     new: list[int]
 
-    def play(self) -> list[int]:
-        """Make it so; who likes it now, in order."""
+    def play(self) -> tuple[list[int], list[int]]:
+        """Make it so; who likes it by what is saved, and once all is saved, in order."""
         if self.saved:
             insert_rows([(POST, actor, 1, BASE_US + at) for actor, at in self.saved.items()])
         hydrate()
@@ -58,8 +58,8 @@ class Likes:
             reactions.react(LIKE, POST, actor, False)
         for actor in self.new:
             reactions.react(LIKE, POST, actor, True)
-        stayed = [a for a in self.saved if a not in self.unliked]
-        return [*sorted(stayed, key=lambda a: (self.saved[a], a)), *self.new]
+        in_order = sorted(self.saved, key=lambda a: (self.saved[a], a))
+        return in_order, [*(a for a in in_order if a not in self.unliked), *self.new]
 
 
 @st.composite
@@ -96,7 +96,9 @@ def test_the_list_of_likers_has_no_hole_and_no_repeat_also_where_times_are_equal
     empty()
     set_up(recent_cap=cap)
     plaza.add(POST)
-    order = likes.play()
+    saved, order = likes.play()
+    assert likers(latest, size) == (saved[::-1] if latest else saved)
+    plaza.queues.drain()
     assert likers(latest, size) == (order[::-1] if latest else order)
 
 
@@ -116,7 +118,7 @@ def test_the_list_is_whole_across_the_seam_of_redis_and_mysql(
 
 
 @pytest.mark.parametrize("latest", [False, True])
-def test_the_list_is_whole_when_a_page_of_it_was_unliked_and_not_saved_yet(
+def test_the_list_is_whole_when_pages_of_it_were_unliked(
     plaza: World, set_up: SetUp, latest: bool
 ) -> None:
     set_up(recent_cap=50)
@@ -126,7 +128,11 @@ def test_the_list_is_whole_when_a_page_of_it_was_unliked_and_not_saved_yet(
     left = {1, 2, 3, 4, 5, 6, 20, 21, 22, 23, 24, 28, 29, 30, 31, 32, 78, 79, 80}
     for actor in sorted(left):
         assert reactions.react(LIKE, POST, actor, False).changed
-    order = [actor for actor in range(1, 81) if actor not in left]
+    saved = list(range(1, 81))
+    order = [actor for actor in saved if actor not in left]
+    for size in (1, 2, 3, 7, 100):
+        assert likers(latest, size) == (saved[::-1] if latest else saved), "not saved yet"
+    plaza.queues.drain()
     for size in (1, 2, 3, 7, 100):
         assert likers(latest, size) == (order[::-1] if latest else order)
 

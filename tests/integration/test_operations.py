@@ -136,7 +136,7 @@ def test_all_that_died_goes_back_with_its_request_and_without_its_cause(
     back = sqs.take("reactions")
     assert sorted(int(m["Body"]) for m in back) == list(range(23))
     for message in back:
-        assert set(message["MessageAttributes"]) == {"request_id"}
+        assert set(message["MessageAttributes"]) == {"request_id", queues.FIRST_SENT}
         assert message["MessageAttributes"]["request_id"]["StringValue"] == f"r{message['Body']}"
     [line] = lines(capsys, "messages_redriven")
     assert (line["by"], line["queue"], line["redriven"]) == ("9", "reactions", 23)

@@ -13,7 +13,7 @@ from plaza.infra import health, mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import LIKE, ReactionChanged, Target, reading
+from plaza.reactions import LIKE, ReactionEvent, Target, Unacknowledged, reading
 from plaza.reactions.reactions import OutboxFull, TargetGone, TargetMissing, Undecided
 from plaza.targets import There
 from tests.integration.conftest import Away
@@ -23,13 +23,15 @@ from tests.integration.looking import (
     gate,
     hydrate,
     insert_rows,
+    keys,
     marker_key,
     meta,
-    pending,
+    outbox,
     put,
     rows,
+    total,
 )
-from tests.plaza import World, forget
+from tests.plaza import Sent, World, forget, read_event
 
 SetUp = Callable[..., None]
 
@@ -45,13 +47,38 @@ def test_a_like_is_accepted_while_the_queue_is_away(
     outcome = reactions.react(LIKE, POST, 7, True)
     assert (outcome.total, outcome.changed, outcome.exact) == (1, True, True)
     assert "publish_postponed" in capsys.readouterr().out
-    assert set(pending()) == {7}
+    assert set(outbox()) == {7}
+    [(queue, body)] = mysql.fetch_all("SELECT queue, body FROM spilled_message")
+    event = ReactionEvent.from_json(body)
+    assert (queue, event.key.actor_id, event.ver_us) == ("reactions", 7, outbox()[7][1])
+
+
+def test_a_like_that_neither_the_queue_nor_mysql_took_is_provisional_and_saved_in_the_end(
+    plaza: World, mysql_away: Away, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One copy, in Redis, is too little for a 200."""
+    plaza.add(POST)
+    reactions.react(LIKE, POST, 1, True)
+    plaza.queues.drain()
+    with mysql_away():
+        plaza.queues.away = True
+        outcome = reactions.react(LIKE, POST, 7, True)
+        assert (outcome.on, outcome.total, outcome.changed) == (True, None, None)
+        assert not outcome.exact
+        assert not reactions.react(LIKE, POST, 1, True).exact, "unchanged, and not published either"
+    assert "spill_failed" in capsys.readouterr().out
+    assert set(outbox()) == {1, 7}
+    plaza.queues.away = False
+    plaza.let_sweeps_be_due()
+    assert reactions.sweep_outbox(grace_us=0) == 2
+    plaza.queues.drain()
+    assert (outbox(), counter(), total()) == ({}, 2, 2)
 
 
 def test_a_rebuild_that_can_not_be_asked_for_does_not_fail_the_like(plaza: World) -> None:
     plaza.add(POST)
     insert_rows([(POST, 1, 1, 10)])
-    put(total=5, dbver=1, complete=False)
+    put(total=1, n=1, complete=False)
     plaza.queues.away = True
     assert reactions.react(LIKE, POST, 7, True).changed
 
@@ -59,7 +86,7 @@ def test_a_rebuild_that_can_not_be_asked_for_does_not_fail_the_like(plaza: World
 # ---------------------------------------------------------------- Redis
 
 
-def test_while_redis_is_away_a_like_is_taken_as_a_wish_and_mysql_decides(
+def test_while_redis_is_away_a_like_is_provisional_and_mysql_decides(
     plaza: World, redis_away: Away
 ) -> None:
     plaza.add(POST)
@@ -70,8 +97,8 @@ def test_while_redis_is_away_a_like_is_taken_as_a_wish_and_mysql_decides(
             assert (outcome.on, outcome.total, outcome.changed) == (True, None, None)
             assert not outcome.exact
         reactions.react(LIKE, POST, 1, False)
-        found = [ReactionChanged.from_json(b) for b in plaza.queues.messages["reactions"]]
-        assert [f.total for f in found] == [None] * 3
+        found = [read_event(b) for b in plaza.queues.messages["reactions"]]
+        assert [f.ver_us for f in found] == [None] * 3
         assert rows() == {1: (True, 10)}
 
         # The consumer saves, and its settle goes onto a queue of its own.
@@ -79,7 +106,9 @@ def test_while_redis_is_away_a_like_is_taken_as_a_wish_and_mysql_decides(
         plaza.queues.messages["reactions"].clear()
         assert {actor for actor, (on, _) in rows().items() if on} == {7}
         [settlement] = plaza.queues.messages["settlements"]
-        assert {k.actor_id for k in reactions.read_keys(settlement)} == {1, 7}
+        [commit] = Unacknowledged.from_json(settlement).commits
+        assert {actor for actor, _, _ in commit.rows} == {1, 7}
+        assert (commit.n, commit.total, commit.is_new) == (2, 1, True)
 
         counts, exact = reactions.count([(LIKE, POST)], 7)
         assert (counts, exact) == ([(1, True)], False)
@@ -93,12 +122,89 @@ def test_while_redis_is_away_a_like_is_taken_as_a_wish_and_mysql_decides(
     assert reactions.react(LIKE, POST, 7, True).changed is False
     assert reactions.react(LIKE, POST, 1, True).total == 2
     plaza.queues.drain()
-    assert counter() == meta()["total"] == 2
+    assert counter() == total() == 2
 
 
-def test_a_wish_for_what_is_not_there_is_refused_while_redis_is_away(
+@pytest.mark.parametrize("order", ["as sent", "reversed"])
+@pytest.mark.parametrize("on", [True, False])
+def test_an_unchanged_answer_survives_a_provisional_one_before_it(
+    plaza: World, redis_away: Away, on: bool, order: str
+) -> None:
+    """202, then the opposite is answered 200 "unchanged", then the 202 is saved."""
+    plaza.add(POST)
+    reactions.react(LIKE, POST, 7, True)
+    reactions.react(LIKE, POST, 7, on)
+    plaza.queues.drain()
+    with redis_away():
+        assert not reactions.react(LIKE, POST, 7, not on).exact
+    outcome = reactions.react(LIKE, POST, 7, on)
+    assert (outcome.changed, outcome.exact) == (False, True)
+    bodies = plaza.queues.take("reactions")
+    assert len(bodies) == 2
+    for body in bodies if order == "as sent" else bodies[::-1]:
+        reactions.save([read_event(body)])
+        assert reactions.count([(LIKE, POST)], 7) == ([(int(on), on)], True)
+    assert rows()[7][0] is on
+    assert (outbox(), counter(), total()) == ({}, int(on), int(on))
+
+
+def test_of_two_provisional_ones_the_later_wins_by_the_clock_of_the_queue(
     plaza: World, redis_away: Away
 ) -> None:
+    plaza.add(POST)
+    with redis_away():
+        reactions.react(LIKE, POST, 7, True)
+        reactions.react(LIKE, POST, 7, False)
+    early, late = plaza.queues.take("reactions")
+    assert isinstance(early, Sent)
+    assert isinstance(late, Sent)
+    assert early.sent_ms <= late.sent_ms
+    reactions.save([read_event(Sent(late, 2_000))])
+    reactions.save([read_event(Sent(early, 1_000))])
+    assert rows() == {7: (False, 2_000_999)}
+    assert reactions.count([(LIKE, POST)], 7) == ([(0, False)], True)
+
+
+def test_a_command_that_timed_out_is_not_executed_when_redis_goes_on(
+    plaza: World, set_up: SetUp, redis_server: Server
+) -> None:
+    """A PUT timed out at a stalled Redis; it must not be above a DELETE that comes later."""
+    plaza.add(POST)
+    set_up(redis_timeout_s=0.3)
+    reactions.react(LIKE, POST, 7, False)
+    plaza.queues.drain()
+    before = meta()
+    redis_server.pause()
+    try:
+        assert not reactions.react(LIKE, POST, 7, True).exact
+    finally:
+        redis_server.resume()
+        forget()
+    assert redis.execute("PING")
+    assert (outbox(), total()) == ({}, 0), "it was read late, and refused"
+    assert meta()["ver"] == before["ver"]
+
+
+def test_a_gate_that_only_finds_late_commands_is_an_outage(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock that was learned is behind for more than the timeout; each reply corrects it."""
+    put()
+    name = redis._name_node_of(keys().meta)
+    node = redis.node_of(keys().meta)
+    behind = node._replace(clock_us=node.clock_us - 60_000_000)
+    with monkeypatch.context() as patch:
+        patch.setitem(redis._nodes, name, behind)
+        assert gate(7).code == "CHANGED", "by the clock of the refusal"
+        patch.setattr(redis, "learn_clock", lambda key, now_us: None)
+        patch.setitem(redis._nodes, name, behind)
+        with pytest.raises(RedisDown, match="too late") as refusal:
+            gate(8)
+    assert refusal.value.may_have_run is False
+    assert set(outbox()) == {7}
+
+
+def test_a_provisional_like_of_what_is_not_there_is_refused(plaza: World, redis_away: Away) -> None:
     plaza.add(POST)
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
     with redis_away():
@@ -152,7 +258,7 @@ def test_a_settle_that_failed_with_the_queue_away_too_brings_the_batch_back(
 ) -> None:
     plaza.add(POST)
     reactions.react(LIKE, POST, 7, True)
-    batch = [ReactionChanged.from_json(b) for b in plaza.queues.take("reactions")]
+    batch = [ReactionEvent.from_json(b) for b in plaza.queues.take("reactions")]
     with redis_away():
         plaza.queues.away = True
         with pytest.raises(QueueDown):
@@ -184,7 +290,7 @@ def test_while_mysql_is_away_redis_decides_what_it_can(plaza: World, mysql_away:
     reactions.react(LIKE, POST, 1, True)
     targets.find("post", 12)
     targets.find("post", 13)
-    put(total=80, dbver=80, complete=False, target=Target("post", 12))
+    put(total=80, n=80, newest=[(80, 90)], complete=False, target=Target("post", 12))
     plaza.queues.drain()
     with mysql_away():
         assert reactions.react(LIKE, POST, 7, True).total == 2
@@ -197,10 +303,10 @@ def test_while_mysql_is_away_redis_decides_what_it_can(plaza: World, mysql_away:
         with pytest.raises(MysqlDown):  # nobody knows if it is there
             reactions.react(LIKE, Target("post", 14), 5, True)
         with pytest.raises(MysqlDown):
-            reactions.save([ReactionChanged.from_json(plaza.queues.messages["reactions"][0])])
+            reactions.save([read_event(plaza.queues.messages["reactions"][0])])
         assert health.check()["mysql"] == "down"
     plaza.queues.drain()
-    assert counter() == meta()["total"] == 1
+    assert counter() == total() == 1
     assert reactions.react(LIKE, Target("post", 12), 5, True).changed is False
 
 
@@ -245,7 +351,7 @@ def test_what_never_stands_still_is_undecided_and_not_guessed(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)
-    monkeypatch.setattr("plaza.reactions.reacting.hydrate", lambda wanted: [])
+    monkeypatch.setattr("plaza.reactions.reacting.load", lambda wanted: [])
     with pytest.raises(Undecided):
         reactions.react(LIKE, POST, 1, True)
     assert plaza.queues.messages == {}
@@ -315,13 +421,13 @@ def test_scripts_that_redis_forgot_are_sent_again_in_a_pipeline_with_its_command
     )
     assert [answers[0][0], answers[2][0]] == ["CHANGED", "CHANGED"]
     assert answers[3:] == ["a", "b"]
-    assert meta()["total"] == 2, "each ran once"
+    assert total() == 2, "each ran once"
     redis.run_all([read_call(1)])
     redis.execute("SCRIPT", "FLUSH")
     redis.execute("SCRIPT", "LOAD", redis_reactions.GATE.source)
     answers = redis.run_all([gate_call(3, True), read_call(3)])
-    assert answers[0][1] == 3
-    assert answers[1][:2] == [3, 1]
+    assert answers[0][2] == 3
+    assert answers[1][:2] == [3, "1"]
 
 
 def test_an_error_that_redis_answers_with_is_ours_and_not_an_outage(plaza: World) -> None:
@@ -341,6 +447,6 @@ def test_a_line_about_an_outage_names_its_cause(
     with redis_away():
         reactions.react(LIKE, POST, 7, True)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    [line] = [line for line in lines if line["event"] == "intent_taken"]
-    assert (line["intents"], line["error"]) == (1, "RedisDown")
+    [line] = [line for line in lines if line["event"] == "provisional_accepted"]
+    assert (line["provisional"], line["error"]) == (1, "RedisDown")
     assert "refused" in line["caused_by"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plaza.infra import mysql
-from plaza.reactions import LIKE, ReactionChanged, Target, react, sweep_outbox
+from plaza.reactions import LIKE, ReactionEvent, Target, react, sweep_outbox
 from plaza.reactions.reactions import Key
 from tests.integration.test_functions import event, handler
 from tests.plaza import World
@@ -41,7 +41,7 @@ def rows(sql: str) -> list[Any]:
 
 
 def fact(actor: int = 7, ver: int = 1_795_169_730_000_000) -> str:
-    return ReactionChanged(Key(*POST, "like", actor), True, ver, 1).to_json()
+    return ReactionEvent(Key(*POST, "like", actor), True, ver).to_json()
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_how_late_it_was_settled_is_told_of_what_changed(
     for actor in (7, 8, 9):
         react(LIKE, POST, actor, True)
     bodies = content.queues.take("reactions")
-    facts = [ReactionChanged.from_json(body) for body in bodies]
+    facts = [ReactionEvent.from_json(body) for body in bodies]
     records = [batch(body, None)["Records"][0] | {"messageId": body} for body in bodies]
     save = handler("queue/save_reactions")
     capsys.readouterr()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from plaza.infra.errors import BadInput, NotFound
 from plaza.infra.http import pack_cursor, read_id, unpack_cursor
 from plaza.infra.queues import BadRecord, consume
-from plaza.reactions import ReactionChanged, read_keys, read_step
+from plaza.reactions import ReactionEvent, Unacknowledged, read_step
 from plaza.reactions.reactions import MOST_ID
 from tests.unit.infra.test_queues import FakeSqs, batch_of, sqs  # noqa: F401
 from tests.unit.reactions.test_messages import STEP
@@ -43,7 +43,7 @@ def test_keys_with_numbers_that_are_no_ids_are_a_bad_record(number: int, place: 
     key = ["post", 11, "like", 7]
     key[place] = number
     with pytest.raises(BadRecord):
-        read_keys(json.dumps([key]))
+        Unacknowledged.from_json(json.dumps({"protocol": 2, "commits": [], "keys": [key]}))
 
 
 def test_a_number_of_5000_digits_is_no_id() -> None:
@@ -59,6 +59,6 @@ def test_a_cursor_with_half_a_character_is_bad_input() -> None:
 @pytest.mark.parametrize("name", ["\ud800", "\x00", "\x07", "￾"])
 def test_the_cause_of_a_burial_holds_only_what_sqs_takes(sqs: FakeSqs, name: str) -> None:  # noqa: F811
     body = json.dumps(GOOD | {"target_type": name})
-    consume(batch_of(body), "work", ReactionChanged.from_json, lambda _: None)
+    consume(batch_of(body), "work", ReactionEvent.from_json, lambda _: None)
     said = sqs.sent[0]["MessageAttributes"]["cause"]["StringValue"]
     assert re.fullmatch(r"[\t\n\r\x20-\ud7ff\ue000-�\U00010000-\U0010ffff]+", said)

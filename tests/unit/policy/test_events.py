@@ -15,7 +15,7 @@ from plaza.feed import FanOut, read_pairs, read_timelines
 from plaza.flash_sales import OrderReserved
 from plaza.infra.cache import Drops
 from plaza.infra.queues import BadRecord
-from plaza.reactions import ReactionChanged, read_keys, read_step
+from plaza.reactions import ReactionEvent, Unacknowledged, read_step
 from plaza.recommendations import Rebuild
 from plaza.reconciliation import PartAsked, RepairsAsked
 from plaza.shops import read_message
@@ -27,8 +27,8 @@ EVENTS = ROOT / "events"
 FILES = sorted(EVENTS.glob("*.json"))
 FOLDERS = {template.folder_of(name).name: name for name in resources(FUNCTION)}
 READERS = {
-    "save_reactions": ReactionChanged.from_json,
-    "settle_reactions": read_keys,
+    "save_reactions": ReactionEvent.from_json,
+    "settle_reactions": Unacknowledged.from_json,
     "rebuild_target": read_step,
     "refresh_projections": Refresh.from_json,
     "rebuild_recommendations": Rebuild.from_json,

@@ -43,7 +43,7 @@ def code_of(file: Path) -> str:
 
 
 def test_there_are_scripts_to_look_at() -> None:
-    assert {"gate.lua", "settle.lua", "hydrate.lua", "sweep.lua"} <= {f.name for f in SCRIPTS}
+    assert {"gate.lua", "apply.lua", "hydrate.lua", "sweep.lua"} <= {f.name for f in SCRIPTS}
     assert INCLUDES
 
 

@@ -1,4 +1,4 @@
-"""The other messages on Plaza's queues: steps of a rebuild, keys of a settle."""
+"""The other messages of reactions: steps of a rebuild, commits that Redis did not take."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plaza.infra.errors import UnknownProtocol
 from plaza.infra.queues import BadRecord
-from plaza.reactions.reactions import KINDS, LIKE, MOST_ID, Key, Target
+from plaza.reactions.reactions import KINDS, LIKE, MOST_ID, Commit, Key, Target
 from plaza.reactions.rebuilding import Step, read_step
-from plaza.reactions.saving import read_keys
+from plaza.reactions.saving import Unacknowledged
 from tests.unit.reactions.test_reactions import json_values
 
 STEP: dict[str, Any] = {
@@ -23,6 +24,7 @@ STEP: dict[str, Any] = {
     "after_id": 4,
 }
 KEY = ["post", 11, "like", 7]
+COMMIT: list[Any] = ["like", "post", 11, 3, 2, True, [[7, 10, True]]]
 
 
 def test_a_step_comes_back_from_the_queue_as_it_went() -> None:
@@ -67,12 +69,25 @@ def test_a_step_with_a_wrong_value_is_a_bad_record(name: str, value: object) -> 
         read_step(json.dumps(STEP | {name: value}))
 
 
-def test_the_keys_of_a_settle_are_read() -> None:
-    assert read_keys(json.dumps([KEY, KEY])) == [Key(*KEY)] * 2
+def body_of(**fields: object) -> str:
+    return json.dumps({"protocol": 2, "commits": [], "keys": []} | fields)
+
+
+def test_commits_and_keys_come_back_from_the_queue_as_they_went() -> None:
+    rows = [(7, 2**53 - 1, True), (MOST_ID, 10, False)]
+    commit = Commit(LIKE, Target("post", MOST_ID), 2**40 + 3, -1, True, rows)
+    message = Unacknowledged([commit, commit._replace(is_new=False)], [Key(*KEY), Key(*KEY)])
+    assert Unacknowledged.from_json(message.to_json()) == message
+
+
+@pytest.mark.parametrize("protocol", [1, 3])
+def test_commits_of_another_protocol_come_again_and_are_no_bad_record(protocol: int) -> None:
+    with pytest.raises(UnknownProtocol):
+        Unacknowledged.from_json(body_of(protocol=protocol))
 
 
 @pytest.mark.parametrize(
-    "said",
+    "keys",
     [
         None,
         7,
@@ -96,22 +111,60 @@ def test_the_keys_of_a_settle_are_read() -> None:
     ],
     ids=lambda said: json.dumps(said)[:30],
 )
-def test_what_are_no_keys_is_a_bad_record(said: object) -> None:
+def test_what_are_no_keys_is_a_bad_record(keys: object) -> None:
     with pytest.raises(BadRecord):
-        read_keys(json.dumps(said))
+        Unacknowledged.from_json(body_of(keys=keys))
 
 
-@pytest.mark.parametrize("body", ["", "{", "[" * 100_000, "1" * 5_000])
-def test_what_is_no_json_holds_no_keys(body: str) -> None:
+@pytest.mark.parametrize(
+    "commit",
+    [
+        None,
+        [],
+        COMMIT[:-1],
+        [*COMMIT, 1],
+        ["follow", *COMMIT[1:]],
+        [["like"], *COMMIT[1:]],
+        ["like", "user", *COMMIT[2:]],
+        ["like", "post", "11", *COMMIT[3:]],
+        [*COMMIT[:3], -1, *COMMIT[4:]],
+        [*COMMIT[:3], 2**53, *COMMIT[4:]],
+        [*COMMIT[:3], True, *COMMIT[4:]],
+        [*COMMIT[:4], 1.5, *COMMIT[5:]],
+        [*COMMIT[:5], 1, COMMIT[6]],
+        [*COMMIT[:6], None],
+        [*COMMIT[:6], [[7, 10]]],
+        [*COMMIT[:6], [[0, 10, True]]],
+        [*COMMIT[:6], [["7", 10, True]]],
+        [*COMMIT[:6], [[7, "10", True]]],
+        [*COMMIT[:6], [[7, 10, 1]]],
+        [*COMMIT[:6], [[7, 10, True]] * 1001],
+    ],
+    ids=lambda said: json.dumps(said)[:50],
+)
+def test_what_is_no_commit_is_a_bad_record(commit: object) -> None:
+    assert Unacknowledged.from_json(body_of(commits=[COMMIT])).commits
     with pytest.raises(BadRecord):
-        read_keys(body)
+        Unacknowledged.from_json(body_of(commits=[commit]))
 
 
-@given(st.lists(st.lists(json_values, max_size=5) | json_values, max_size=3) | json_values)
-def test_whatever_a_settle_holds_it_is_keys_or_a_bad_record(said: object) -> None:
+@pytest.mark.parametrize("body", ["", "{", "[" * 100_000, "1" * 5_000, "null", "[]", "{}"])
+def test_what_is_no_message_of_settlements_is_a_bad_record(body: str) -> None:
+    with pytest.raises(BadRecord):
+        Unacknowledged.from_json(body)
+
+
+json_lists = st.lists(st.lists(json_values, max_size=7) | json_values, max_size=3) | json_values
+
+
+@given(keys=json_lists, commits=json_lists)
+def test_whatever_a_message_of_settlements_holds_it_is_good_or_a_bad_record(
+    keys: object, commits: object
+) -> None:
     try:
-        keys = read_keys(json.dumps(said))
+        message = Unacknowledged.from_json(body_of(keys=keys, commits=commits))
     except BadRecord:
         return
-    assert keys
-    assert all(key.target_type in KINDS[key.kind].targets for key in keys)
+    assert message.keys or message.commits
+    assert all(key.target_type in KINDS[key.kind].targets for key in message.keys)
+    assert all(commit.target.type in commit.kind.targets for commit in message.commits)

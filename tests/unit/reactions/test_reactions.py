@@ -1,4 +1,4 @@
-"""The rules: how facts become rows and totals, in whatever order and however often they come."""
+"""The rules: how events become rows and totals, in whatever order and however often they come."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plaza.counters.counters import USER_COLUMNS
-from plaza.counters.mysql_counters import CONTENT_COLUMNS
+from plaza.counters.mysql_counters import CONTENT_COLUMNS, VERSION_COLUMNS
+from plaza.infra.errors import Unavailable, UnknownProtocol
 from plaza.infra.queues import BadRecord
 from plaza.reactions.reactions import (
     KINDS,
     MOST_ID,
     MOST_VER_US,
+    PROTOCOL,
+    Entry,
     Key,
-    ReactionChanged,
+    ReactionEvent,
     Row,
     Target,
-    applicable,
-    newest,
+    add_up,
+    newest_rows,
+    replay,
     transitions,
-    turned,
 )
 
 POST, COMMENT = Target("post", 1), Target("comment", 1)
@@ -36,16 +39,15 @@ def key(actor: int, target: Target = POST, kind: str = "like") -> Key:
 
 
 def fact(actor: int, on: bool, ver_us: int, target: Target = POST, kind: str = "like"):
-    return ReactionChanged(key(actor, target, kind), on, ver_us, None)
+    return ReactionEvent(key(actor, target, kind), on, ver_us)
 
 
 def save(
-    before: dict[Key, Row], facts: Iterable[ReactionChanged]
+    before: dict[Key, Row], facts: Iterable[ReactionEvent]
 ) -> tuple[dict[Key, Row], dict[tuple[Target, str], int]]:
     """The rows after a batch, and how much each total moved: what the consumer does, in memory."""
-    applied = applicable(before, newest(facts))
-    after = before | {k: Row(f.on, f.ver_us) for k, f in applied.items()}
-    return after, transitions(turned(before, applied))
+    entries = replay(before, facts)
+    return before | newest_rows(before, entries), transitions(add_up(entries))
 
 
 # ---------------------------------------------------------------- one batch
@@ -105,15 +107,63 @@ def test_targets_and_kinds_are_counted_apart() -> None:
     assert moves == {(POST, "like"): 1, (COMMENT, "like"): 1, (POST, "collect"): 1}
 
 
-def test_moves_that_cancel_are_still_known_to_have_touched_the_target() -> None:
+def test_moves_that_cancel_are_still_moves_of_the_target() -> None:
     """One comes, one goes: the total stays, and who is on has changed all the same."""
     _, moves = save({key(8): Row(True, 1)}, [fact(7, True, 10), fact(8, False, 10)])
     assert moves == {(POST, "like"): 0}
 
 
-def test_the_newest_facts_stand_in_the_order_of_the_primary_key() -> None:
+def test_rows_and_log_stand_in_the_order_of_the_primary_key() -> None:
     facts = [fact(a, True, 1, t) for a in (9, 10, 2) for t in (POST, COMMENT, Target("post", 10))]
-    assert list(newest(facts)) == sorted(f.key for f in facts)
+    entries = replay({}, facts)
+    assert [entry.event.key for entry in entries] == sorted(f.key for f in facts)
+    assert list(newest_rows({}, entries)) == sorted(f.key for f in facts)
+
+
+# ---------------------------------------------------------------- what each event changed
+
+
+def changes(before: dict[Key, Row], *facts: ReactionEvent) -> list[tuple[int, int, int]]:
+    """(actor, version, change) of the log of one batch."""
+    entries = replay(before, facts)
+    return [(e.event.key.actor_id, e.ver_us, e.change) for e in entries]
+
+
+def test_each_event_is_logged_once_with_what_it_changed() -> None:
+    like, unlike, again = fact(7, True, 10), fact(7, False, 20), fact(7, True, 30)
+    logged = [(7, 10, 1), (7, 20, -1), (7, 30, 1)]
+    assert changes({}, again, like, unlike, like) == logged
+    assert changes({key(7): Row(True, 5)}, like, unlike) == [(7, 10, 0), (7, 20, -1)]
+
+
+def test_an_event_that_is_not_newer_than_the_row_changed_nothing() -> None:
+    before = {key(7): Row(False, 20)}
+    assert changes(before, fact(7, True, 10), fact(7, True, 20)) == [(7, 10, 0), (7, 20, 0)]
+
+
+def test_of_two_events_of_one_version_one_is_logged() -> None:
+    assert changes({}, fact(7, True, 10), fact(7, False, 10)) == [(7, 10, 1)]
+
+
+def test_a_provisional_event_has_its_version_from_the_queue() -> None:
+    provisional = ReactionEvent(key(7), False, None, sent_ms=1_795_169_730_123)
+    assert provisional.stamped == 1_795_169_730_123_999
+    before_it, after_it = 1_795_169_730_123_998, 1_795_169_730_124_000
+    assert changes({}, provisional, fact(7, True, before_it), fact(7, True, after_it)) == [
+        (7, before_it, 1),
+        (7, provisional.stamped, -1),
+        (7, after_it, 1),
+    ]
+    assert replay({}, [provisional])[0] == Entry(provisional, provisional.stamped, 0)
+
+
+def test_the_version_of_the_gate_counts_whatever_the_queue_says() -> None:
+    assert ReactionEvent(key(7), True, 10, sent_ms=99).stamped == 10
+
+
+def test_without_a_version_and_without_a_queue_there_is_no_order() -> None:
+    with pytest.raises(BadRecord):
+        _ = ReactionEvent(key(7), True, None).stamped
 
 
 # ---------------------------------------------------------------- any order, any number of times
@@ -133,13 +183,16 @@ facts_of_few = st.lists(
 
 @given(facts=facts_of_few, data=st.data())
 def test_any_order_with_any_duplicates_in_any_batches_has_one_end(
-    facts: list[ReactionChanged], data: st.DataObject
+    facts: list[ReactionEvent], data: st.DataObject
 ) -> None:
     repeated = facts + (data.draw(st.lists(st.sampled_from(facts), max_size=15)) if facts else [])
     shuffled = data.draw(st.permutations(repeated))
     rows: dict[Key, Row] = {}
+    logged: dict[tuple[Key, int], int] = {}
     totals: dict[tuple[Target, str], int] = defaultdict(int)
     for batch in batches(shuffled, data.draw(st.integers(1, 10))):
+        for entry in replay(rows, batch):  # as INSERT IGNORE: each once
+            logged.setdefault((entry.event.key, entry.ver_us), entry.change)
         rows, moves = save(rows, batch)
         for counted, by in moves.items():
             totals[counted] += by
@@ -147,10 +200,12 @@ def test_any_order_with_any_duplicates_in_any_batches_has_one_end(
     last = {f.key: f for f in sorted(facts, key=lambda f: f.ver_us)}
     assert rows == {k: Row(f.on, f.ver_us) for k, f in last.items()}
     for target in (POST, COMMENT):
-        assert totals[target, "like"] == sum(r.on for k, r in rows.items() if k.target == target)
+        on = sum(row.on for k, row in rows.items() if k.target == target)
+        assert totals[target, "like"] == on
+        assert sum(change for (k, _), change in logged.items() if k.target == target) == on
 
 
-def batches(facts: list[ReactionChanged], size: int) -> Iterator[list[ReactionChanged]]:
+def batches(facts: list[ReactionEvent], size: int) -> Iterator[list[ReactionEvent]]:
     for start in range(0, len(facts), size):
         yield facts[start : start + size]
 
@@ -158,7 +213,7 @@ def batches(facts: list[ReactionChanged], size: int) -> Iterator[list[ReactionCh
 # ---------------------------------------------------------------- on the queue
 
 good_facts = st.builds(
-    ReactionChanged,
+    ReactionEvent,
     key=st.sampled_from(sorted(KINDS.values(), key=lambda k: k.name)).flatmap(
         lambda kind: st.builds(
             Key,
@@ -169,22 +224,28 @@ good_facts = st.builds(
         )
     ),
     on=st.booleans(),
-    ver_us=st.integers(1, MOST_VER_US),
-    total=st.none() | st.integers(-MOST_ID, MOST_ID),
+    ver_us=st.none() | st.integers(1, MOST_VER_US),
 )
 
 
 @given(good_facts)
-def test_a_fact_comes_back_from_the_queue_as_it_went(given_fact: ReactionChanged) -> None:
-    assert ReactionChanged.from_json(given_fact.to_json()) == given_fact
+def test_a_fact_comes_back_from_the_queue_as_it_went(given_fact: ReactionEvent) -> None:
+    assert ReactionEvent.from_json(given_fact.to_json()) == given_fact
 
 
 GOOD: dict[str, Any] = json.loads(fact(7, True, 10).to_json())
 
 
-def test_a_fact_without_a_total_is_an_intent() -> None:
-    said = {name: value for name, value in GOOD.items() if name != "total"}
-    assert ReactionChanged.from_json(json.dumps(said)).total is None
+def test_an_event_without_a_version_is_provisional() -> None:
+    assert ReactionEvent.from_json(json.dumps(GOOD | {"ver": None})).ver_us is None
+
+
+@pytest.mark.parametrize("protocol", [1, PROTOCOL + 1, 0, -1, 10**30])
+def test_an_event_of_another_protocol_comes_again_and_is_no_bad_record(protocol: int) -> None:
+    """A version of Plaza that knows it may be rolled out already, or again."""
+    with pytest.raises(UnknownProtocol, match=f"protocol {protocol}") as refusal:
+        ReactionEvent.from_json(json.dumps({"protocol": protocol, "whatever": "it has"}))
+    assert isinstance(refusal.value, Unavailable)
 
 
 @pytest.mark.parametrize(
@@ -208,13 +269,13 @@ def test_a_fact_without_a_total_is_an_intent() -> None:
 )
 def test_what_is_no_fact_at_all_is_a_bad_record(body: str) -> None:
     with pytest.raises(BadRecord):
-        ReactionChanged.from_json(body)
+        ReactionEvent.from_json(body)
 
 
-@pytest.mark.parametrize("name", [name for name in GOOD if name != "total"])
+@pytest.mark.parametrize("name", GOOD)
 def test_a_fact_that_lacks_something_is_a_bad_record(name: str) -> None:
     with pytest.raises(BadRecord, match=name):
-        ReactionChanged.from_json(json.dumps({k: v for k, v in GOOD.items() if k != name}))
+        ReactionEvent.from_json(json.dumps({k: v for k, v in GOOD.items() if k != name}))
 
 
 @pytest.mark.parametrize(
@@ -250,21 +311,19 @@ def test_a_fact_that_lacks_something_is_a_bad_record(name: str) -> None:
         ("ver", 2**53),
         ("ver", 1e15),
         ("ver", float("inf")),
-        ("total", True),
-        ("total", "3"),
-        ("total", 1.5),
-        ("total", MOST_ID + 1),
+        ("ver", True),
+        ("ver", "1"),
     ],
     ids=lambda value: str(value)[:20],
 )
 def test_a_fact_with_a_wrong_value_is_a_bad_record(name: str, value: object) -> None:
     with pytest.raises(BadRecord):
-        ReactionChanged.from_json(json.dumps(GOOD | {name: value}))
+        ReactionEvent.from_json(json.dumps(GOOD | {name: value}))
 
 
 def test_a_collect_of_what_can_not_be_collected_is_a_bad_record() -> None:
     with pytest.raises(BadRecord, match="a comment takes no collect"):
-        ReactionChanged.from_json(json.dumps(GOOD | {"kind": "collect", "target_type": "comment"}))
+        ReactionEvent.from_json(json.dumps(GOOD | {"kind": "collect", "target_type": "comment"}))
 
 
 json_values = st.recursive(
@@ -285,20 +344,20 @@ json_values = st.recursive(
 def test_whatever_a_body_holds_it_is_a_valid_fact_or_a_bad_record(said: dict[str, Any]) -> None:
     body = json.dumps(GOOD | said)
     try:
-        found = ReactionChanged.from_json(body)
-    except BadRecord:
+        found = ReactionEvent.from_json(body)
+    except (BadRecord, UnknownProtocol):
         return
     assert found.key.target_type in KINDS[found.key.kind].targets
     assert 1 <= found.key.target_id <= MOST_ID
     assert 1 <= found.key.actor_id <= MOST_ID
-    assert 1 <= found.ver_us <= MOST_VER_US
-    assert ReactionChanged.from_json(found.to_json()) == found
+    assert found.ver_us is None or 1 <= found.ver_us <= MOST_VER_US
+    assert ReactionEvent.from_json(found.to_json()) == found
 
 
 @given(st.text(max_size=60) | json_values.map(json.dumps))
 def test_any_text_is_a_fact_or_a_bad_record(body: str) -> None:
     with pytest.raises(BadRecord):
-        ReactionChanged.from_json(body)
+        ReactionEvent.from_json(body)
 
 
 # ---------------------------------------------------------------- the registry of kinds
@@ -314,6 +373,9 @@ def test_what_a_kind_counts_are_columns_of_the_counters() -> None:
     of_users = {column for k in KINDS.values() for column in (k.received, k.given) if column}
     assert of_users < set(USER_COLUMNS)
     assert {kind.total for kind in KINDS.values()} < set(CONTENT_COLUMNS)
+    versions = {kind.ver for kind in KINDS.values()}
+    assert versions < set(VERSION_COLUMNS)
+    assert len(versions) == len(KINDS), "a version is of one total"
 
 
 @pytest.mark.parametrize("body", [{"kind": "follow"}, {"target_type": "user"}])
@@ -321,7 +383,7 @@ def test_people_are_followed_and_nothing_else_is_and_nothing_else_is_done_to_the
     body: dict[str, str],
 ) -> None:
     with pytest.raises(BadRecord, match="takes no"):
-        ReactionChanged.from_json(json.dumps(GOOD | body))
-    assert ReactionChanged.from_json(
+        ReactionEvent.from_json(json.dumps(GOOD | body))
+    assert ReactionEvent.from_json(
         json.dumps(GOOD | {"kind": "follow", "target_type": "user"})
     ).key == Key("user", GOOD["target_id"], "follow", GOOD["actor_id"])

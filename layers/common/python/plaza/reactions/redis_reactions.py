@@ -366,8 +366,8 @@ def read_outboxes(wanted: Sequence[tuple[Kind, Target, int]]) -> list[list[int]]
         cursor: str | None = "0" if entries > MAX_ROWS else None
         seen: set[int] = set()
         while cursor is not None:
-            following, pairs = redis.execute("HSCAN", keys[i], cursor, "COUNT", MAX_ROWS)
-            seen.update(int(actor) for actor in pairs[::2])
+            following, of_actors = redis.execute("HSCAN", keys[i], cursor, "COUNT", MAX_ROWS)
+            seen.update(map(int, of_actors))
             cursor = None if following in ("0", 0) else following
             found[i] = sorted(seen)
     return found

@@ -37,12 +37,14 @@ local loading, there = KEYS[11], KEYS[12]
 if read_meta(meta_key, ARGV[1]) then return 'PRESENT' end
 if redis.call('GET', lease) ~= ARGV[2] then return 'STALE' end
 local s = tonumber(ARGV[3])
-if tonumber(redis.call('GET', fence) or 0) > s then return 'STALE' end
 local l = redis.call('HMGET', loading, 'token', 'delta', 'waiting', 'ver')
 if l[1] ~= ARGV[2] then l = {ARGV[2], 0, 0, 0} end
+-- Whatever comes of it, the lease is used up: who has to read again takes another one at once.
+redis.call('UNLINK', lease, loading)
+if tonumber(redis.call('GET', fence) or 0) > s then return 'STALE' end
 if redis.call('HLEN', outbox) ~= tonumber(l[3]) then return 'INCOMPLETE' end
 
-redis.call('UNLINK', meta_key, recent, bloom, filling, lease, asked, loading)
+redis.call('UNLINK', meta_key, recent, bloom, filling, asked)
 local complete, floor = ARGV[5] == '1', 0
 for i = 10, #ARGV, 500 do
   local newest = {}

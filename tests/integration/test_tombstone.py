@@ -1,14 +1,24 @@
-"""bury.lua: a deleted target refuses, and what was accepted before is saved all the same."""
+"""tombstone.lua: a deleted target refuses, and what was accepted before is saved all the same."""
 
 from __future__ import annotations
 
 import pytest
 
 from plaza import reactions
-from plaza.infra import mysql, redis
+from plaza.infra import mysql
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Target
 from plaza.reactions.reactions import TargetGone
-from tests.integration.looking import POST, counter, gate, keys, meta, pending, put, received, rows
+from tests.integration.looking import (
+    POST,
+    counter,
+    gate,
+    meta,
+    outbox,
+    put,
+    received,
+    rows,
+    total,
+)
 from tests.keyspace import find_keys
 from tests.plaza import World
 
@@ -19,27 +29,27 @@ def delete(target: Target = POST) -> None:
         " WHERE content_type = %s AND content_id = %s",
         target,
     )
-    reactions.bury([target])
+    reactions.tombstone([target])
 
 
-def test_every_kind_of_a_buried_target_refuses_and_no_other_target_does(plaza: World) -> None:
+def test_every_kind_of_a_deleted_target_refuses_and_no_other_target_does(plaza: World) -> None:
     put()
     put(kind=COLLECT)
     put(target=Target("post", 12))
     put(target=Target("user", POST.id), kind=FOLLOW)
-    reactions.bury([POST])
+    reactions.tombstone([POST])
     assert gate(7).code == gate(7, on=False).code == gate(7, kind=COLLECT).code == "GONE"
     assert gate(7, target=Target("post", 12)).code == "CHANGED"
     assert gate(7, target=Target("user", POST.id), kind=FOLLOW).code == "CHANGED"
 
 
-def test_burying_what_is_not_in_redis_leaves_nothing_but_its_marker(plaza: World) -> None:
-    reactions.bury([POST, Target("comment", 5)])
+def test_a_tombstone_of_what_is_not_in_redis_leaves_nothing_but_its_marker(plaza: World) -> None:
+    reactions.tombstone([POST, Target("comment", 5)])
     assert {key.partition("}:")[2] for key in find_keys("*")} == {
         "post:11:there",
         "comment:5:there",
     }
-    reactions.bury([])
+    reactions.tombstone([])
 
 
 def test_what_was_accepted_before_is_saved_and_counted(plaza: World) -> None:
@@ -51,30 +61,37 @@ def test_what_was_accepted_before_is_saved_and_counted(plaza: World) -> None:
         reactions.react(LIKE, POST, 9, True)
     with pytest.raises(TargetGone):
         reactions.react(LIKE, POST, 7, False)
-    assert set(pending()) == {7, 8}
+    assert set(outbox()) == {7, 8}
     plaza.queues.drain()
-    assert pending() == {}
+    assert outbox() == {}
     assert {actor for actor, (on, _) in rows().items() if on} == {7, 8}
-    assert (counter(), received(), meta()["total"]) == (2, 2, 2)
+    assert (counter(), received(), total()) == (2, 2, 2)
 
 
-def test_a_buried_target_stays_buried_when_its_settle_finds_it_in_doubt(plaza: World) -> None:
+def test_a_deleted_target_stays_deleted_when_its_consumer_loads_it_again(plaza: World) -> None:
     plaza.add(POST)
     reactions.react(LIKE, POST, 7, True)
-    redis.execute("HSET", keys().meta, "stale", 1)
     delete()
+    reactions.drop_all([(LIKE, POST, None)])
     plaza.queues.drain()
-    assert meta() == {}, "forgotten"
+    assert (outbox(), total(), meta()["gone"]) == ({}, 1, 1), "loaded for the sake of its outbox"
     with pytest.raises(TargetGone):
         reactions.react(LIKE, POST, 8, True)
-    assert meta() == {}
     assert reactions.count([(LIKE, POST)], 7)[0] == [(1, True)]
-    assert meta() == {}, "reading does not bring it back"
 
 
-def test_burying_twice_is_burying_once(plaza: World) -> None:
+def test_a_deleted_target_that_is_not_in_redis_is_not_brought_back(plaza: World) -> None:
+    plaza.add(POST)
+    delete()
+    with pytest.raises(TargetGone):
+        reactions.react(LIKE, POST, 8, True)
+    assert reactions.count([(LIKE, POST)], 7)[0] == [(0, False)]
+    assert meta() == {}
+
+
+def test_a_tombstone_twice_is_the_same_once(plaza: World) -> None:
     put()
-    reactions.bury([POST])
+    reactions.tombstone([POST])
     before = meta()
-    reactions.bury([POST, POST])
+    reactions.tombstone([POST, POST])
     assert meta() == before
