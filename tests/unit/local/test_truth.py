@@ -8,7 +8,7 @@ import pytest
 
 from local.evidence import Cache, Difference, Entry, Found, Hot, Projected, Record
 from local.interactions import Reaction
-from local.interactions_piece import find_differences, find_wrong_mine
+from local.interactions_piece import find_differences
 from local.truth import Truth, compare
 from plaza.counters import ContentCounter, UserCounter
 from plaza.counters.counters import USER_COLUMNS
@@ -650,12 +650,3 @@ def test_the_likers_of_the_api_are_compared_with_the_file(likers: list[int]) -> 
     seen = {7: {"like": 2, "collect": 0}}
     (difference,) = find_differences(expected, expected, seen, {7: likers})
     assert difference.startswith("likers of post 7 by the API are wrong")
-
-
-def test_what_the_api_says_is_a_users_own_is_compared_with_the_file() -> None:
-    after = {like(7, 1), like(8, 2), Reaction("collect", 7, 1)}
-    assert find_wrong_mine(after, {1: {7: {"like", "collect"}, 8: set()}, 2: {8: {"like"}}}) == []
-    assert find_wrong_mine(after, {1: {7: {"collect"}}, 2: {8: {"like", "collect"}}}) == [
-        "like of post 7 by user 1 is off by the API, not by the file",
-        "collect of post 8 by user 2 is on by the API, not by the file",
-    ]

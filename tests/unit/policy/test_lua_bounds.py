@@ -27,31 +27,14 @@ COMMAND = re.compile(r"\bcall\(\s*'(\w+)'")
 BOUND = re.compile(r"^  Bounded by: ([^\n]+(?:\n {14}[^\n]+)*)\n\n", re.MULTILINE)
 MEASURED = re.compile(r"\bARGV\[(\d+)\]|\b\d[\d,]*\b")
 
-_REWRITTEN = "the protocol of exact membership rewrites it together with its bounds"
 _BOUNDED_BY_OUTBOX = "bounded by the outbox of one user; its header does not say so"
 # file -> why it has no line yet. Nothing may be added: a new script states its bound.
 KNOWN = {
-    "auth/check_code.lua": "deletes two strings",
     "checkins/hydrate.lua": _BOUNDED_BY_OUTBOX,
     "checkins/settle.lua": "deletes two strings and what is left of one outbox",
     "checkins/sweep.lua": _BOUNDED_BY_OUTBOX,
-    "counters/claim.lua": _REWRITTEN,
-    "counters/release.lua": _REWRITTEN,
-    "counters/unclaim.lua": _REWRITTEN,
     "flash_sales/confirm.lua": "a batch of orders; its header does not say so",
     "flash_sales/recover.lua": "LIMIT by an argument; its header does not say so",
-    "reactions/begin_bloom.lua": _REWRITTEN,
-    "reactions/fill_bloom.lua": _REWRITTEN,
-    "reactions/fill_list.lua": _REWRITTEN,
-    "reactions/find_denied.lua": _REWRITTEN,
-    "reactions/forget.lua": _REWRITTEN,
-    "reactions/gate.lua": _REWRITTEN,
-    "reactions/hydrate.lua": _REWRITTEN,
-    "reactions/inspect.lua": _REWRITTEN,
-    "reactions/page.lua": _REWRITTEN,
-    "reactions/read.lua": _REWRITTEN,
-    "reactions/settle.lua": _REWRITTEN,
-    "reactions/sweep.lua": _REWRITTEN,
 }
 
 

@@ -365,7 +365,7 @@ def test_a_function_is_told_the_queues_that_its_code_uses_and_may_use_them(funct
 
 def test_the_search_for_queues_finds_those_we_know() -> None:
     assert queues_needed("ReactionsApi") == {"reactions", "rebuilds"}
-    saving = {"reactions", "reactions_dlq", "settlements", "follows"}
+    saving = {"reactions", "reactions_dlq", "settlements", "follows", "rebuilds"}
     assert queues_needed("SaveReactions") == saving
     assert queues_needed("FanOutPost") == {"fanouts", "fanouts_dlq"}
     assert queues_needed("FeedApi") == {"inboxes", "follows", "rebuilds"}

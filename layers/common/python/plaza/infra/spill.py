@@ -7,8 +7,9 @@ sends it again and deletes it. A message that is sent twice is handled once by i
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 
-from plaza.infra import mysql, queues
+from plaza.infra import mysql
 
 _BATCH = 500
 _MAX_S = 10
@@ -19,10 +20,12 @@ def spill(queue: str, body: str) -> None:
     mysql.write("INSERT INTO spilled_message (queue, body) VALUES (%s, %s)", (queue, body))
 
 
-def send_spilled(queue: str, max_s: float = _MAX_S) -> int:
-    """Send what was kept for ``queue``, oldest first; returns how many messages the queue took.
+def send_spilled(
+    queue: str, send_all: Callable[[Sequence[str]], int], max_s: float = _MAX_S
+) -> int:
+    """Send what was kept for ``queue``, oldest first; returns how many messages it took.
 
-    Two statements for each 500 messages. Stops after ``max_s``. Raises MysqlDown, QueueDown.
+    ``send_all`` sends bodies and returns how many of them the queue took. Two statements for each 500 messages. Stops after ``max_s``. Raises MysqlDown, QueueDown.
     """
     sent, until_s = 0, time.monotonic() + max_s
     while time.monotonic() < until_s:
@@ -31,7 +34,7 @@ def send_spilled(queue: str, max_s: float = _MAX_S) -> int:
             " ORDER BY id LIMIT %s",
             (queue, _BATCH),
         )
-        if not rows or queues.send_all(queue, [body for _, body in rows]) < len(rows):
+        if not rows or send_all([body for _, body in rows]) < len(rows):
             break
         mysql.write("DELETE FROM spilled_message WHERE id IN %s", ([row_id for row_id, _ in rows],))
         sent += len(rows)

@@ -54,7 +54,7 @@ def sweep_outbox(grace_us: int = GRACE_US) -> int:
             [(s.kind, s.target) for s in swept if s.code == "COLD"],
         )
     try:
-        sent += send_spilled(REACTIONS)
+        sent += send_spilled(REACTIONS, lambda bodies: queues.send_all(REACTIONS, bodies))
     except MysqlDown as error:
         record("spilled_postponed", **cause(error))
     outbox_age_s = round(time.time() - oldest_us / 1e6, 1)

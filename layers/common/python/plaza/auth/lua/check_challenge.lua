@@ -20,7 +20,7 @@ if held[1] == ARGV[1] then
 end
 if held[5] == ARGV[3] then return {'WRONG'} end
 if held[3] + 1 >= tonumber(ARGV[2]) then
-  redis.call('DEL', KEYS[1])
+  redis.call('UNLINK', KEYS[1])
 else
   redis.call('HSET', KEYS[1], 'wrong', held[3] + 1, 'tried', ARGV[3])
 end

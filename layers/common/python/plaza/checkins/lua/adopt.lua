@@ -19,6 +19,6 @@ if adopted == 1 then redis.call('ZADD', KEYS[4], 'NX', ARGV[4], ARGV[3]) end
 
 -- Newer than the streak, or right before it: it would be longer.
 local known = redis.call('HMGET', head, 'last', 'streak')
-if known[1] and (day > tonumber(known[1]) or day == known[1] - known[2]) then redis.call('DEL', head) end
+if known[1] and (day > tonumber(known[1]) or day == known[1] - known[2]) then redis.call('UNLINK', head) end
 if redis.call('GETBIT', month, 0) == 1 then redis.call('SETBIT', month, ARGV[2], 1) end
 return adopted

@@ -7,6 +7,8 @@
   ARGV[3]  member: what this one is for
   ARGV[4]  how long a claim holds that nobody releases, milliseconds
 
+  Bounded by: 5,000 claims of a user, the limit of follows.
+
   Returns {1, claimed at, claimed at before: 0 for a member that had no claim}, {0} no,
   {-1} the counters aren't in Redis: bring them, try again
 

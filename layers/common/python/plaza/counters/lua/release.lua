@@ -5,6 +5,8 @@
   ARGV[1]  how long that is remembered, milliseconds
   ARGV[2...]  member, and the time up to which its claim is counted, microseconds; and so on
 
+  Bounded by: 1,000 claims, a batch.
+
   Returns how many were dropped
 
   Safe to repeat: a claim that was made later stays. ]]

@@ -7,4 +7,4 @@
 
   Safe to repeat: what was given back has ended. ]]
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('DEL', KEYS[1])
+return redis.call('UNLINK', KEYS[1])

@@ -21,6 +21,8 @@
   ARGV[9]  when the target may expire if it has no reader, milliseconds since 1970
   ARGV[10]  TTL of the fence, seconds
 
+  Bounded by: 1,000 rows, and as many that leave recent.
+
   Returns {code, waiting, rebuild, s}
     code     APPLIED; DUPLICATE (n is not newer than s); BUFFERED (the commit before it is missing); MORE (call again);
              GAP (a commit before it was lost: drop the target, if it is still at s); COLD (not loaded)

@@ -6,6 +6,8 @@
   ARGV[2]  build: a unique name
   ARGV[3]  how many actors the filter should hold
 
+  Bounded by: 20 doublings of the filter.
+
   Returns BEGUN, or why not: COLD (not loaded), COMPLETE (recent has all actors), BUSY (another build is running)
 
   Safe to repeat: a build that has begun goes on, nothing in it is lost. ]]

@@ -6,11 +6,13 @@
   ARGV[2]  ttl, seconds
   ARGV[3...]  ver, member, ver, member, ...
 
+  Bounded by: 100 reactions of a user.
+
   Returns 1 filled, 0 refused: somebody saved a reaction meanwhile, or another reader came later
 
   Safe to repeat: the lease is used up. ]]
 if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
-redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('UNLINK', KEYS[1], KEYS[2])
 redis.call('ZADD', KEYS[1], unpack(ARGV, 3))
 redis.call('EXPIRE', KEYS[1], ARGV[2])
 return 1

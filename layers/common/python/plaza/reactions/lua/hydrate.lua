@@ -23,6 +23,8 @@
   ARGV[9]  TTL of an idle target, milliseconds
   ARGV[10...]  actor, ver, actor, ver, ...: the newest actors, at most cap
 
+  Bounded by: ARGV[7] actors, 100 commits ahead and 1,000 of their rows.
+
   Returns HYDRATED; PRESENT (loaded already: that stands); STALE (no lease, or a newer commit was heard of: read again);
           INCOMPLETE (entries of the outbox were not compared: read again)
 

@@ -6,6 +6,8 @@
   ARGV[1]  run_id of this node
   ARGV[2]  how many of the newest actors are looked at
 
+  Bounded by: ARGV[2] actors.
+
   Returns {s, base, delta, waiting, entries, complete, bloom, floor, blocked, actors, sum, vers}, or false when not loaded
     s, base, delta, waiting, complete, bloom  as they stand in meta, strings
     entries  how many the outbox has

@@ -7,6 +7,8 @@
   ARGV[3]  asc or desc
   ARGV[4]  count: at least so many, and never a part of those with equal versions
 
+  Bounded by: ARGV[4] actors, and those of equal versions.
+
   Returns {complete, actor, ver, actor, ver, ...}, or false when the target is not loaded
     complete  1 when recent has all actors
 

@@ -9,6 +9,8 @@
   ARGV[2]  actor, or '' for an anonymous caller
   ARGV[3]  TTL of an idle target, milliseconds
 
+  Bounded by: 4 bits of a Bloom filter.
+
   Returns {total, state, rebuild}, or false when the target is not loaded
     state    1 on, 0 off or anonymous, '' only MySQL knows
     rebuild  1 when the caller should request a build of the Bloom filter

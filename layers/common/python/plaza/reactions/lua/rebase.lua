@@ -8,6 +8,8 @@
   ARGV[3]  TTL of the lease from now on, milliseconds
   ARGV[4]  rows: "actor ver state;...", 0 and 0 for an actor without a row, at most 1,000
 
+  Bounded by: 1,000 rows.
+
   Returns DONE, or STALE (the caller has no lease any more: begin again)
 
   Safe to repeat: a page that was added is not added again. ]]

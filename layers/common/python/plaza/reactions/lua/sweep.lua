@@ -9,6 +9,8 @@
   ARGV[4]  count: about how many entries to look at
   ARGV[5]  longest wait between two sweeps of a target, microseconds
 
+  Bounded by: ARGV[4] entries, about.
+
   Returns {code, s, actor, entry, actor, entry, ...}: entries to publish again
     code  SWEPT; COLD (not loaded: hydrate, so that its entries are answered); GAP (a commit was lost on its way: drop
           the target if it is still at s, then hydrate)

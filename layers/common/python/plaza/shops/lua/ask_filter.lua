@@ -7,6 +7,8 @@
   ARGV[3]  after how long it is to be built again, milliseconds
   ARGV[4]  after how long somebody else is asked to have it built, milliseconds
 
+  Bounded by: 4 bits of a Bloom filter.
+
   Returns {maybe, ask}
     maybe  0 there is none for sure; 1 there may be, or there is no filter to ask
     ask  1 the caller is to ask for its build
