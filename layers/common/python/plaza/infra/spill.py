@@ -25,7 +25,8 @@ def send_spilled(
 ) -> int:
     """Send what was kept for ``queue``, oldest first; returns how many messages it took.
 
-    ``send_all`` sends bodies and returns how many of them the queue took. Two statements for each 500 messages. Stops after ``max_s``. Raises MysqlDown, QueueDown.
+    ``send_all`` sends bodies and returns how many of them the queue took. Two statements for each
+    500 messages. Stops after ``max_s``. Raises MysqlDown, QueueDown.
     """
     sent, until_s = 0, time.monotonic() + max_s
     while time.monotonic() < until_s:
