@@ -498,6 +498,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             run.stats["lost replies"] += 1
             for _ in range(run.rng.randrange(6)):
                 run.scheduler.pause()
+            _set_clock(run)  # Redis may have lost it
             answer = send_once()
             run.watch(args, answer)
         return answer
