@@ -113,7 +113,7 @@ class Run:
     log: list[str] = field(default_factory=list)
     stats: Counter[str] = field(default_factory=Counter)
     late: list[tuple[Any, ...]] = field(default_factory=list)
-    saved: dict[bytes, tuple[bytes, int]] | None = None
+    saved: dict[bytes, tuple[bytes | None, int]] | None = None
     comments: int = 0
     losses: int = 0
     read_after: dict[greenlet, int] = field(default_factory=dict)
@@ -290,7 +290,8 @@ class Run:
         redis.execute("FLUSHALL")
         with _raw() as client:
             for key, (value, ttl_ms) in self.saved.items():
-                client.restore(key, ttl_ms, value)
+                if value is not None:  # it expired while the moment was kept
+                    client.restore(key, ttl_ms, value)
         self.saved = None
         self.losses += 1
         self.stats["rolled back"] += 1
