@@ -29,6 +29,7 @@ from tests.plaza import World
 from tests.servers import IS_CLUSTER
 
 MAX_ALIVE = len(ACTORS) + 8
+AUDIT_EVERY = 200  # steps
 
 
 @dataclass
@@ -201,8 +202,13 @@ def test_what_is_damaged_is_right_in_the_end_and_what_moves_is_no_damage(
             try:
                 with patch.context() as hooks:
                     reactions_model.hook(run, hooks)
-                    for _ in range(MAX_STEPS):
+                    for step in range(MAX_STEPS):
                         run.turn()
+                        if not damages and trouble != "all" and step % AUDIT_EVERY == 0:
+                            cache = read_cache(redis_url)
+                            record = read_record(mysql_url, cache=cache)
+                            found_busy = compare(record, cache, {"reactions": (1, 0)}).differences
+                            assert found_busy == [], "the audit, while it is busy"
                         if all(device.dead for device in run.devices):
                             break
                     found = finish(run)
