@@ -119,7 +119,7 @@ class Run:
     log: list[str] = field(default_factory=list)
     stats: Counter[str] = field(default_factory=Counter)
     late: list[tuple[int, tuple[Any, ...]]] = field(default_factory=list)
-    saved: dict[bytes, tuple[bytes, int]] | None = None
+    saved: dict[bytes, tuple[bytes | None, int]] | None = None
     comments: int = 0
     comments_begun: int = 0
     losses: int = 0
@@ -298,7 +298,8 @@ class Run:
         redis.execute("FLUSHALL")
         with _raw() as client:
             for key, (value, ttl_ms) in self.saved.items():
-                client.restore(key, ttl_ms, value)
+                if value is not None:  # it expired while the moment was kept
+                    client.restore(key, ttl_ms, value)
         self.saved = None
         self.losses += 1
         self.stats["rolled back"] += 1
@@ -542,6 +543,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             run.stats["lost replies"] += 1
             for _ in range(run.rng.randrange(6)):
                 run.scheduler.pause()
+            _set_clock(run)  # Redis may have lost it
             answer = send_once()
             run.watch(args, answer)
         return answer

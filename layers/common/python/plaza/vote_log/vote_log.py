@@ -27,7 +27,7 @@ class Logged(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A row of the log as it stands in an archive: JSON, as a fact on the queue, in one line."""
+    """A row of the log as it stands in an archive: JSON in one line."""
 
     text: str
     ver_us: int
@@ -56,7 +56,7 @@ class Partition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """An object of an archive: gzipped JSON lines, each a fact as it stands on the queue.
+    """An object of an archive: gzipped JSON lines, each a row of the log.
 
     ``sum`` is of its facts; ``bytes`` and ``sha256`` (hex) are of the object. ``last`` is where its
     last fact is in the order of the primary key.
