@@ -131,30 +131,26 @@ def test_a_long_log_is_settled_again_by_several_runs(
     assert quiet().clean
 
 
-def test_a_like_is_lost_only_if_neither_the_queue_nor_a_replica_had_it(
+def test_a_like_that_only_mysql_has_outlives_a_master_that_dies_before_it_replicates(
     traffic: Traffic,
     nodes: Cluster,
     plaza: World,
     quiet: Callable[[], Truth],
     capsys: pytest.CaptureFixture[str],
-    record_property: Tell,
 ) -> None:
-    """SQS is away, so the outbox has the only copy, and the master dies before it replicates."""
+    """SQS is away, so MySQL has the second copy, and the master dies before it replicates."""
     assert quiet().clean
-    post, before = POSTS[0], set(traffic.acknowledged)
+    post = POSTS[0]
     with nodes.losing_the_newest(meta_key(post)):
         plaza.queues.away = True
         assert [traffic.like(post) for _ in range(5)] == [200] * 5
         plaza.queues.away = False
-    assert len(events(capsys.readouterr().out, "publish_postponed")) == 5, "it was told at once"
-    only_there = traffic.acknowledged - before
+    assert len(events(capsys.readouterr().out, "publish_postponed")) == 5
     traffic.go_on_until_well()
+    reactions.sweep_outbox()
     truth = quiet()
     assert truth.clean, truth.differences
-    assert traffic.acknowledged - rows() == only_there
-    record_property("acknowledged while SQS was away, then the master died unreplicated", 5)
-    record_property("lost", len(only_there))
-    record_property("drift", truth.drift)
+    assert traffic.acknowledged <= rows()
 
 
 def test_an_unlike_after_a_failover_to_a_slow_clock_may_have_to_be_said_again(
@@ -166,9 +162,9 @@ def test_an_unlike_after_a_failover_to_a_slow_clock_may_have_to_be_said_again(
     with nodes.losing_the_newest(meta_key(post)):
         assert reactions.react(LIKE, post, who, True).changed
         [body] = plaza.queues.take("reactions")
-    fact = reactions.ReactionEvent.from_json(body)
-    ahead_us = fact.ver_us + 3_600_000_000
-    plaza.queues.send("reactions", body.replace(str(fact.ver_us), str(ahead_us)))
+    ver_us = reactions.ReactionEvent.from_json(body).stamped
+    ahead_us = ver_us + 3_600_000_000
+    plaza.queues.send("reactions", body.replace(str(ver_us), str(ahead_us)))
     deadline_s = time.monotonic() + 10
     while not (outcome := reactions.react(LIKE, post, who, False)).exact:
         assert time.monotonic() < deadline_s
@@ -182,12 +178,12 @@ def test_an_unlike_after_a_failover_to_a_slow_clock_may_have_to_be_said_again(
     again = reactions.react(LIKE, post, who, False)
     assert (again.changed, again.exact) == (True, True)
     [body] = plaza.queues.messages["reactions"]
-    assert reactions.ReactionEvent.from_json(body).ver_us > ahead_us, "later than all it knows"
+    assert reactions.ReactionEvent.from_json(body).stamped > ahead_us, "later than all it knows"
     assert quiet().clean
     assert (post.id, who) not in rows()
 
 
-def test_a_master_without_enough_replicas_refuses_and_likes_are_wishes(
+def test_a_master_without_enough_replicas_refuses_and_likes_are_provisional(
     traffic: Traffic, nodes: Cluster, quiet: Callable[[], Truth]
 ) -> None:
     """``min-replicas-to-write 1``: what is not replicated is not taken."""
@@ -225,7 +221,7 @@ def test_while_a_master_is_away_the_others_work(
         redis.breaker.close()
         assert reactions.count([(LIKE, post) for post in elsewhere], None)[1], "exact"
         with pytest.raises(RedisDown):
-            redis.execute("HGET", meta_key(there[0]), "total")
+            redis.execute("HGET", meta_key(there[0]), "base")
     finally:
         nodes.configure("cluster-node-timeout", NODE_TIMEOUT_MS)
 

@@ -265,8 +265,12 @@ def queues_needed(function: str) -> set[str]:
     """The names of the queues that a function's code can reach, by what it calls."""
     needed: set[str] = set()
     for file, within in reached(function):
+        if file.name == "spill.py":  # its queues are named where it is called
+            continue
         for node in ast.walk(within):
             match node:
+                case ast.Call(func=ast.Name(id="send_spilled"), args=[queue, *_]):
+                    needed.add(value_of(queue, file))
                 case ast.Call(
                     func=ast.Attribute(
                         value=ast.Name(id="queues"),
@@ -330,7 +334,7 @@ def test_a_function_is_told_the_queues_that_its_code_uses_and_may_use_them(funct
 
 def test_the_search_for_queues_finds_those_we_know() -> None:
     assert queues_needed("ReactionsApi") == {"reactions", "rebuilds"}
-    saving = {"reactions", "reactions_dlq", "settlements", "follows"}
+    saving = {"reactions", "reactions_dlq", "settlements", "follows", "rebuilds"}
     assert queues_needed("SaveReactions") == saving
     assert queues_needed("FanOutPost") == {"fanouts", "fanouts_dlq"}
     assert queues_needed("FeedApi") == {"inboxes", "follows", "rebuilds"}

@@ -277,7 +277,6 @@ def gate(
                     0 if expected is None else expected[1],
                     settings().outbox_limit,
                     keys.member,
-                    _idle_ttl_ms(),
                 ),
             )
         except RedisDown as error:

@@ -17,7 +17,6 @@
   ARGV[7]  the counter version that the expected state was read at, or 0
   ARGV[8]  how many entries the outbox of a target may hold
   ARGV[9]  member: the target's name in outboxes
-  ARGV[10]  TTL of an idle target, milliseconds
 
   Returns {code, now, total, ver, rebuild}
     code     CHANGED, UNCHANGED (both are assertions: publish them with ver); without total, ver and rebuild: COLD (not
