@@ -207,7 +207,7 @@ def test_the_dashboard_shows_metrics_that_there_are() -> None:
             elif metric[0] == "Plaza":
                 assert metric[2] == "function"
                 named.add(metric[1])
-    assert {"accepted", "drift", "outbox_age_s", "consumer_lag_s", "redis_breaker_open"} <= named
+    assert {"accepted", "resynced", "outbox_age_s", "consumer_lag_s", "redis_breaker_open"} <= named
     there = set().union(*WRITTEN.values()) | ALWAYS | set().union(*OF_AWS.values())
     assert named - there == set()
 
