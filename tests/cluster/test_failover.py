@@ -121,7 +121,6 @@ def test_the_last_answered_want_stands_when_a_master_ends(
     assert truth.clean, truth.differences
 
 
-@pytest.mark.xfail(strict=True, reason="gate of protocol 1")
 def test_an_unlike_stands_after_a_like_that_only_the_queue_has(
     toggles: Toggles, nodes: Cluster, quiet: Callable[[], Truth]
 ) -> None:
@@ -141,7 +140,6 @@ def test_an_unlike_stands_after_a_like_that_only_the_queue_has(
     assert toggles.find_broken() == []
 
 
-@pytest.mark.xfail(strict=True, reason="gate of protocol 1")
 def test_an_unlike_that_is_answered_stands_over_a_like_that_was_accepted_before(
     toggles: Toggles, nodes: Cluster, quiet: Callable[[], Truth]
 ) -> None:
@@ -178,18 +176,20 @@ def test_a_like_that_the_queue_has_outlives_a_master_that_dies_before_it_replica
     assert reactions.count([(LIKE, post)], None)[0][0][0] >= before + 6
 
 
-def test_what_was_saved_and_settled_on_a_master_that_died_unreplicated_is_settled_again(
+def test_what_was_saved_and_told_to_a_master_that_died_unreplicated_is_read_again(
     traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], Truth]
 ) -> None:
-    """On no queue and in no outbox any more, and the new master has never heard of it."""
+    """On no queue and in no outbox any more, and the new master has never heard of it: what it has
+    of the target was loaded in another run of another node."""
     assert quiet().clean
     assert [reactions.settle_after_failover() for _ in range(2)] == [0, 0]
     post = POSTS[0]
+    before = reactions.count([(LIKE, post)], None)[0][0].total
     with nodes.losing_the_newest(meta_key(post)):
         assert [traffic.like(post) for _ in range(5)] == [200] * 5
         plaza.queues.drain()
     traffic.go_on_until_well()
-    assert quiet().differences, "so it would stay until the target is forgotten"
+    assert reactions.count([(LIKE, post)], None)[0][0].total >= before + 5
     assert reactions.settle_after_failover() >= 5
     truth = quiet()
     assert truth.clean, truth.differences
@@ -212,14 +212,12 @@ def test_a_long_log_is_settled_again_by_several_runs(
     assert quiet().clean
 
 
-@pytest.mark.xfail(strict=True, reason="an answer while SQS refuses has one copy")
 def test_a_like_that_sqs_refused_outlives_a_master_that_dies_before_it_replicates(
     traffic: Traffic,
     nodes: Cluster,
     plaza: World,
     quiet: Callable[[], Truth],
     capsys: pytest.CaptureFixture[str],
-    record_property: Tell,
 ) -> None:
     """What is answered 200 has two copies; without them the answer is 202 or 503."""
     assert quiet().clean
@@ -231,6 +229,7 @@ def test_a_like_that_sqs_refused_outlives_a_master_that_dies_before_it_replicate
     assert set(statuses) <= {200, 202, 503}
     assert events(capsys.readouterr().out, "publish_postponed"), "operators are told"
     traffic.go_on_until_well()
+    reactions.sweep_outbox()
     truth = quiet()
     assert truth.clean, truth.differences
     lost = traffic.acknowledged - rows()
@@ -239,7 +238,6 @@ def test_a_like_that_sqs_refused_outlives_a_master_that_dies_before_it_replicate
     assert lost == set()
 
 
-@pytest.mark.xfail(strict=True, reason="an answer while SQS refuses has one copy")
 def test_an_order_that_sqs_refused_outlives_a_master_that_dies_before_it_replicates(
     traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], Truth]
 ) -> None:
@@ -266,7 +264,6 @@ def test_an_order_that_sqs_refused_outlives_a_master_that_dies_before_it_replica
     assert {order: decided[order].buyer_id for order in promised if order in decided} == promised
 
 
-@pytest.mark.xfail(strict=True, reason="an answer while SQS refuses has one copy")
 def test_a_check_in_that_sqs_refused_outlives_a_master_that_dies_before_it_replicates(
     traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], Truth]
 ) -> None:
@@ -294,9 +291,9 @@ def test_an_unlike_after_a_failover_to_a_slow_clock_may_have_to_be_said_again(
     with nodes.losing_the_newest(meta_key(post)):
         assert reactions.react(LIKE, post, who, True).changed
         [body] = plaza.queues.take("reactions")
-    fact = reactions.ReactionEvent.from_json(body)
-    ahead_us = fact.ver_us + 3_600_000_000
-    plaza.queues.send("reactions", body.replace(str(fact.ver_us), str(ahead_us)))
+    ver_us = reactions.ReactionEvent.from_json(body).stamped
+    ahead_us = ver_us + 3_600_000_000
+    plaza.queues.send("reactions", body.replace(str(ver_us), str(ahead_us)))
     deadline_s = time.monotonic() + 10
     while not (outcome := reactions.react(LIKE, post, who, False)).exact:
         assert time.monotonic() < deadline_s
@@ -310,12 +307,12 @@ def test_an_unlike_after_a_failover_to_a_slow_clock_may_have_to_be_said_again(
     again = reactions.react(LIKE, post, who, False)
     assert (again.changed, again.exact) == (True, True)
     [body] = plaza.queues.messages["reactions"]
-    assert reactions.ReactionEvent.from_json(body).ver_us > ahead_us, "later than all it knows"
+    assert reactions.ReactionEvent.from_json(body).stamped > ahead_us, "later than all it knows"
     assert quiet().clean
     assert (post.id, who) not in rows()
 
 
-def test_a_master_without_enough_replicas_refuses_and_likes_are_wishes(
+def test_a_master_without_enough_replicas_refuses_and_likes_are_provisional(
     traffic: Traffic, nodes: Cluster, quiet: Callable[[], Truth]
 ) -> None:
     """``min-replicas-to-write 1``: what is not replicated is not taken."""
@@ -353,7 +350,7 @@ def test_while_a_master_is_away_the_others_work(
         redis.breaker.close()
         assert reactions.count([(LIKE, post) for post in elsewhere], None)[1], "exact"
         with pytest.raises(RedisDown):
-            redis.execute("HGET", meta_key(there[0]), "total")
+            redis.execute("HGET", meta_key(there[0]), "base")
     finally:
         nodes.configure("cluster-node-timeout", NODE_TIMEOUT_MS)
 

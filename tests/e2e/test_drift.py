@@ -50,7 +50,7 @@ def test_what_was_damaged_is_found_repaired_and_told_to_admins(
     rows("UPDATE content_counter SET like_total = 5 WHERE target_id = %s", first)
     rows("UPDATE user_counter SET likes_received_total = 77 WHERE user_id = %s", AUTHOR)
     with redis.Redis.from_url(stack.redis_url) as client:
-        client.hset(keys_of(LIKE.name, Target("post", second)).meta, "total", 9)
+        client.hset(keys_of(LIKE.name, Target("post", second)).meta, "base", 9)
     status, report = drift(stack)
     found = {(e["reason"], e["what"], e["id"]) for e in report["examples"]}
     assert {

@@ -203,13 +203,13 @@ def test_a_poison_record_goes_to_the_dlq_alone_and_its_neighbours_are_saved(
     posts = [add() for _ in range(3)]
     facts = [
         {
+            "protocol": 2,
             "target_type": "post",
             "target_id": post,
             "kind": "like",
             "actor_id": 7,
             "state": 1,
             "ver": 1_700_000_000_000_000 + post,
-            "total": 1,
         }
         for post in posts
     ]

@@ -37,8 +37,8 @@ def send(stack: Stack) -> Callable[[int, int, int, int], None]:
 
     def one(post_id: int, actor: int, state: int, days_ago: int) -> None:
         said = {
-            "target_type": "post", "target_id": post_id, "kind": "like", "actor_id": actor,
-            "state": state, "ver": now_us - days_ago * DAY_US, "total": 1,
+            "protocol": 2, "target_type": "post", "target_id": post_id, "kind": "like",
+            "actor_id": actor, "state": state, "ver": now_us - days_ago * DAY_US,
         }  # fmt: skip
         sqs.send_message(QueueUrl=stack.queues["reactions"], MessageBody=json.dumps(said))
 
@@ -99,7 +99,7 @@ def test_days_that_are_over_are_in_s3_and_count_as_ever(
 def test_what_differs_is_shown(stack: Stack, add: Callable[..., int], rows: Rows) -> None:
     post_id = add()
     rows(
-        "INSERT INTO content_counter (target_type, target_id, like_total, ver)"
+        "INSERT INTO content_counter (target_type, target_id, like_total, like_ver)"
         " VALUES ('post', %s, 3, 1)",
         post_id,
     )

@@ -24,7 +24,6 @@ BURST = Options(
 )
 
 
-@pytest.mark.xfail(strict=True, reason="gate of protocol 1")
 def test_every_answer_is_true_during_a_burst_with_a_late_consumer(
     plaza: World,
     monkeypatch: pytest.MonkeyPatch,

@@ -75,6 +75,20 @@ def test_a_like_needs_a_caller_and_a_post(plaza: World) -> None:
     assert ask("reactions.like_post")[0] == 410
 
 
+def test_one_who_toggles_too_often_is_told_to_wait(content: World) -> None:
+    names = ["reactions.like_post", "reactions.unlike_post"]
+    codes = []
+    while not codes or codes[-1] == 200:
+        answer = handler("api/reactions")(event(names[len(codes) % 2]), None)
+        codes.append(answer["statusCode"])
+        assert len(codes) < 40
+    assert (len(codes), codes[-1]) == (22, 429), "a like, and twenty changes of it within a minute"
+    assert int(answer["headers"]["retry-after"]) == 60
+    assert json.loads(answer["body"])["type"].rpartition("/")[2] == "too-many"
+    content.queues.drain()
+    assert counter() == 1
+
+
 def test_who_likes_it_and_what_i_like_are_listed(content: World) -> None:
     for actor in (8, 7):
         reactions.react(LIKE, POST, actor, True)

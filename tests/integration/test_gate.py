@@ -50,7 +50,6 @@ def gate_call(
             0,
             10**6,
             k.member,
-            10**9,
         ),
     )
 

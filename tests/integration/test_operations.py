@@ -13,9 +13,11 @@ from plaza import operations
 from plaza.infra import queue_ages, queues, settings
 from plaza.infra.queues import QueueDown
 from plaza.operations import HasConsumer, redriving
+from plaza.reactions import ReactionEvent
+from plaza.reactions.reactions import Key
 from tests.integration.test_functions import event, handler
 
-FACT = '{"target_type":"post","target_id":11,"kind":"like","actor_id":7,"state":1,"ver":5}'
+FACT = ReactionEvent(Key("post", 11, "like", 7), True, 5).to_json()
 
 
 class Sqs:
@@ -142,6 +144,42 @@ def test_all_that_died_goes_back_with_its_request_and_without_its_cause(
     assert (line["by"], line["queue"], line["redriven"]) == ("9", "reactions", 23)
     again = operations.redrive("reactions", by="9")
     assert (again.moved, again.left) == (0, 0)
+
+
+def test_a_provisional_event_keeps_its_version_to_a_dlq_and_back(
+    sqs: Sqs,
+) -> None:
+    """Its version is when the first queue took it; a move would make it newer than it is."""
+    queues.send("reactions", ReactionEvent(Key("post", 11, "like", 7), True, None).to_json())
+    [message] = sqs.client.receive_message(
+        QueueUrl=sqs.urls["reactions"], AttributeNames=["All"], VisibilityTimeout=0
+    )["Messages"]
+    sent_ms = int(message["Attributes"]["SentTimestamp"])
+    for source, target in (("reactions", "reactions_dlq"), ("reactions_dlq", "reactions")) * 2:
+        time.sleep(0.002)  # SQS counts in milliseconds
+        [held] = queues.hold(source, 30)
+        assert held.sent_ms >= sent_ms
+        assert queues.hand_over(source, target, [held]) == [held]
+    [back] = sqs.take("reactions")
+    assert int(back["Attributes"]["SentTimestamp"]) > sent_ms
+    assert stamped(back) == sent_ms * 1000 + 999
+
+
+def stamped(message: dict[str, Any]) -> int:
+    """The version that the consumer of reactions gives to the event in ``message``."""
+    found: list[ReactionEvent] = []
+    record = {
+        "messageId": message["MessageId"],
+        "receiptHandle": message["ReceiptHandle"],
+        "body": message["Body"],
+        "attributes": message["Attributes"] | {"ApproximateReceiveCount": "1"},
+        "messageAttributes": {
+            name: {"stringValue": value["StringValue"]}
+            for name, value in message.get("MessageAttributes", {}).items()
+        },
+    }
+    queues.consume({"Records": [record]}, "reactions", ReactionEvent.from_json, found.extend)
+    return found[0].stamped
 
 
 def test_only_so_many_go_back(sqs: Sqs) -> None:

@@ -176,7 +176,11 @@ def test_a_bad_record_is_in_the_dlq_at_once_with_its_cause(sqs: Sqs) -> None:
     assert buried["body"] == "unreadable"
     said = {name: part["stringValue"] for name, part in buried["messageAttributes"].items()}
     [original] = [r for r in records if r["body"] == "unreadable"]
-    assert said == {"cause": "it can't be read", "message_id": original["messageId"]}
+    assert said == {
+        "cause": "it can't be read",
+        "message_id": original["messageId"],
+        "first_sent_ms": original["attributes"]["SentTimestamp"],
+    }
 
 
 def test_a_message_that_is_too_big_for_sqs_is_refused_as_an_error_of_ours(sqs: Sqs) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from botocore.exceptions import (
 from pybreaker import CircuitBreaker
 
 from plaza.infra import queues, settings
-from plaza.infra.errors import Busy, Unavailable
+from plaza.infra.errors import Busy, Unavailable, UnknownProtocol
 from plaza.infra.queues import BadRecord, QueueDown, consume
 from plaza.infra.retries import RetryPolicy
 
@@ -607,3 +608,81 @@ def test_who_is_silent_or_means_it_is_not_asked_twice(
     with pytest.raises(QueueDown):
         queues.send("work", "a")
     assert lasting.calls == 1
+
+
+# ---------------------------------------------------------------- protocols, and when it was sent
+
+
+@dataclass(frozen=True)
+class Stamped:
+    """An event that wants to know when a queue took it."""
+
+    said: str
+    sent_ms: int | None = None
+    request_id: str | None = None
+
+
+def sent_at(sent_ms: int, **attributes: str) -> dict[str, Any]:
+    """A batch of one message that SQS took at ``sent_ms``."""
+    batch = batch_of("a")
+    [message] = batch["Records"]
+    message["attributes"]["SentTimestamp"] = str(sent_ms)
+    message["messageAttributes"] = {
+        name: {"dataType": "String", "stringValue": value} for name, value in attributes.items()
+    }
+    return batch
+
+
+def stamp_of(batch: dict[str, Any]) -> int | None:
+    """What a consumer learns of when the message of ``batch`` was sent."""
+    found: list[Stamped] = []
+    assert failures(consume(batch, "work", Stamped, found.extend)) == []
+    return found[0].sent_ms
+
+
+def test_a_message_of_an_unknown_protocol_comes_again_and_is_not_dead_lettered(
+    sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A later version of Plaza may read it, and its neighbours are saved meanwhile."""
+
+    def read_known(body: str) -> str:
+        if body == "of protocol 3":
+            raise UnknownProtocol("reaction event of protocol 3")
+        return body
+
+    saved: list[str] = []
+    response = consume(
+        batch_of("a", "of protocol 3", "b", receives=2), "work", read_known, saved.extend
+    )
+    assert failures(response) == ["id-1"]
+    assert saved == ["a", "b"]
+    assert sqs.sent == [], "nothing went to the DLQ"
+    assert sqs.hidden == {"handle-1": queues.BACK_OFF_S[1]}
+    [line] = lines(capsys, "batch_failed")
+    assert (line["failed"], line["error"]) == (1, "UnknownProtocol")
+
+
+def test_an_event_knows_when_the_queue_took_it(sqs: FakeSqs) -> None:
+    assert stamp_of(sent_at(1_795_169_730_123)) == 1_795_169_730_123
+
+
+def test_an_event_that_was_moved_knows_when_its_first_queue_took_it(sqs: FakeSqs) -> None:
+    assert stamp_of(sent_at(9_999, first_sent_ms="5")) == 5
+
+
+@pytest.mark.parametrize("forged", ["", "five", "-5", "1e3", " 5"])
+def test_a_first_time_that_is_no_number_does_not_count(sqs: FakeSqs, forged: str) -> None:
+    assert stamp_of(sent_at(9_999, first_sent_ms=forged)) == 9_999
+
+
+@pytest.mark.parametrize("attributes", [{}, {"first_sent_ms": "1234"}])
+def test_a_message_that_is_buried_keeps_when_it_was_first_sent(
+    sqs: FakeSqs, attributes: dict[str, str]
+) -> None:
+    def refuse(body: str) -> str:
+        raise BadRecord("it can't be read")
+
+    consume(sent_at(1234 if not attributes else 9_999, **attributes), "work", refuse, list)
+    [buried] = sqs.sent
+    assert buried["QueueUrl"] == URLS["work_dlq"]
+    assert buried["MessageAttributes"]["first_sent_ms"]["StringValue"] == "1234"

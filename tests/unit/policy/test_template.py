@@ -300,8 +300,12 @@ def queues_needed(function: str) -> set[str]:
     """The names of the queues that a function's code can reach, by what it calls."""
     needed: set[str] = set()
     for file, within in reached(function):
+        if file.name == "spill.py":  # its queues are named where it is called
+            continue
         for node in ast.walk(within):
             match node:
+                case ast.Call(func=ast.Name(id="send_spilled"), args=[queue, *_]):
+                    needed.add(value_of(queue, file))
                 case ast.Call(
                     func=ast.Attribute(
                         value=ast.Name(id="queues"),

@@ -117,16 +117,14 @@ def save(events: Sequence[ReactionEvent]) -> None:
     batch, and then the batch comes again.
     """
     saved = mysql.atomically(lambda cursor: _write(cursor, events))
-    leads_ms = [e.sent_ms - e.ver_us / 1000 for e in events if e.ver_us and e.sent_ms]
     record(
         "reactions_saved",
-        {
-            "accepted": len(events),
-            "changed": len(saved.changed_us),
-            "queue_clock_lead_min_ms": round(min(leads_ms, default=0.0), 1),
-        },
+        {"accepted": len(events), "changed": len(saved.changed_us)},
         targets=len(saved.commits),
     )
+    leads_ms = [e.sent_ms - e.ver_us / 1000 for e in events if e.ver_us and e.sent_ms]
+    if leads_ms:
+        record("queue_clock_measured", {"queue_clock_lead_min_ms": round(min(leads_ms), 1)})
     try:
         acknowledge(saved)
         _record_lag(saved.changed_us)

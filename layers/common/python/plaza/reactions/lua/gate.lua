@@ -69,7 +69,7 @@ if entry then
   if of_request == nonce then
     return {flag == 'c' and 'CHANGED' or 'UNCHANGED', now, total, tonumber(held), 0}
   end
-  if is_limited() then return {'LIMITED', now} end
+  if was ~= want and is_limited() then return {'LIMITED', now} end
 else
   local since = redis.call('ZSCORE', recent, actor)
   was = since and '1' or state_outside_recent(actor, meta, bloom)
