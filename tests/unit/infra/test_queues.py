@@ -657,7 +657,7 @@ def test_a_message_of_an_unknown_protocol_comes_again_and_is_not_dead_lettered(
     assert failures(response) == ["id-1"]
     assert saved == ["a", "b"]
     assert sqs.sent == [], "nothing went to the DLQ"
-    assert sqs.hidden == {"handle-1": queues.BACK_OFF_S[1]}
+    assert sqs.hidden == {"handle-1": RetryPolicy().back_off_s[1]}
     [line] = lines(capsys, "batch_failed")
     assert (line["failed"], line["error"]) == (1, "UnknownProtocol")
 
