@@ -30,7 +30,7 @@ _TOKEN = re.compile(r"\b[0-9a-f]{16,}\b")
 _DIGITS = re.compile(r"\d+")
 # Columns that count how often something was written or in which run, or name the request that wrote
 # it: what is swept, or tried again, is of another request or of none.
-_UNCOMPARED = {"ver", "seq", "run_id", "epoch", "request_id"}
+_UNCOMPARED = re.compile(r"(\w+_)?ver|seq|run_id|epoch|request_id")
 # What is appended for each time that something was accepted, which may be twice.
 _JOURNAL = "_log"
 # About the system, not about what people did.
@@ -348,7 +348,7 @@ def _read(scene: Scene, table: str, names: dict[str, str]) -> list[dict[str, str
         {
             column: _plain(value, names)
             for column, value in zip(columns, row, strict=True)
-            if column not in _UNCOMPARED
+            if not _UNCOMPARED.fullmatch(column)
         }
         for row in rows
     ]
