@@ -42,6 +42,7 @@ _SHOWN = 3
 _CONTEXT = 40
 _MAX_RETRIES = 2
 _MAX_WAIT_S = 5.0  # until a server has noticed that a client is gone
+_POLL_S = 0.15  # innodb_trx shows what it had when it is read again within 0.1 s
 
 
 class Triple(NamedTuple):
@@ -187,7 +188,7 @@ class Player:
         left = {name: count for name, count in {**truth.queued, **truth.dead}.items() if count}
         if left:
             problems.append(f"messages left: {left}")
-        if not wait_until(lambda: scene.open_transactions() == 0, _MAX_WAIT_S, 0.05):
+        if not wait_until(lambda: scene.open_transactions() == 0, _MAX_WAIT_S, _POLL_S):
             problems.append("a transaction stays open")
         names = _invert(scene.ids)
         tables = {

@@ -493,9 +493,7 @@ ROUTES: list[UseCase] = [
     _deletion("DELETE /shops/{shop_id}", ADMIN, "admin"),
     _route("POST /shop-types", caller=ADMIN, role="admin", body=_TYPE),
     _route("PUT /shop-types/{type_id}", caller=ADMIN, role="admin", body=_TYPE, then=[]),
-    _route(
-        "DELETE /shop-types/{type_id}", caller=ADMIN, role="admin", given=_empty_type, then=[]
-    ),
+    _route("DELETE /shop-types/{type_id}", caller=ADMIN, role="admin", given=_empty_type, then=[]),
     *_creation("POST /vouchers", _voucher, ADMIN, "admin"),
     _route(_ORDER),
     _route(_ORDER, then=[Ask(_ORDER)], variant="twice"),
