@@ -37,15 +37,7 @@ class Expected(NamedTuple):
         )
 
 
-EXPECTED: list[Expected] = [
-    Expected(
-        r"PUT /users/{user_id}/followers/me.*",
-        "EVALSHA claim",
-        (Mode.KILLED, Mode.DELAYED, Mode.OVERTAKEN),
-        "a claim without a follow, or that is executed after its follow was saved, holds for an"
-        " hour: the user may follow one less until then",
-    ),
-]
+EXPECTED: list[Expected] = []
 
 
 def find_expected(triple: Triple) -> Expected | None:

@@ -166,7 +166,10 @@ class Player:
             then = [self._ask_until_available(ask) for ask in case.then]
             transport.execute_late()
             scene.new_process()
-            return Run(first, then, *self._look())
+            may_hold_claims = bool(first and not first.is_final) or bool(
+                fault and fault.mode in (Mode.DELAYED, Mode.OVERTAKEN)
+            )
+            return Run(first, then, *self._look(may_hold_claims=may_hold_claims))
 
     def _ask_until_available(self, ask: Ask) -> Answer:
         """The answer to a client that tries again while it is answered 503."""
@@ -178,11 +181,20 @@ class Player:
             answer = ask(self.scene)
         return answer
 
-    def _look(self) -> tuple[End, list[str]]:
-        """Bring the system to quiet; (what is there then, what is wrong with it)."""
+    def _look(self, *, may_hold_claims: bool) -> tuple[End, list[str]]:
+        """Bring the system to quiet; (what is there then, what is wrong with it).
+
+        ``may_hold_claims``: a claim may be left, which would end by itself within an hour. That is
+        one whose request came to no end, and one that was executed late.
+        """
         scene = self.scene
         truth = scene.settle()
-        problems = [f"audit: {difference}" for difference in truth.differences[:_SHOWN]]
+        differences = [
+            difference
+            for difference in truth.differences
+            if not (may_hold_claims and difference.of.startswith("claims of "))
+        ]
+        problems = [f"audit: {difference}" for difference in differences[:_SHOWN]]
         if truth.pending or truth.dirty:
             problems.append(f"pending for ever: {truth.pending} in outboxes, {truth.dirty} marked")
         left = {name: count for name, count in {**truth.queued, **truth.dead}.items() if count}
