@@ -81,8 +81,8 @@ def play_all(
                 key = "not reached"
             outcome[key] += 1
             by_mode[triple.fault.mode] += 1
-            if key == "failed":
-                say(f"FAILED {triple.id}")
+            if problems:
+                say(f"{'EXPECTED' if expected else 'FAILED'} {triple.id}")
                 for problem in problems:
                     say(f"    {problem[:600]}")
         outcomes += outcome

@@ -37,44 +37,7 @@ class Expected(NamedTuple):
         )
 
 
-EXPECTED: list[Expected] = [
-    Expected(
-        r"POST /vouchers/{voucher_id}/orders.*",
-        "EVALSHA reserve",
-        (Mode.REPLY_DROPPED,),
-        "the repeat answers EXISTS with our own id: 200, not published, and the next buyer gets it",
-    ),
-    Expected(
-        r"POST /auth/sessions",
-        "EVALSHA check_code",
-        (Mode.REPLY_DROPPED,),
-        "the repeat finds the code used: 401 for the right code",
-    ),
-    Expected(
-        r"(PUT|DELETE) .*/(likes|collects|followers)/me.*",
-        "EVALSHA gate",
-        (Mode.REPLY_DROPPED,),
-        "the repeat answers that nothing changed",
-    ),
-    Expected(
-        r"(PUT|DELETE) .*/(likes|collects|followers)/me, then .*",
-        "EVALSHA gate",
-        (Mode.OVERTAKEN,),
-        "a command that is executed late has a newer version than what its caller did since",
-    ),
-    Expected(
-        r"PUT /posts/{post_id}/likes/me, then taken back",
-        "EVALSHA gate",
-        (Mode.KILLED,),
-        "the log never has the like whose entry the unlike replaced: the hours count one too few",
-    ),
-    Expected(
-        r"PUT /users/{user_id}/followers/me.*",
-        "EVALSHA claim",
-        (Mode.KILLED, Mode.OVERTAKEN),
-        "a claim whose follow never came is released by nobody",
-    ),
-]
+EXPECTED: list[Expected] = []
 
 
 def find_expected(triple: Triple) -> Expected | None:

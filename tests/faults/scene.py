@@ -476,7 +476,7 @@ def open_scene(redis_url: str, mysql_url: str) -> Iterator[Scene]:
         # PyMySQL loads the system's certificates for each connection, 20 ms; these have no TLS.
         stack.callback(setattr, ssl, "create_default_context", ssl.create_default_context)
         ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
-        stack.enter_context(set_up_for(redis_url, mysql_url, is_cluster=False, redis_timeout_s=2))
+        stack.enter_context(set_up_for(redis_url, mysql_url, is_cluster=False, redis_timeout_s=1))
         aws = Aws()
         stack.enter_context(aws.serving())
         services = {

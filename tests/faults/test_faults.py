@@ -18,7 +18,7 @@ from tests.faults.use_cases import ROUTES, USE_CASES, UseCase
 from tests.servers import IS_CLUSTER
 
 SEED = int(os.environ.get("PLAZA_FAULTS_SEED", "20261121"))
-SAMPLED_ROUTES, SAMPLED_FUNCTIONS, TRIPLES = 4, 3, 5
+SAMPLED_ROUTES, SAMPLED_FUNCTIONS, TRIPLES = 4, 2, 4
 
 pytestmark = pytest.mark.skipif(IS_CLUSTER, reason="the harness restores a single Redis")
 
