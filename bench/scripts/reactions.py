@@ -11,9 +11,9 @@ from local.paths import LocalError
 from plaza.infra import redis
 from plaza.reactions import KINDS, Target, redis_reactions
 from plaza.reactions.mysql_reactions import Reacted, Snapshot
+from plaza.reactions.reactions import Commit, Kind
 from plaza.reactions.rebuilding import PAGE
 from plaza.reactions.redis_reactions import MAX_AHEAD, MAX_ROWS, Lease, keys_of
-from plaza.reactions.reactions import Commit, Kind
 from plaza.reactions.sweeping import EVENTS_PER_TARGET
 from plaza.reconciliation.comparing import ACTORS_PER_CALL
 from plaza.reconciliation.looking import MOST_NEWEST

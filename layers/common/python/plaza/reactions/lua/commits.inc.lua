@@ -52,7 +52,7 @@ local function answer_entries(meta, outbox, actors, vers, states, is_new)
   meta.waiting = meta.waiting - #done
 end
 
--- Brings recent to what the rows say. Actors below the floor come too: they are the first to be evicted.
+-- Brings recent to what the rows say. Actors below the floor come too, until they are evicted.
 local function apply_rows(recent, actors, vers, states)
   local on, off = {}, {}
   for i, actor in ipairs(actors) do
@@ -66,9 +66,13 @@ local function apply_rows(recent, actors, vers, states)
   if #on > 0 then zadd_all(recent, on) end
 end
 
--- Moves the oldest actors above the cap to the filters, as many as the budget allows. Returns how many, and how many are left.
+-- Moves actors that are below the floor or above the cap to the filters, as many as the budget allows. Returns how many
+-- moved, and how many are left.
 local function evict(meta, recent, bloom, filling, cap)
   local over = redis.call('ZCARD', recent) - cap
+  if meta.floor > 0 then
+    over = math.max(over, redis.call('ZCOUNT', recent, '-inf', '(' .. string.format('%.0f', meta.floor)))
+  end
   local count = math.min(over, math.floor(meta.budget / EVICTION_ROWS))
   if count <= 0 then return 0, math.max(over, 0) end
   local popped, actors = redis.call('ZPOPMIN', recent, count), {}
