@@ -10,7 +10,19 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from bench.figures import Figure, Goal
-from bench.scripts import infra, rankings, recommendations, shops, targets
+from bench.scripts import (
+    auth,
+    checkins,
+    counters,
+    feed,
+    flash_sales,
+    infra,
+    rankings,
+    reactions,
+    recommendations,
+    shops,
+    targets,
+)
 from bench.scripts.cases import Case
 from bench.stage import Stage
 from local.paths import LAYER, LocalError
@@ -21,6 +33,12 @@ MAX_MS = 5.0
 RUNS = 7
 
 CASES: Sequence[Case] = [
+    *auth.CASES,
+    *checkins.CASES,
+    *counters.CASES,
+    *feed.CASES,
+    *flash_sales.CASES,
+    *reactions.CASES,
     *shops.CASES,
     *rankings.CASES,
     *recommendations.CASES,

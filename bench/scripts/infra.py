@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bench.scripts.cases import Case, nothing
 from bench.stage import Stage
-from plaza.infra import ids, limits, projections
+from local.paths import LocalError
+from plaza.infra import ids, limits, projections, redis
 from plaza.infra.limits import Attempt, Bucket, Window
 from plaza.infra.projections import Projection
 
@@ -22,6 +23,12 @@ def _attempt_often(stage: Stage) -> None:
 def _lease(run: int) -> int:
     ids.forget_block()
     return ids.new_id()
+
+
+def _unlock(run: int) -> None:
+    lock = redis.try_lock("{7}:bench:lock", 60)
+    if lock is None or not redis.unlock(lock):
+        raise LocalError("there was no lock to release")
 
 
 CASES = [
@@ -45,4 +52,5 @@ CASES = [
     ),
     Case("a bucket", limits._TAKE, nothing, lambda run: limits.take(_BUCKET)),
     Case("a block", ids._LEASE, nothing, _lease),
+    Case("a lock", redis._RELEASE_LOCK, nothing, _unlock),
 ]

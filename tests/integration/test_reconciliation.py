@@ -488,7 +488,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         (mysql_counts, "_MOST_TEXTS", 1),
         (comparing, "_TARGETS_PER_STEP", 1),
         (comparing, "_ACTORS_PER_STEP", 4),
-        (comparing, "_ACTORS_PER_CALL", 2),
+        (comparing, "ACTORS_PER_CALL", 2),
         (comparing, "_SUSPECTS_PER_STEP", 1),
         (comparing, "_FINDINGS_PER_STEP", 1),
         (comparing, "MOST_FINDINGS_PER_MESSAGE", 1),

@@ -9,7 +9,7 @@ from plaza.checkins.checkins import CheckedIn, Recorded, Run, next_month
 from plaza.infra import mysql
 
 # The outbox of a user would have to have as many days to need more runs.
-_MOST_RUNS = 40
+MOST_RUNS = 40
 
 # Numbering the days from the newest, days in a row differ from their number by the same.
 _READ = """
@@ -39,6 +39,6 @@ def save(facts: Sequence[CheckedIn]) -> int:
 
 def read(user_id: int, first: date) -> Recorded:
     """The newest runs of a user, and the month of ``first``. One statement. Raises MysqlDown."""
-    rows = mysql.fetch_all(_READ, (user_id, _MOST_RUNS, user_id, first, next_month(first)))
+    rows = mysql.fetch_all(_READ, (user_id, MOST_RUNS, user_id, first, next_month(first)))
     runs = sorted((Run(a, b) for what, a, b in rows if what == "run"), reverse=True)
     return Recorded(runs, sorted(day for what, day, _ in rows if what == "day"))

@@ -21,6 +21,7 @@ from plaza.infra.projections import Projection, key_of
 from plaza.infra.redis import Call
 
 CLAIM_TTL_MS = 3_600_000
+MAX_CLAIMS_PER_CALL = 250
 CLOCKS_APART_US = 10_000  # of two nodes of a cluster, at most: who claims, and what gives versions
 _MOST_ID = 2**63 - 1
 _PROJECTION_KEY = re.compile(r"\{\d+\}:(user|post):([1-9]\d{0,18}):(?:counters|comments)", re.ASCII)
@@ -132,7 +133,12 @@ def release(counted: Iterable[tuple[int, str, int]]) -> None:
         members.setdefault(user_id, []).extend((member, until_us + CLOCKS_APART_US))
     redis.run_all(
         [
-            Call(RELEASE, (_claims_key(user), _past_key(user)), (CLAIM_TTL_MS, *of))
+            Call(
+                RELEASE,
+                (_claims_key(user), _past_key(user)),
+                (CLAIM_TTL_MS, *of[start : start + 2 * MAX_CLAIMS_PER_CALL]),
+            )
             for user, of in members.items()
+            for start in range(0, len(of), 2 * MAX_CLAIMS_PER_CALL)
         ]
     )

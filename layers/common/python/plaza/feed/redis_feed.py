@@ -32,6 +32,8 @@ UNBUILT_TTL_MS = 3_600_000
 ASK_AGAIN_US = 10_000_000
 REBUILD_AFTER_US = 86_400_000_000
 YOUNG_US = 60_000_000
+MAX_TIMELINES_PER_CALL = 20
+MAX_STARS_PER_CALL = 500
 _AT_ONCE = 2_000
 
 _LUA = Path(__file__).with_name("lua")
@@ -94,7 +96,7 @@ def push_all(pushes: Iterable[Push]) -> int:
 def push_to_inboxes(user_ids: Sequence[int], entry: Entry, star: bool) -> int:
     """Add a post (and ``star``: that its author is one) to the inboxes of all of ``user_ids``.
 
-    How many of them have one. One round trip; inboxes of one shard take one run of the script.
+    How many of them have one. One round trip; inboxes of one shard share runs of the script.
     Raises RedisDown.
     """
     stars = [entry.author_id] if star else []
@@ -105,7 +107,12 @@ def push_to_inboxes(user_ids: Sequence[int], entry: Entry, star: bool) -> int:
         user = f"user:{user_id}"
         shard = shard_of(user)
         by_shard.setdefault(shard, []).append(f"{{{shard}}}:{user}:{INBOX}")
-    return sum(redis.run_all([Call(PUSH, keys, args) for keys in by_shard.values()]))
+    calls = [
+        Call(PUSH, keys[start : start + MAX_TIMELINES_PER_CALL], args)
+        for keys in by_shard.values()
+        for start in range(0, len(keys), MAX_TIMELINES_PER_CALL)
+    ]
+    return sum(redis.run_all(calls))
 
 
 def remove_all(authors: Sequence[tuple[Timeline, int]]) -> None:
@@ -132,15 +139,27 @@ def begin_all(timelines: Sequence[Timeline]) -> dict[Timeline, int]:
 
 
 def fill_all(builds: Sequence[tuple[int, Push]]) -> int:
-    """Fill timelines; how many still were those of their builds. One round trip.
+    """Fill timelines; how many still were those of their builds. One round trip; one more if
+    stars are followed.
 
     Raises RedisDown.
     """
+    push_all(
+        Push(push.timeline, [], push.stars[start : start + MAX_STARS_PER_CALL])
+        for _, push in builds
+        for start in range(0, len(push.stars), MAX_STARS_PER_CALL)
+    )
     calls = [
         Call(
             FILL,
             (key(push.timeline),),
-            (build, push.timeline.cap, push.floor_us, READ_TTL_MS, *_members(push)),
+            (
+                build,
+                push.timeline.cap,
+                push.floor_us,
+                READ_TTL_MS,
+                *_members(push._replace(stars=())),
+            ),
         )
         for build, push in builds
     ]

@@ -21,7 +21,7 @@ from plaza.infra.settings import settings
 MOST_S = 40
 _MOST_BACKLOG = 10_000
 _VOUCHERS = 500
-_ORDERS_PER_VOUCHER = 1_000
+ORDERS_PER_VOUCHER = 1_000
 _BATCH = 1_000
 
 
@@ -53,8 +53,8 @@ def recover_orders(
         more = True
         while more and time.monotonic() < until_s:
             lives = list(redis_vouchers.find_lives(voucher_ids).values())
-            found = redis_vouchers.recover(lives, int(resend_after_s * 1e6), _ORDERS_PER_VOUCHER)
-            more = len(found) >= _ORDERS_PER_VOUCHER
+            found = redis_vouchers.recover(lives, int(resend_after_s * 1e6), ORDERS_PER_VOUCHER)
+            more = len(found) >= ORDERS_PER_VOUCHER
             too_old = [fact for fact in found if ids.made_at_s(fact.order_id) <= too_old_s]
             for start in range(0, len(too_old), _BATCH):
                 decided = saving.decide(too_old[start : start + _BATCH])

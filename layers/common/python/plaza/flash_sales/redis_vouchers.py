@@ -49,6 +49,7 @@ POINTERS_TTL_S = 7 * 86_400
 SETTLED_TTL_S = 86_400
 _MOST_TRIES = 5
 _PER_TRIP = 1_000
+MAX_ORDERS_PER_CALL = 250
 
 _LUA = Path(__file__).with_name("lua")
 LOAD = load_script(_LUA / "load.lua")
@@ -193,9 +194,8 @@ def tell(rows: Sequence[Row]) -> Told:
         todo = [row for row in todo if row.voucher_id in lives]
         if not todo:
             return Told(adopted, returned)
-        won, lost = _by_bucket(todo, lives), [row for row in todo if not row.won]
-        calls = [Call(CONFIRM, keys, args) for keys, args in won.values()]
-        calls += [
+        won, lost = _confirm_calls(todo, lives), [row for row in todo if not row.won]
+        calls = won + [
             Call(
                 FAIL,
                 _keys(lives[row.voucher_id], row.buyer_id),
@@ -217,10 +217,7 @@ def adopt(life: Life, successes: Sequence[tuple[int, int]]) -> bool:
     Raises RedisDown.
     """
     rows = [Row(order, life.voucher_id, buyer, None) for order, buyer in successes]
-    calls = [
-        Call(CONFIRM, keys, args)
-        for keys, args in _by_bucket(rows, {life.voucher_id: life}).values()
-    ]
+    calls = _confirm_calls(rows, {life.voucher_id: life})
     for start in range(0, len(calls), _PER_TRIP):
         answers = [int(answer) for answer in redis.run_all(calls[start : start + _PER_TRIP])]
         if min(answers) < 0:
@@ -350,15 +347,19 @@ def _keys(life: Life, buyer_id: int) -> tuple[str, str, str]:
     return state_key(life.voucher_id), buyers_key(life, buyer_id), recovery_key(life)
 
 
-def _by_bucket(
-    rows: Sequence[Row], lives: Mapping[int, Life]
-) -> dict[str, tuple[tuple[str, str, str], list[Argument]]]:
-    """The keys and arguments of ``confirm`` for each bucket that the successes are of."""
-    found: dict[str, tuple[tuple[str, str, str], list[Argument]]] = {}
+def _confirm_calls(rows: Sequence[Row], lives: Mapping[int, Life]) -> list[Call]:
+    """The runs of ``confirm`` that the successes take: each is of one bucket."""
+    found: dict[str, tuple[tuple[str, str, str], int, list[Argument]]] = {}
     for row in rows:
         if row.won:
             life = lives[row.voucher_id]
             keys = _keys(life, row.buyer_id)
-            _, args = found.setdefault(keys[1], (keys, [life.epoch]))
-            args += [row.order_id, row.buyer_id]
-    return found
+            found.setdefault(keys[1], (keys, life.epoch, []))[2].extend(
+                (row.order_id, row.buyer_id)
+            )
+    size = 2 * MAX_ORDERS_PER_CALL
+    return [
+        Call(CONFIRM, keys, (epoch, *orders[start : start + size]))
+        for keys, epoch, orders in found.values()
+        for start in range(0, len(orders), size)
+    ]

@@ -19,6 +19,7 @@ from plaza.infra.spill import spill
 from plaza.reactions import mysql_reactions, redis_reactions
 from plaza.reactions.hot_totals import drop_total
 from plaza.reactions.reactions import (
+    Commit,
     Key,
     Kind,
     OutboxFull,
@@ -134,12 +135,28 @@ def load(
                 for (kind, target, _), code in zip(taken, codes, strict=True)
                 if code in ("STALE", "INCOMPLETE")
             ]
+            _apply_ahead(
+                [
+                    Commit(kind, target, snapshot.n, snapshot.total, False, ())
+                    for (kind, target, _), snapshot, code in zip(
+                        taken, snapshots, codes, strict=True
+                    )
+                    if code == "MORE"
+                ]
+            )
         if not left or time.monotonic() >= until_s:
             return left
         if not taken:
             time.sleep(_LOAD_POLL_S)
         todo = left
     return []
+
+
+def _apply_ahead(commits: Sequence[Commit]) -> None:
+    """Apply what arrived while targets were loaded; ``commits`` are without rows."""
+    for commit, applied in zip(commits, redis_reactions.apply_all(commits), strict=True):
+        if applied.rebuild:
+            ask_rebuild(commit.kind, commit.target)
 
 
 def _depth(targets_loaded: int) -> int:

@@ -38,10 +38,11 @@ from plaza.reactions.reactions import (
     transitions,
 )
 from plaza.reactions.redis_rankings import PostLikes
+from plaza.reactions.redis_reactions import MAX_ROWS
 
 SETTLEMENTS = "settlements"  # the queue of commits that Redis did not take
 FOLLOWS = "follows"  # the queue of (actor, user) whose follow may have changed
-_MAX_KEYS = 1000
+_MAX_KEYS = 1000  # of a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +111,18 @@ def _is_id(number: object) -> bool:
 
 
 def save(events: Sequence[ReactionEvent]) -> None:
-    """Save a batch of events in one transaction of ten statements at most, then tell Redis.
+    """Save a batch of events, 500 in a transaction of ten statements at most, then tell Redis.
 
     Safe to repeat. Commits that Redis does not take go onto a queue of their own: the batch is not
     saved again. Raises MysqlDown; QueueDown when Redis is unavailable too or a follow is in the
     batch, and then the batch comes again.
     """
+    # One commit is one run of a script, however many events are of the same target.
+    for start in range(0, len(events), MAX_ROWS):
+        _save(events[start : start + MAX_ROWS])
+
+
+def _save(events: Sequence[ReactionEvent]) -> None:
     saved = mysql.atomically(lambda cursor: _write(cursor, events))
     record(
         "reactions_saved",
@@ -210,8 +217,8 @@ def settle_again(messages: Sequence[Unacknowledged]) -> None:
             users = mysql.atomically(lambda cursor, keys=rows_of: _read_users_of(cursor, keys))  # type: ignore[misc]
             acknowledge(Saved(message.commits, users))
     keys = sorted({key for message in messages for key in message.keys})
-    for start in range(0, len(keys), _MAX_KEYS):
-        part = keys[start : start + _MAX_KEYS]
+    for start in range(0, len(keys), MAX_ROWS):
+        part = keys[start : start + MAX_ROWS]
         acknowledge(mysql.atomically(lambda cursor, part=part: _read(cursor, part)))  # type: ignore[misc]
 
 

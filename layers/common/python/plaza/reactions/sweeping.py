@@ -26,7 +26,7 @@ MOST_S = 20
 _MOST_BACKLOG = 10_000
 _TARGETS_PER_SHARD = 2
 _TARGETS_PER_ROUND = 100
-_FACTS_PER_TARGET = 500
+EVENTS_PER_TARGET = 500
 
 
 def sweep_outbox(grace_us: int = GRACE_US) -> int:
@@ -44,7 +44,7 @@ def sweep_outbox(grace_us: int = GRACE_US) -> int:
         if not due:
             break
         due = random.sample(due, min(len(due), _TARGETS_PER_ROUND))
-        swept = redis_reactions.sweep_all(due, grace_us, _FACTS_PER_TARGET, LONGEST_WAIT_US)
+        swept = redis_reactions.sweep_all(due, grace_us, EVENTS_PER_TARGET, LONGEST_WAIT_US)
         events = [event for of_target in swept for event in of_target.events]
         sent += queues.send_all(REACTIONS, [event.to_json() for event in events])
         targets += len(due)

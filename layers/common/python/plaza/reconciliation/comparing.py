@@ -45,7 +45,7 @@ SENDING = "repairs"
 _TARGETS_PER_STEP = 300
 _SCANS_PER_STEP = 10
 _ACTORS_PER_STEP = 5_000
-_ACTORS_PER_CALL = 500
+ACTORS_PER_CALL = 500
 _SUSPECTS_PER_STEP = 200
 _FINDINGS_PER_STEP = 1_000
 _MOST_DENIED = 20
@@ -139,8 +139,8 @@ def _ask_filter(kind: Kind, target: Target, after_id: int) -> Done:
         actor_id
         for _, of_call in reactions.find_denied(
             [
-                (kind, target, actor_ids[start : start + _ACTORS_PER_CALL])
-                for start in range(0, len(actor_ids), _ACTORS_PER_CALL)
+                (kind, target, actor_ids[start : start + ACTORS_PER_CALL])
+                for start in range(0, len(actor_ids), ACTORS_PER_CALL)
             ]
         )
         for actor_id in of_call

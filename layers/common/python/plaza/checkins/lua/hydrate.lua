@@ -11,6 +11,8 @@
   ARGV[5]  the bits of the month in MySQL
   ARGV[6...]  pairs: the first and the last day of a run, newest first
 
+  Bounded by: 40 runs, and 366 days in the outbox: one for each day that MySQL was away.
+
   Returns 1 done, 0 something was settled meanwhile: read MySQL again
 
   Safe to repeat: it writes what is true as long as the lease stands. ]]

@@ -14,18 +14,18 @@
   Safe to repeat: what has been settled stays so; what was forgotten is read from MySQL again. ]]
 local head, month, pending = KEYS[1], KEYS[2], KEYS[3]
 local day, forgotten = tonumber(ARGV[1]), 0
-redis.call('DEL', KEYS[4])
+redis.call('UNLINK', KEYS[4])
 redis.call('HDEL', pending, day)
 if redis.call('EXISTS', pending) == 0 then redis.call('ZREM', KEYS[5], ARGV[3]) end
 
 -- Newer than the streak, or right before it: it would be longer.
 local held = redis.call('HMGET', head, 'last', 'streak')
 if held[1] and (day > tonumber(held[1]) or day == held[1] - held[2]) then
-  redis.call('DEL', head)
+  redis.call('UNLINK', head)
   forgotten = 1
 end
 if redis.call('GETBIT', month, 0) == 1 and redis.call('GETBIT', month, ARGV[2]) == 0 then
-  redis.call('DEL', month)
+  redis.call('UNLINK', month)
   forgotten = 1
 end
 return forgotten

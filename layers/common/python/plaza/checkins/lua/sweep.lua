@@ -6,6 +6,8 @@
   ARGV[2]  grace: how long a day may wait for its consumer, microseconds
   ARGV[3]  the longest wait between two sweeps of a user, microseconds
 
+  Bounded by: 366 days in the outbox: one for each day that MySQL was away.
+
   Returns {day, accepted, day, accepted, ...}: what to publish again
 
   Safe to repeat: a day that is published twice is saved once. ]]

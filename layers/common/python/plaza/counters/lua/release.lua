@@ -5,7 +5,7 @@
   ARGV[1]  how long that is remembered, milliseconds
   ARGV[2...]  member, and the time up to which its claim is counted, microseconds; and so on
 
-  Bounded by: 1,000 claims, a batch.
+  Bounded by: 250 claims of a user.
 
   Returns how many were dropped
 

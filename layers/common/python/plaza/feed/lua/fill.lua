@@ -7,7 +7,7 @@
   ARGV[4]  ttl, milliseconds
   ARGV[5...]  score, member, score, member, ...
 
-  Bounded by: 1,000 entries a call, which the caller sees to; what falls out is no more than came in.
+  Bounded by: 1,000 entries, the cap of an inbox; at most 1,250 more fall out.
 
   Returns 1 filled, 0 refused: the timeline is not the one of that build, or somebody filled it
 
@@ -17,7 +17,7 @@ local meta = redis.call('ZMSCORE', KEYS[1], 'floor', 'building', 'built')
 local floor, building, built = meta[1], meta[2], meta[3]
 if not floor or not building or -building ~= tonumber(ARGV[1]) then return 0 end
 local time = redis.call('TIME')
-for i = 5, #ARGV, 2 do redis.call('ZADD', KEYS[1], ARGV[i], ARGV[i + 1]) end
+for i = 5, #ARGV, 1000 do redis.call('ZADD', KEYS[1], unpack(ARGV, i, math.min(i + 999, #ARGV))) end
 redis.call('ZADD', KEYS[1], -(time[1] * 1000000 + time[2]), 'built')
 redis.call('ZREM', KEYS[1], 'building')
 if not built then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end

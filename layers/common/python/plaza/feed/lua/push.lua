@@ -5,7 +5,7 @@
   ARGV[2]  floor: the time above which what is added is all there is of its authors, 1 for from the beginning
   ARGV[3...]  score, member, score, member, ...
 
-  Bounded by: 1,000 timelines and entries a call, which the caller sees to.
+  Bounded by: 20 timelines, or one and 500 entries; of each timeline 250 fall out, or 1,250 if the floor rises.
 
   Returns how many of the timelines somebody keeps
 
@@ -15,7 +15,7 @@ local cap, least = tonumber(ARGV[1]), tonumber(ARGV[2])
 local function push(key)
   local floor = redis.call('ZSCORE', key, 'floor')
   if not floor then return 0 end
-  for i = 3, #ARGV, 2 do redis.call('ZADD', key, ARGV[i], ARGV[i + 1]) end
+  for i = 3, #ARGV, 1000 do redis.call('ZADD', key, unpack(ARGV, i, math.min(i + 999, #ARGV))) end
   raise_floor(key, -floor, least)
   trim(key, math.max(-floor, least), cap)
   return 1

@@ -6,6 +6,8 @@
   ARGV[1]  epoch
   ARGV[2...]  order, buyer, order, buyer, ...
 
+  Bounded by: 250 orders.
+
   Returns how many this life had not made and now has: their units come out of stock, which may go
           below 0 until MySQL has refused as many; -1 it is not in Redis; -2 another life has begun
 

@@ -6,6 +6,8 @@
   ARGV[2]  grace: how long an order may wait for its consumer, microseconds
   ARGV[3]  count: at most so many
 
+  Bounded by: ARGV[3] orders.
+
   Returns {order:buyer, order:buyer, ...}, those that wait longest first
 
   Safe to repeat: what it names is sent again, and a fact that is sent twice is saved once. ]]

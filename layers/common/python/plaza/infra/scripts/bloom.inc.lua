@@ -29,7 +29,7 @@ local function bloom_add_all(key, bits, actors)
     for i = first, math.min(first + 249, #actors) do
       for _, position in ipairs({bloom_positions(bits, actors[i])}) do
         local n = #sets
-        sets[n + 1], sets[n + 2], sets[n + 3], sets[n + 4] = 'SET', 'u1', position, 1
+        sets[n + 1], sets[n + 2], sets[n + 3], sets[n + 4] = 'SET', 'u1', position, '1'
       end
     end
     redis.call('BITFIELD', key, unpack(sets))

@@ -14,17 +14,17 @@
   ARGV[2]  n: version of the counter after the commit
   ARGV[3]  total of the counter after the commit
   ARGV[4]  1 when this commit raised the version to n; 0 when it changed nothing and the rows are as of n
-  ARGV[5]  rows: "actor ver state;...", at most 1,000
+  ARGV[5]  rows: "actor ver state;...", at most 500
   ARGV[6]  cap: how many actors recent keeps
   ARGV[7]  how many commits may wait in ahead
   ARGV[8]  member: the target's name in outboxes
   ARGV[9]  when the target may expire if it has no reader, milliseconds since 1970
   ARGV[10]  TTL of the fence, seconds
 
-  Bounded by: 1,000 rows, and as many that leave recent.
+  Bounded by: 500 rows, of which one that leaves recent counts as four.
 
   Returns {code, waiting, rebuild, s}
-    code     APPLIED; DUPLICATE (n is not newer than s); BUFFERED (the commit before it is missing); MORE (call again);
+    code     APPLIED; DUPLICATE (n is not newer than s); BUFFERED (the commit before it is missing); MORE (call again, without rows);
              GAP (a commit before it was lost: drop the target, if it is still at s); COLD (not loaded)
     waiting  entries left in the outbox
     rebuild  1 when the caller should request a build of the Bloom filter
@@ -55,25 +55,26 @@ if not meta then
 end
 meta.floor, meta.blocked, meta.budget = tonumber(fields[12]), tonumber(fields[13]), MAX_ROWS
 
-local before, waiting, code, evicted = meta.s, meta.waiting, 'APPLIED', false
+local before, waiting, code, has_next = meta.s, meta.waiting, 'APPLIED', false
 if n <= meta.s then
   -- At s the rows of these actors are at least as new: their entries are answered. The base is that of s.
   code = 'DUPLICATE'
   local actors, vers, states = parse_rows(ARGV[5])
   if #actors > 0 then answer_entries(meta, outbox, actors, vers, states, false) end
+  meta.budget = meta.budget - #actors
 elseif not is_new then
   code = 'BUFFERED'
   redis.call('HSETNX', ahead, ARGV[2], NOTE)
 elseif n == meta.s + 1 then
   if meta.blocked then redis.call('HDEL', ahead, ARGV[2]) end
-  evicted = apply_commit(meta, asked, outbox, recent, bloom, filling, cap, n, total, ARGV[5])
+  apply_commit(meta, asked, outbox, recent, n, total, ARGV[5])
 else
   code = 'BUFFERED'
   redis.call('HSET', ahead, ARGV[2], ARGV[3] .. '|' .. ARGV[5])
 end
 
 if meta.blocked or code == 'BUFFERED' then
-  evicted = drain(meta, ahead, asked, outbox, recent, bloom, filling, cap) or evicted
+  has_next = drain(meta, ahead, asked, outbox, recent)
   if meta.s >= n and code == 'BUFFERED' then code = 'APPLIED' end
   local left = redis.call('HLEN', ahead)
   local time = redis.call('TIME')
@@ -88,15 +89,15 @@ if meta.blocked or code == 'BUFFERED' then
     meta.blocked = now
     redis.call('HSET', meta_key, 'blocked', now)
   end
-  if left > 0 and meta.budget <= 0 and redis.call('HEXISTS', ahead, string.format('%.0f', meta.s + 1)) == 1 then
-    code = 'MORE'
-  elseif left > tonumber(ARGV[7]) or (left > 0 and now - meta.blocked > GAP_US) then
+  if not has_next and (left > tonumber(ARGV[7]) or (left > 0 and now - meta.blocked > GAP_US)) then
     code = 'GAP'
   end
 end
-if meta.s == before and meta.waiting == waiting and code ~= 'APPLIED' then
+local evicted, over = evict(meta, recent, bloom, filling, cap)
+if code ~= 'GAP' and (has_next or over > 0) then code = 'MORE' end
+if meta.s == before and meta.waiting == waiting and evicted == 0 and code ~= 'APPLIED' then
   return {code, meta.waiting, 0, meta.s}
 end
 write_meta(meta, meta_key, recent, bloom, filling, index, ARGV[8], ARGV[9])
 if meta.waiting == 0 and fields[14] then redis.call('HDEL', meta_key, 'sweeps', 'sweep_cursor') end
-return {code, meta.waiting, evicted and request_rebuild(meta_key, meta) or 0, meta.s}
+return {code, meta.waiting, evicted > 0 and request_rebuild(meta_key, meta) or 0, meta.s}

@@ -1,5 +1,6 @@
 -- commits: what MySQL committed, applied to a target in the order of its counter's versions. Needs bloom, state, idle.
-local MAX_ROWS = 1000       -- applied in one call; the rest with the next
+local MAX_ROWS = 500        -- applied in one call; the rest with the next
+local EVICTION_ROWS = 4     -- an actor who moves to the filters takes the time of so many rows
 local GAP_US = 1000000      -- a commit missing for so long was lost on its way
 local NOTE = '?'            -- in ahead: this commit exists, its rows are not known
 
@@ -32,15 +33,16 @@ end
 local function answer_entries(meta, outbox, actors, vers, states, is_new)
   if meta.waiting == 0 then return end
   local entries, done, moved = redis.call('HMGET', outbox, unpack(actors)), {}, {}
+  local match, sub = string.match, string.sub -- a global is looked up each time
   for i, entry in ipairs(entries) do
     if entry then
-      local want, held, base, rest = string.match(entry, '^(%d):(%d+):(%d):(.*)$')
+      local want, held, at, base = match(entry, '^(%d):(%d+):()(%d)')
       if tonumber(vers[i]) >= tonumber(held) then
         done[#done + 1] = actors[i]
         meta.delta = meta.delta - (want - base)
       elseif is_new and base ~= states[i] then
         moved[#moved + 1] = actors[i]
-        moved[#moved + 1] = want .. ':' .. held .. ':' .. states[i] .. ':' .. rest
+        moved[#moved + 1] = sub(entry, 1, at - 1) .. states[i] .. sub(entry, at + 1)
         meta.delta = meta.delta + base - states[i]
       end
     end
@@ -50,54 +52,63 @@ local function answer_entries(meta, outbox, actors, vers, states, is_new)
   meta.waiting = meta.waiting - #done
 end
 
--- Brings recent and the filters to what the rows say. True when actors left recent for the filters.
-local function apply_rows(meta, recent, bloom, filling, cap, actors, vers, states)
-  local on, off, older = {}, {}, {}
+-- Brings recent to what the rows say. Actors below the floor come too, until they are evicted.
+local function apply_rows(recent, actors, vers, states)
+  local on, off = {}, {}
   for i, actor in ipairs(actors) do
     if states[i] == '0' then off[#off + 1] = actor
-    elseif tonumber(vers[i]) > meta.floor then
+    else
       on[#on + 1] = vers[i]
       on[#on + 1] = actor
-    else older[#older + 1] = actor end
+    end
   end
   if #off > 0 then zrem_all(recent, off) end
   if #on > 0 then zadd_all(recent, on) end
-  local over = redis.call('ZCARD', recent) - cap
-  if over > 0 then
-    local out = redis.call('ZPOPMIN', recent, over)
-    for i = 1, #out, 2 do older[#older + 1] = out[i] end
-    meta.floor = tonumber(out[#out])
-    if meta.complete then meta.complete, meta.bloom = false, BLOOM_FIRST_BITS end
-  end
-  if #older > 0 then add_to_filters(meta, bloom, filling, older) end
-  return over > 0
 end
 
--- Applies one commit. True when actors left recent.
-local function apply_commit(meta, asked, outbox, recent, bloom, filling, cap, n, total, text)
+-- Moves actors that are below the floor or above the cap to the filters, as many as the budget allows. Returns how many
+-- moved, and how many are left.
+local function evict(meta, recent, bloom, filling, cap)
+  local over = redis.call('ZCARD', recent) - cap
+  if meta.floor > 0 then
+    over = math.max(over, redis.call('ZCOUNT', recent, '-inf', '(' .. string.format('%.0f', meta.floor)))
+  end
+  local count = math.min(over, math.floor(meta.budget / EVICTION_ROWS))
+  if count <= 0 then return 0, math.max(over, 0) end
+  local popped, actors = redis.call('ZPOPMIN', recent, count), {}
+  for i = 1, #popped, 2 do actors[#actors + 1] = popped[i] end
+  meta.floor = math.max(meta.floor, tonumber(popped[#popped]))
+  if meta.complete then meta.complete, meta.bloom = false, BLOOM_FIRST_BITS end
+  add_to_filters(meta, bloom, filling, actors)
+  return count, over - count
+end
+
+-- Applies one commit.
+local function apply_commit(meta, asked, outbox, recent, n, total, text)
   local actors, vers, states = parse_rows(text)
   meta.s, meta.base, meta.budget = n, total, meta.budget - #actors
   for _, ver in ipairs(vers) do
     if tonumber(ver) > meta.ver then meta.ver = tonumber(ver) end
   end
-  if #actors == 0 then return false end
+  if #actors == 0 then return end
   if redis.call('EXISTS', asked) == 1 then redis.call('HDEL', asked, unpack(actors)) end
   answer_entries(meta, outbox, actors, vers, states, true)
-  return apply_rows(meta, recent, bloom, filling, cap, actors, vers, states)
+  apply_rows(recent, actors, vers, states)
 end
 
--- Applies what is ahead, in order, until a commit is missing or the budget is spent. True when actors left recent.
-local function drain(meta, ahead, asked, outbox, recent, bloom, filling, cap)
-  local evicted, key = false, nil
-  while meta.budget > 0 do
-    key = string.format('%.0f', meta.s + 1)
+-- Applies what is ahead, in order, until a commit is missing or the next one is more than is left of the budget.
+-- True when the next one is there.
+local function drain(meta, ahead, asked, outbox, recent)
+  while true do
+    local key = string.format('%.0f', meta.s + 1)
     local commit = redis.call('HGET', ahead, key)
-    if not commit or commit == NOTE then break end
-    redis.call('HDEL', ahead, key)
+    if not commit or commit == NOTE then return false end
     local total, text = string.match(commit, '^(%-?%d+)|(.*)$')
-    evicted = apply_commit(meta, asked, outbox, recent, bloom, filling, cap, meta.s + 1, tonumber(total), text) or evicted
+    local _, separators = string.gsub(text, ';', ';')
+    if separators + 1 > meta.budget and meta.budget < MAX_ROWS then return true end
+    redis.call('HDEL', ahead, key)
+    apply_commit(meta, asked, outbox, recent, meta.s + 1, tonumber(total), text)
   end
-  return evicted
 end
 
 -- Writes meta back, and the lives of the keys: while the outbox has entries nothing expires.

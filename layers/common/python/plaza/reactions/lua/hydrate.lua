@@ -18,14 +18,13 @@
   ARGV[4]  total of the counter in the snapshot
   ARGV[5]  1 when the actors that follow are all that are on, else 0
   ARGV[6]  newest version of any row of the target, also of those that are off
-  ARGV[7]  cap: how many actors recent keeps
-  ARGV[8]  member: the target's name in outboxes
-  ARGV[9]  TTL of an idle target, milliseconds
-  ARGV[10...]  actor, ver, actor, ver, ...: the newest actors, at most cap
+  ARGV[7]  member: the target's name in outboxes
+  ARGV[8]  TTL of an idle target, milliseconds
+  ARGV[9...]  actor, ver, actor, ver, ...: the newest actors, at most as many as recent keeps
 
-  Bounded by: ARGV[7] actors, 100 commits ahead and 1,000 of their rows.
+  Bounded by: 1,000 actors, the default of what recent keeps, and the numbers of 100 commits ahead.
 
-  Returns HYDRATED; PRESENT (loaded already: that stands); STALE (no lease, or a newer commit was heard of: read again);
+  Returns HYDRATED; MORE (hydrated, with commits ahead: call apply without rows); PRESENT (loaded already: that stands); STALE (no lease, or a newer commit was heard of: read again);
           INCOMPLETE (entries of the outbox were not compared: read again)
 
   Safe to repeat: the second time the target is present, or the lease is used up. ]]
@@ -48,7 +47,7 @@ if redis.call('HLEN', outbox) ~= tonumber(l[3]) then return 'INCOMPLETE' end
 
 redis.call('UNLINK', meta_key, recent, bloom, filling, asked)
 local complete, floor = ARGV[5] == '1', 0
-for i = 10, #ARGV, 500 do
+for i = 9, #ARGV, 500 do
   local newest = {}
   for j = i, math.min(i + 499, #ARGV), 2 do
     newest[#newest + 1], newest[#newest + 2] = ARGV[j + 1], ARGV[j]
@@ -58,7 +57,7 @@ for i = 10, #ARGV, 500 do
 end
 local meta = {
   s = s, base = tonumber(ARGV[4]), delta = tonumber(l[2]), ver = math.max(tonumber(ARGV[6]), tonumber(l[4])),
-  waiting = tonumber(l[3]), complete = complete, floor = floor, bloom = 0, filling = 0, budget = MAX_ROWS,
+  waiting = tonumber(l[3]), complete = complete, floor = floor, bloom = 0, filling = 0,
 }
 redis.call('HSET', meta_key, 'protocol', PROTOCOL, 'run_id', ARGV[1])
 if redis.call('GET', there) == 'gone' then redis.call('HSET', meta_key, 'gone', 1) end
@@ -69,14 +68,11 @@ for _, n in ipairs(redis.call('HKEYS', ahead)) do
 end
 local time = redis.call('TIME')
 if redis.call('EXISTS', ahead) == 1 then
-  drain(meta, ahead, asked, outbox, recent, bloom, filling, tonumber(ARGV[7]))
-  if redis.call('EXISTS', ahead) == 1 then
-    redis.call('PERSIST', ahead)
-    meta.blocked = time[1] * 1000000 + time[2]
-    redis.call('HSET', meta_key, 'blocked', meta.blocked)
-  end
+  redis.call('PERSIST', ahead)
+  meta.blocked = time[1] * 1000000 + time[2]
+  redis.call('HSET', meta_key, 'blocked', meta.blocked)
 end
-if meta.waiting > 0 or meta.blocked then redis.call('ZADD', index, 'NX', time[1] * 1000000 + time[2], ARGV[8]) end
-write_meta(meta, meta_key, recent, bloom, filling, index, ARGV[8],
-  time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[9]))
-return 'HYDRATED'
+if meta.waiting > 0 or meta.blocked then redis.call('ZADD', index, 'NX', time[1] * 1000000 + time[2], ARGV[7]) end
+write_meta(meta, meta_key, recent, bloom, filling, index, ARGV[7],
+  time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[8]))
+return meta.blocked and 'MORE' or 'HYDRATED'

@@ -6,9 +6,9 @@
   ARGV[1]  token of the caller's lease
   ARGV[2]  page: 1 for the first, then one more each time
   ARGV[3]  TTL of the lease from now on, milliseconds
-  ARGV[4]  rows: "actor ver state;...", 0 and 0 for an actor without a row, at most 1,000
+  ARGV[4]  rows: "actor ver state;...", 0 and 0 for an actor without a row, at most 500
 
-  Bounded by: 1,000 rows.
+  Bounded by: 500 rows.
 
   Returns DONE, or STALE (the caller has no lease any more: begin again)
 
@@ -26,18 +26,30 @@ if tonumber(l[2]) == page then return 'DONE' end
 if tonumber(l[2]) ~= page - 1 then return 'STALE' end
 
 local delta, waiting, newest = tonumber(l[3]), tonumber(l[4]), tonumber(l[5])
+local actors, vers, states = {}, {}, {}
 for actor, ver, state in string.gmatch(ARGV[4], '(%d+) (%d+) (%d)') do
-  local entry = redis.call('HGET', outbox, actor)
+  local i = #actors + 1
+  actors[i], vers[i], states[i] = actor, ver, state
+end
+local entries, done, moved = {}, {}, {}
+if #actors > 0 then entries = redis.call('HMGET', outbox, unpack(actors)) end
+for i, entry in ipairs(entries) do
   if entry then
-    local want, held, base, rest = string.match(entry, '^(%d):(%d+):(%d):(.*)$')
-    if tonumber(ver) >= tonumber(held) then
-      redis.call('HDEL', outbox, actor)
+    local want, held, at, base = string.match(entry, '^(%d):(%d+):()(%d)')
+    local state = states[i]
+    if tonumber(vers[i]) >= tonumber(held) then
+      done[#done + 1] = actors[i]
     else
-      if base ~= state then redis.call('HSET', outbox, actor, want .. ':' .. held .. ':' .. state .. ':' .. rest) end
+      if base ~= state then
+        moved[#moved + 1] = actors[i]
+        moved[#moved + 1] = string.sub(entry, 1, at - 1) .. state .. string.sub(entry, at + 1)
+      end
       delta, waiting, newest = delta + (want - state), waiting + 1, math.max(newest, tonumber(held))
     end
   end
 end
+if #done > 0 then redis.call('HDEL', outbox, unpack(done)) end
+if #moved > 0 then redis.call('HSET', outbox, unpack(moved)) end
 redis.call('HSET', loading, 'token', ARGV[1], 'page', page, 'delta', delta, 'waiting', waiting,
   'ver', string.format('%.0f', newest))
 redis.call('PEXPIRE', loading, ARGV[3])

@@ -1,0 +1,37 @@
+"""Sessions and challenges: one key each."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+
+from bench.scripts.cases import Case, nothing
+from plaza.auth import redis_challenges, redis_sessions
+from plaza.auth.sessions import Session
+
+_CHALLENGE = hashlib.sha256(b"challenge").hexdigest()
+_TOKEN = hashlib.sha256(b"token").digest()
+_MAC = "0" * 64
+_WRONG_MAC = "1" * 64
+
+
+def _keep_challenge() -> None:
+    redis_challenges.keep(_CHALLENGE, _MAC, "x" * 200)
+
+
+def _keep_session(run: int) -> None:
+    now_s = int(time.time())
+    session = Session(10**18, "user", now_s + 86_400, now_s + 86_400, now_s)
+    redis_sessions.keep(_TOKEN, session)
+
+
+CASES = [
+    Case("a challenge", redis_challenges._KEEP, nothing, lambda run: _keep_challenge()),
+    Case(
+        "a wrong code",
+        redis_challenges._CHECK,
+        lambda stage: _keep_challenge(),
+        lambda run: redis_challenges.check(_CHALLENGE, _WRONG_MAC),
+    ),
+    Case("a session", redis_sessions._KEEP, nothing, _keep_session),
+]

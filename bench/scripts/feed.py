@@ -1,0 +1,134 @@
+"""Feeds: full inboxes of readers who follow as many stars as one may, and full calls."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from bench.scripts.cases import Case, nothing
+from bench.stage import Stage
+from plaza import follows
+from plaza.content import Place
+from plaza.feed import redis_feed
+from plaza.feed.feed import BEGINNING_US, INBOX, Entry, Timeline
+from plaza.feed.following import BACKFILL
+from plaza.feed.redis_feed import MAX_STARS_PER_CALL, MAX_TIMELINES_PER_CALL, Push
+from plaza.infra import redis
+from plaza.infra.shards import shard_of
+
+FULL = 1_250  # posts in an inbox before it is cut
+PAGE = 101  # a page of 100 and one more, which tells that there is another page
+_FIRST = 10**18
+_BEGAN_US = 1_700_000_000_000_000
+_READERS = 10  # one for each run of a case
+
+
+def _inbox(run: int) -> Timeline:
+    return Timeline(INBOX, _FIRST + run)
+
+
+def _entries(first: int, count: int, apart_us: int = 1) -> list[Entry]:
+    return [
+        Entry(_BEGAN_US + (first + i) * apart_us, _FIRST + first + i, _FIRST + i)
+        for i in range(count)
+    ]
+
+
+def _put(timeline: Timeline, entries: list[Entry], stars: int) -> None:
+    """A timeline that was built, written as its scripts would leave it."""
+    push = Push(timeline, entries, range(_FIRST, _FIRST + stars))
+    members = redis_feed._members(push)
+    now_us = time.time_ns() // 1000
+    key = redis_feed.key(timeline)
+    redis.execute("ZADD", key, -BEGINNING_US, "floor", -now_us, "built")
+    for start in range(0, len(members), 10_000):
+        redis.execute("ZADD", key, *members[start : start + 10_000])
+
+
+def _fill(apart_us: int) -> Callable[[Stage], None]:
+    def fill(stage: Stage) -> None:
+        for run in range(_READERS):
+            _put(_inbox(run), _entries(0, FULL, apart_us), follows.FOLLOW_LIMIT)
+
+    return fill
+
+
+def _begin_all(stage: Stage) -> None:
+    """Inboxes that are being built, full of what was pushed meanwhile."""
+    for run in range(_READERS):
+        _put(_inbox(run), _entries(0, FULL), follows.FOLLOW_LIMIT)
+        redis.execute("ZADD", redis_feed.key(_inbox(run)), -7, "building")
+
+
+def _of_one_shard() -> list[int]:
+    """The readers that one run of push may be given, for each run of the case."""
+    wanted, found, user_id = shard_of(f"user:{_FIRST}"), [], _FIRST
+    while len(found) < _READERS * MAX_TIMELINES_PER_CALL:
+        if shard_of(f"user:{user_id}") == wanted:
+            found.append(user_id)
+        user_id += 1
+    return found
+
+
+_readers: list[int] = []
+
+
+def _fill_one_shard(stage: Stage) -> None:
+    _readers[:] = _of_one_shard()
+    for user_id in _readers:
+        _put(Timeline(INBOX, user_id), _entries(0, FULL), 1)
+
+
+def _push_to_inboxes(run: int) -> None:
+    first = run * MAX_TIMELINES_PER_CALL
+    redis_feed.push_to_inboxes(
+        _readers[first : first + MAX_TIMELINES_PER_CALL], _entries(FULL, 1)[0], star=True
+    )
+
+
+def _backfill(run: int) -> None:
+    """All that was in the inbox is below the new floor."""
+    entries = _entries(2 * FULL, BACKFILL)
+    redis_feed.push_all([Push(_inbox(run), entries, floor_us=entries[0].created_us)])
+
+
+def _push_stars(run: int) -> None:
+    stars = range(2 * _FIRST, 2 * _FIRST + MAX_STARS_PER_CALL)
+    redis_feed.push_all([Push(_inbox(run), [], stars)])
+
+
+def _fill_built(run: int) -> None:
+    cap = _inbox(run).cap
+    redis_feed.fill_all([(7, Push(_inbox(run), _entries(FULL, cap)))])
+
+
+CASES = [
+    Case(
+        "5,000 stars",
+        redis_feed.LOOK,
+        _fill(1),
+        lambda run: redis_feed.look_all([_inbox(run)], None, PAGE),
+    ),
+    Case(
+        "5,000 stars, all posts of one microsecond",
+        redis_feed.LOOK,
+        _fill(0),
+        lambda run: redis_feed.look_all([_inbox(run)], Place(_BEGAN_US, _FIRST + FULL), PAGE),
+    ),
+    Case("20 inboxes that are cut", redis_feed.PUSH, _fill_one_shard, _push_to_inboxes),
+    Case("100 posts above all others", redis_feed.PUSH, _fill(1), _backfill),
+    Case("500 stars", redis_feed.PUSH, _fill(1), _push_stars),
+    Case(
+        "a timeline",
+        redis_feed.BEGIN,
+        nothing,
+        lambda run: redis_feed.begin_all([_inbox(run)]),
+    ),
+    Case("1,000 posts into a full inbox", redis_feed.FILL, _begin_all, _fill_built),
+    Case(
+        "a full inbox",
+        redis_feed.REMOVE,
+        _fill(1),
+        lambda run: redis_feed.remove_all([(_inbox(run), _FIRST + run)]),
+    ),
+]

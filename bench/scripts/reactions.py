@@ -1,0 +1,322 @@
+"""Reactions: a target with a full recent, two Bloom filters and an outbox, and full calls."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from bench.scripts.cases import Case, nothing
+from bench.stage import Stage
+from local.paths import LocalError
+from plaza.infra import redis
+from plaza.reactions import KINDS, Target, redis_reactions
+from plaza.reactions.mysql_reactions import Reacted, Snapshot
+from plaza.reactions.reactions import Commit, Kind
+from plaza.reactions.rebuilding import PAGE
+from plaza.reactions.redis_reactions import MAX_AHEAD, MAX_ROWS, Lease, keys_of
+from plaza.reactions.sweeping import EVENTS_PER_TARGET
+from plaza.reconciliation.comparing import ACTORS_PER_CALL
+from plaza.reconciliation.looking import MOST_NEWEST
+
+LIKE: Kind = KINDS["like"]
+MANY = 1_000_000  # reactions of the target
+OUTBOX = 100_000
+TOGGLERS = 10_000
+TARGETS = 10  # one for each run of a case
+PAGE_OF_READERS = 102
+_FIRST_ACTOR = 10**18  # ids with all their digits
+_VER_US = 1_700_000_000_000_000
+_S = 7
+_FULL = 1_000  # actors of a full recent, by default
+
+Row = tuple[int, int, bool]
+
+
+def _target(run: int) -> Target:
+    return Target("post", 1 + run)
+
+
+def _actors(first: int, count: int) -> range:
+    return range(_FIRST_ACTOR + first, _FIRST_ACTOR + first + count)
+
+
+def _snapshot(newest: Iterable[tuple[int, int]] = (), rows: Iterable[Row] = ()) -> Snapshot:
+    return Snapshot(MANY, _S, _VER_US, list(newest), False, list(rows))
+
+
+def _full_recent() -> list[tuple[int, int]]:
+    return [(actor, _VER_US) for actor in _actors(0, _FULL)]
+
+
+def _lease(run: int) -> Lease:
+    [lease] = redis_reactions.take_load_leases([(LIKE, _target(run))])
+    return lease
+
+
+def _load(run: int, snapshot: Snapshot) -> None:
+    [code] = redis_reactions.hydrate_all([(LIKE, _target(run), _lease(run), snapshot)])
+    if code != "HYDRATED":
+        raise LocalError(f"a target was not loaded: {code}")
+
+
+def _load_full(stage: Stage) -> None:
+    """Targets with a full recent, a Bloom filter in use and one that is being built."""
+    for run in range(TARGETS):
+        _load(run, _snapshot(_full_recent()))
+        for build in ("in use", "next"):
+            redis_reactions.begin_bloom(LIKE, _target(run), build, MANY)
+            if build == "in use":
+                redis_reactions.fill_bloom(LIKE, _target(run), build, _actors(0, 1), last=True)
+
+
+def _put_outbox(run: int, actors: Iterable[int], ver_us: int, base: int) -> None:
+    entries = {str(actor): f"1:{ver_us}:{base}:c{actor % 2**48:012x}" for actor in actors}
+    keys = keys_of(LIKE.name, _target(run))
+    parts = [part for entry in entries.items() for part in entry]
+    for start in range(0, len(parts), 10_000):
+        redis.execute("HSET", keys.outbox, *parts[start : start + 10_000])
+    redis.execute("ZADD", keys.outboxes, ver_us, keys.member)
+    if redis.execute("EXISTS", keys.meta):
+        redis.execute("HSET", keys.meta, "waiting", len(entries), "delta", len(entries))
+
+
+def _put_asked(run: int, actors: Iterable[int]) -> None:
+    keys = keys_of(LIKE.name, _target(run))
+    redis.execute("HSET", keys.asked, *(part for actor in actors for part in (actor, _S)))
+
+
+def _rows(first: int, count: int, on: bool = True) -> list[Row]:
+    return [(actor, _VER_US + 1, on) for actor in _actors(first, count)]
+
+
+def _load_before_commit(newer_us: int) -> Callable[[Stage], None]:
+    """Each actor of the commit to come has an outbox entry and was asked for."""
+
+    def prepare(stage: Stage) -> None:
+        _load_full(stage)
+        for run in range(TARGETS):
+            actors = _actors(_FULL, MAX_ROWS)
+            _put_outbox(run, actors, _VER_US + newer_us, 0)
+            _put_asked(run, actors)
+
+    return prepare
+
+
+def _apply(run: int, rows: list[Row], n: int = _S + 1, is_new: bool = True) -> None:
+    """One run of the script: ``apply_all`` would call again while there is more."""
+    commit = Commit(LIKE, _target(run), n, MANY, is_new, rows)
+    call = redis_reactions._apply_call(commit, int(time.time() * 1000) + 86_400_000)
+    redis.run(call.script, call.keys, call.args)
+
+
+def _load_and_buffer(stage: Stage) -> None:
+    """The commit after the next one has arrived, and is as large as commits are."""
+    _load_before_commit(0)(stage)
+    for run in range(TARGETS):
+        _apply(run, _rows(2 * _FULL, MAX_ROWS), _S + 2)
+
+
+def _buffer_many(stage: Stage) -> None:
+    """As many commits as may wait have arrived, all but the next one."""
+    _load_full(stage)
+    for run in range(TARGETS):
+        for i in range(MAX_AHEAD):
+            few = MAX_ROWS // MAX_AHEAD
+            _apply(run, _rows(_FULL + i * few, few), _S + 2 + i)
+
+
+def _exceed(stage: Stage) -> None:
+    """A commit was applied, and the actors above the cap of recent are not evicted yet."""
+    _load_full(stage)
+    for run in range(TARGETS):
+        _apply(run, _rows(_FULL, MAX_ROWS))
+
+
+_leases: list[Lease] = []
+
+
+def _lease_all(stage: Stage) -> None:
+    _leases[:] = [_lease(run) for run in range(TARGETS)]
+
+
+def _put_ahead(stage: Stage) -> None:
+    """As many commits as may wait have arrived, each as large as commits are."""
+    text = redis_reactions._render_rows(_rows(_FULL, MAX_ROWS))
+    for run in range(TARGETS):
+        commits = [part for i in range(MAX_AHEAD) for part in (_S + 1 + i, f"{MANY}|{text}")]
+        redis.execute("HSET", keys_of(LIKE.name, _target(run)).ahead, *commits)
+    _lease_all(stage)
+
+
+def _hydrate(run: int) -> None:
+    found = (LIKE, _target(run), _leases[run], _snapshot(_full_recent()))
+    if redis_reactions.hydrate_all([found]) != ["MORE"]:
+        raise LocalError("a target was not loaded")
+
+
+def _lease_with_outbox(stage: Stage) -> None:
+    for run in range(TARGETS):
+        _put_outbox(run, _actors(0, MAX_ROWS), _VER_US + 5, 0)
+    _lease_all(stage)
+
+
+def _rebase(run: int) -> None:
+    rows = _rows(0, MAX_ROWS)
+    call = redis_reactions._rebase_call(LIKE, _target(run), _leases[run], 1, rows)
+    redis.run(call.script, call.keys, call.args)
+
+
+def _load_with_outbox(stage: Stage) -> None:
+    _load_full(stage)
+    _put_outbox(0, _actors(0, stage.some(OUTBOX)), _VER_US, 0)
+    redis.execute("HSET", keys_of(LIKE.name, _target(0)).meta, "ver", _VER_US)
+
+
+def _load_with_togglers(stage: Stage) -> None:
+    _load_with_outbox(stage)
+    now_s = int(time.time())
+    togglers = [part for a in _actors(0, TOGGLERS) for part in (a, f"{now_s}:1")]
+    redis.execute("HSET", keys_of(LIKE.name, _target(0)).toggles, *togglers)
+
+
+def _gate(first: int, on: bool) -> Callable[[int], object]:
+    return lambda run: redis_reactions.gate(
+        LIKE, _target(0), _FIRST_ACTOR + first + run, on, f"{run:012x}", None
+    )
+
+
+def _fill_list(run: int) -> None:
+    newest = [Reacted(_target(i), _VER_US + i) for i in range(redis_reactions.LIST_LENGTH)]
+    lease = redis_reactions.take_lease(LIKE, _FIRST_ACTOR)
+    redis_reactions.fill_list(LIKE, _FIRST_ACTOR, lease, newest, _VER_US)
+
+
+def _fill_filters(stage: Stage) -> None:
+    """The filter in use has all the actors that are asked for."""
+    _load_full(stage)
+    redis_reactions.fill_bloom(LIKE, _target(0), "next", _actors(_FULL, PAGE), last=True)
+
+
+CASES = [
+    Case("a new actor", redis_reactions.GATE, _load_with_outbox, _gate(10**9, on=True)),
+    Case("the toggles are full", redis_reactions.GATE, _load_with_togglers, _gate(0, on=False)),
+    Case(
+        "an actor in the filter",
+        redis_reactions.READ,
+        _fill_filters,
+        lambda run: redis_reactions.read_all([(LIKE, _target(0))], _FIRST_ACTOR + _FULL),
+    ),
+    Case(
+        "all versions are equal",
+        redis_reactions.PAGE,
+        lambda stage: _load(0, _snapshot(_full_recent())._replace(is_complete=True)),
+        lambda run: redis_reactions.read_page(LIKE, _target(0), None, True, PAGE_OF_READERS),
+    ),
+    Case("a large outbox", redis_reactions.LEASE, _load_with_outbox, lambda run: _lease(0)),
+    Case(
+        "500 rows that are older than the outbox",
+        redis_reactions.REBASE,
+        _lease_with_outbox,
+        _rebase,
+    ),
+    Case("a full recent, 100 commits ahead", redis_reactions.HYDRATE, _put_ahead, _hydrate),
+    Case(
+        "500 rows that answer the outbox",
+        redis_reactions.APPLY,
+        _load_before_commit(0),
+        lambda run: _apply(run, _rows(_FULL, MAX_ROWS)),
+    ),
+    Case(
+        "500 rows that are older than the outbox",
+        redis_reactions.APPLY,
+        _load_before_commit(5),
+        lambda run: _apply(run, _rows(_FULL, MAX_ROWS)),
+    ),
+    Case(
+        "500 rows that are off",
+        redis_reactions.APPLY,
+        _load_before_commit(0),
+        lambda run: _apply(run, _rows(0, MAX_ROWS, on=False)),
+    ),
+    Case(
+        "500 rows of a commit that was applied",
+        redis_reactions.APPLY,
+        _load_before_commit(0),
+        lambda run: _apply(run, _rows(_FULL, MAX_ROWS), _S, is_new=False),
+    ),
+    Case(
+        "a large commit behind another",
+        redis_reactions.APPLY,
+        _load_and_buffer,
+        lambda run: _apply(run, _rows(_FULL, MAX_ROWS - 1)),
+    ),
+    Case(
+        "100 commits ahead",
+        redis_reactions.APPLY,
+        _buffer_many,
+        lambda run: _apply(run, _rows(2 * _FULL, 1)),
+    ),
+    Case(
+        "no rows, 500 actors above the cap",
+        redis_reactions.APPLY,
+        _exceed,
+        lambda run: _apply(run, [], is_new=False),
+    ),
+    Case(
+        "a full target",
+        redis_reactions.DROP,
+        _load_full,
+        lambda run: redis_reactions.drop_all([(LIKE, _target(run), None)]),
+    ),
+    Case(
+        "a post that is loaded",
+        redis_reactions.TOMBSTONE,
+        _load_full,
+        lambda run: redis_reactions.tombstone_all([_target(run)]),
+    ),
+    Case(
+        "a large outbox",
+        redis_reactions.SWEEP,
+        _load_with_outbox,
+        lambda run: redis_reactions.sweep_all(
+            [(LIKE, _target(0))], 0, EVENTS_PER_TARGET, 3_600_000_000
+        ),
+    ),
+    Case(
+        "a filter of a million actors",
+        redis_reactions.BEGIN_BLOOM,
+        lambda stage: [_load(run, _snapshot(_full_recent())) for run in range(TARGETS)],
+        lambda run: redis_reactions.begin_bloom(LIKE, _target(run), "next", MANY),
+    ),
+    Case(
+        "a page",
+        redis_reactions.FILL_BLOOM,
+        _load_full,
+        lambda run: redis_reactions.fill_bloom(
+            LIKE, _target(run), "next", _actors(_FULL, PAGE), last=False
+        ),
+    ),
+    Case(
+        "the last page",
+        redis_reactions.FILL_BLOOM,
+        _load_full,
+        lambda run: redis_reactions.fill_bloom(
+            LIKE, _target(run), "next", _actors(_FULL, PAGE), last=True
+        ),
+    ),
+    Case("a full list", redis_reactions.FILL_LIST, nothing, _fill_list),
+    Case(
+        "a full recent",
+        redis_reactions.INSPECT,
+        _load_full,
+        lambda run: redis_reactions.inspect_all([(LIKE, _target(0))], MOST_NEWEST),
+    ),
+    Case(
+        "a full recent and actors in the filter",
+        redis_reactions.FIND_DENIED,
+        _fill_filters,
+        lambda run: redis_reactions.find_denied(
+            [(LIKE, _target(0), _actors(_FULL, ACTORS_PER_CALL))]
+        ),
+    ),
+]
