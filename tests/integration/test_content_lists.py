@@ -237,7 +237,7 @@ def test_a_cold_page_of_100_takes_as_much_as_one_of_10() -> None:
             took.append((work.statements, work.round_trips))
         assert took[0] == took[1], path
         assert took[0][0] <= 9, path
-        assert took[0][1] <= 18, path
+        assert took[0][1] <= 19, path
 
 
 def test_a_warm_post_takes_no_statement(slow_clock: None) -> None:

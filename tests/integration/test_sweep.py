@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -217,6 +218,10 @@ def test_what_the_queue_refused_is_sent_from_mysql_by_the_sweeper(plaza: World) 
     assert {actor: on for actor, (on, _) in rows().items()} == {7: True}
 
 
+def send_events(bodies: Sequence[str]) -> int:
+    return queues.send_all(reactions.REACTIONS, bodies)
+
+
 def test_more_than_a_batch_of_spilled_messages_is_sent_in_order(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,10 +229,10 @@ def test_more_than_a_batch_of_spilled_messages_is_sent_in_order(
     for n in range(8):
         spill.spill(reactions.REACTIONS, str(n))
     spill.spill(reactions.FOLLOWS, "of another queue")
-    assert spill.send_spilled(reactions.REACTIONS) == 8
+    assert spill.send_spilled(reactions.REACTIONS, send_events) == 8
     assert plaza.queues.take(reactions.REACTIONS) == [str(n) for n in range(8)]
     assert spilled() == 1
-    assert spill.send_spilled(reactions.REACTIONS) == 0
+    assert spill.send_spilled(reactions.REACTIONS, send_events) == 0
 
 
 def test_spilled_messages_that_the_queue_took_in_part_are_all_sent_again(
@@ -236,7 +241,7 @@ def test_spilled_messages_that_the_queue_took_in_part_are_all_sent_again(
     for n in range(3):
         spill.spill(reactions.REACTIONS, str(n))
     monkeypatch.setattr(queues, "send_all", lambda queue, bodies: len(bodies) - 1)
-    assert spill.send_spilled(reactions.REACTIONS) == 0
+    assert spill.send_spilled(reactions.REACTIONS, send_events) == 0
     assert spilled() == 3
 
 

@@ -27,15 +27,8 @@ COMMAND = re.compile(r"\bcall\(\s*'(\w+)'")
 BOUND = re.compile(r"^  Bounded by: ([^\n]+(?:\n {14}[^\n]+)*)\n\n", re.MULTILINE)
 MEASURED = re.compile(r"\bARGV\[(\d+)\]|\b\d[\d,]*\b")
 
-_BOUNDED_BY_OUTBOX = "bounded by the outbox of one user; its header does not say so"
-# file -> why it has no line yet. Nothing may be added: a new script states its bound.
-KNOWN = {
-    "checkins/hydrate.lua": _BOUNDED_BY_OUTBOX,
-    "checkins/settle.lua": "deletes two strings and what is left of one outbox",
-    "checkins/sweep.lua": _BOUNDED_BY_OUTBOX,
-    "flash_sales/confirm.lua": "a batch of orders; its header does not say so",
-    "flash_sales/recover.lua": "LIMIT by an argument; its header does not say so",
-}
+# file -> why it has no line. Nothing may be added: a new script states its bound.
+KNOWN: dict[str, str] = {}
 
 
 def name_of(file: Path) -> str:
