@@ -365,7 +365,7 @@ def test_a_large_commit_evicts_in_more_than_one_call(plaza: World) -> None:
     calls = [redis_reactions._apply_call(first, redis_us() // 1000 + 10**6)]
     assert redis.run_all(calls)[0][0] == "MORE"
     assert (len(recent()), meta()["complete"]) == (cap + MAX_ROWS, 1)
-    assert redis_reactions.apply_all([first])[0].rebuild
+    assert redis_reactions.apply_all([first])[0].s == 1
     assert (len(recent()), meta()["complete"], meta()["floor"]) == (cap, 0, MAX_ROWS)
     assert all(gate(actor, on=False).code == "UNKNOWN" for actor in (1, MAX_ROWS))
     assert gate(MAX_ROWS + 1, on=False).code == "CHANGED"

@@ -27,16 +27,6 @@ COMMAND = re.compile(r"\bcall\(\s*'(\w+)'")
 BOUND = re.compile(r"^  Bounded by: ([^\n]+(?:\n {14}[^\n]+)*)\n\n", re.MULTILINE)
 MEASURED = re.compile(r"\bARGV\[(\d+)\]|\b\d[\d,]*\b")
 
-_BOUNDED_BY_OUTBOX = "bounded by the outbox of one user; its header does not say so"
-# file -> why it has no line yet. Nothing may be added: a new script states its bound.
-KNOWN = {
-    "checkins/hydrate.lua": _BOUNDED_BY_OUTBOX,
-    "checkins/settle.lua": "deletes two strings and what is left of one outbox",
-    "checkins/sweep.lua": _BOUNDED_BY_OUTBOX,
-    "flash_sales/confirm.lua": "a batch of orders; its header does not say so",
-    "flash_sales/recover.lua": "LIMIT by an argument; its header does not say so",
-}
-
 
 def name_of(file: Path) -> str:
     """``shops/look_near.lua``"""
@@ -64,19 +54,10 @@ def frees_at_once(code: str) -> bool:
     return "DEL" in commands or ("RENAME" in commands and "UNLINK" not in commands)
 
 
-@pytest.mark.parametrize("file", [f for f in SCRIPTS if name_of(f) not in KNOWN], ids=name_of)
+@pytest.mark.parametrize("file", SCRIPTS, ids=name_of)
 def test_a_script_whose_work_grows_says_what_bounds_it(file: Path) -> None:
     assert not needs_bound(code_of(file)) or has_bound(header_of(file))
     assert not frees_at_once(code_of(file)), "UNLINK frees in the background"
-
-
-def test_an_exception_is_a_script_that_needs_one() -> None:
-    files = {name_of(file): file for file in SCRIPTS}
-    for name in KNOWN.keys() & files.keys():
-        code = code_of(files[name])
-        states_it = has_bound(header_of(files[name])) and not frees_at_once(code)
-        assert needs_bound(code) or frees_at_once(code), f"{name} needs none"
-        assert not states_it, f"{name} states it"
 
 
 @pytest.mark.parametrize(

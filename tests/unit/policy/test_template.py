@@ -369,7 +369,12 @@ def test_the_search_for_queues_finds_those_we_know() -> None:
     assert queues_needed("SaveReactions") == saving
     assert queues_needed("FanOutPost") == {"fanouts", "fanouts_dlq"}
     assert queues_needed("FeedApi") == {"inboxes", "follows", "rebuilds"}
-    assert queues_needed("SweepOutbox") == {"reactions", "checkins", "settlements"}
+    assert queues_needed("SweepOutbox") == {
+        "reactions",
+        "checkins",
+        "settlements",
+        "rebuilds",
+    }
     assert queues_needed("CheckinsApi") == {"checkins"}
     assert queues_needed("RecommendationsApi") == {"recommendations", "rebuilds", "shops"}
     assert queues_needed("RefreshRecommendations") == {"recommendations"}
