@@ -73,14 +73,12 @@ MUTATIONS: Mapping[str, Mutation] = {
         "READ_META", "if m[2] ~= run_id then return nil end", "", ("rollback", "all")
     ),
     "drop keeps the outbox": Mutation(
-        "REBASE", "redis.call('HDEL', outbox, actor)", "", ("drops", "kills")
+        "REBASE", "redis.call('HDEL', outbox, unpack(done))", "", ("drops", "kills")
     ),
     "the rows of entries when loading": Mutation(
         "REBASE", "if base ~= state then", "if false then", ("drops", "kills")
     ),
-    "the floor": Mutation(
-        "APPLY", "elseif tonumber(vers[i]) > meta.floor then", "elseif true then", ("away", "late")
-    ),
+    "the floor": Mutation("APPLY", "if meta.floor > 0 then", "if false then", ("away", "late")),
     "commits wait ahead": Mutation(
         "APPLY", "redis.call('HSET', ahead, ARGV[2], ARGV[3] .. '|' .. ARGV[5])", "", ("none",)
     ),

@@ -57,19 +57,10 @@ def frees_at_once(code: str) -> bool:
     return "DEL" in commands or ("RENAME" in commands and "UNLINK" not in commands)
 
 
-@pytest.mark.parametrize("file", [f for f in SCRIPTS if name_of(f) not in KNOWN], ids=name_of)
+@pytest.mark.parametrize("file", SCRIPTS, ids=name_of)
 def test_a_script_whose_work_grows_says_what_bounds_it(file: Path) -> None:
     assert not needs_bound(code_of(file)) or has_bound(header_of(file))
     assert not frees_at_once(code_of(file)), "UNLINK frees in the background"
-
-
-def test_an_exception_is_a_script_that_needs_one() -> None:
-    files = {name_of(file): file for file in SCRIPTS}
-    for name in KNOWN.keys() & files.keys():
-        code = code_of(files[name])
-        states_it = has_bound(header_of(files[name])) and not frees_at_once(code)
-        assert needs_bound(code) or frees_at_once(code), f"{name} needs none"
-        assert not states_it, f"{name} states it"
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from plaza.reactions import mysql_reactions, redis_reactions
 from plaza.reactions.reacting import REBUILDS
 from plaza.reactions.reactions import KINDS, MOST_ID, Kind, Target
 
-PAGE = 500
-PAGES_PER_STEP = 100
+PAGE = 250
+PAGES_PER_STEP = 200
 
 
 @dataclass(frozen=True, slots=True)

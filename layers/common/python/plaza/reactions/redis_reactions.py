@@ -67,7 +67,7 @@ from plaza.reactions.reactions import (
 FENCE_TTL_S = 300
 LOAD_LEASE_TTL_MS = 10_000
 MAX_AHEAD = 100  # commits that may wait for the one before them
-MAX_ROWS = 500  # of one call of a script
+MAX_ROWS = 250  # of one call of a script
 LIST_LENGTH = 100
 LIST_TTL_S = 86_400
 LEASE_TTL_S = 10
@@ -352,7 +352,7 @@ def take_load_leases(wanted: Sequence[tuple[Kind, Target]]) -> list[Lease]:
 def read_outboxes(wanted: Sequence[tuple[Kind, Target, int]]) -> list[list[int]]:
     """The actors in the outbox of each (kind, target, entries), which must not change meanwhile.
 
-    One round trip, and one for each 500 entries of an outbox that has more. Raises RedisDown.
+    One round trip, and one for each 250 entries of an outbox that has more. Raises RedisDown.
     """
     found: list[list[int]] = [[] for _ in wanted]
     small = [i for i, (_, _, entries) in enumerate(wanted) if 0 < entries <= MAX_ROWS]
@@ -375,7 +375,7 @@ def read_outboxes(wanted: Sequence[tuple[Kind, Target, int]]) -> list[list[int]]
 def hydrate_all(found: Sequence[tuple[Kind, Target, Lease, Snapshot]]) -> list[str]:
     """Load targets from snapshots; see hydrate.lua for the codes.
 
-    One round trip; one more for each 500 entries of the largest outbox. Raises RedisDown.
+    One round trip; one more for each 250 entries of the largest outbox. Raises RedisDown.
     """
     pages = [
         [s.rows[start : start + MAX_ROWS] for start in range(0, len(s.rows), MAX_ROWS)]

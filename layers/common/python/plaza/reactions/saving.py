@@ -111,7 +111,7 @@ def _is_id(number: object) -> bool:
 
 
 def save(events: Sequence[ReactionEvent]) -> None:
-    """Save a batch of events, 500 in a transaction of ten statements at most, then tell Redis.
+    """Save a batch of events, 250 in a transaction of ten statements at most, then tell Redis.
 
     Safe to repeat. Commits that Redis does not take go onto a queue of their own: the batch is not
     saved again. Raises MysqlDown; QueueDown when Redis is unavailable too or a follow is in the

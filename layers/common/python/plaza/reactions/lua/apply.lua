@@ -14,14 +14,14 @@
   ARGV[2]  n: version of the counter after the commit
   ARGV[3]  total of the counter after the commit
   ARGV[4]  1 when this commit raised the version to n; 0 when it changed nothing and the rows are as of n
-  ARGV[5]  rows: "actor ver state;...", at most 500
+  ARGV[5]  rows: "actor ver state;...", at most 250
   ARGV[6]  cap: how many actors recent keeps
   ARGV[7]  how many commits may wait in ahead
   ARGV[8]  member: the target's name in outboxes
   ARGV[9]  when the target may expire if it has no reader, milliseconds since 1970
   ARGV[10]  TTL of the fence, seconds
 
-  Bounded by: 500 rows, of which one that leaves recent counts as four.
+  Bounded by: 250 rows, of which one that leaves recent counts as four.
 
   Returns {code, waiting, rebuild, s}
     code     APPLIED; DUPLICATE (n is not newer than s); BUFFERED (the commit before it is missing); MORE (call again, without rows);

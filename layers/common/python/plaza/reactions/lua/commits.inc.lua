@@ -1,5 +1,5 @@
 -- commits: what MySQL committed, applied to a target in the order of its counter's versions. Needs bloom, state, idle.
-local MAX_ROWS = 500        -- applied in one call; the rest with the next
+local MAX_ROWS = 250        -- applied in one call; the rest with the next
 local EVICTION_ROWS = 4     -- an actor who moves to the filters takes the time of so many rows
 local GAP_US = 1000000      -- a commit missing for so long was lost on its way
 local NOTE = '?'            -- in ahead: this commit exists, its rows are not known

@@ -7,7 +7,7 @@
   ARGV[2]  1 when this page is the last, else 0
   ARGV[3...]  actors that are on in MySQL, at most a page of them
 
-  Bounded by: 500 actors a page.
+  Bounded by: 250 actors a page.
 
   Returns FILLED, FINISHED, or LOST (the target was dropped, or another build took over)
 

@@ -6,7 +6,7 @@
   ARGV[1]  run_id of this node
   ARGV[2...]  actors, at most a page of them
 
-  Bounded by: 1,000 actors a page.
+  Bounded by: 250 actors a page.
 
   Returns {s, actor, ...}: the version the target is at, and the actors that are off by recent and the filter, whatever
           the outbox has; an empty list when the target is not loaded or neither can say no

@@ -6,9 +6,9 @@
   ARGV[1]  token of the caller's lease
   ARGV[2]  page: 1 for the first, then one more each time
   ARGV[3]  TTL of the lease from now on, milliseconds
-  ARGV[4]  rows: "actor ver state;...", 0 and 0 for an actor without a row, at most 500
+  ARGV[4]  rows: "actor ver state;...", 0 and 0 for an actor without a row, at most 250
 
-  Bounded by: 500 rows.
+  Bounded by: 250 rows.
 
   Returns DONE, or STALE (the caller has no lease any more: begin again)
 
