@@ -246,7 +246,7 @@ def test_without_the_row_of_an_entry_a_snapshot_is_incomplete(plaza: World) -> N
 def test_an_outbox_of_thousands_is_compared_in_pages(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    count = 2 * MAX_ROWS + 300
+    count = 2 * MAX_ROWS + 100
     put()
     redis.run_all([gate_call(actor, True) for actor in range(1, count + 1)])
     versions = {actor: ver for actor, (_, ver, _) in outbox().items()}
