@@ -46,6 +46,7 @@ from tests.servers import IS_CLUSTER
 CAP, MAX_AHEAD, MAX_FOLLOWED = 3, 3, 3
 GATE_TIMEOUT_S, LOAD_WAIT_S, GAP_US = 0.03, 0.05, 100_000  # of the model's clock
 LEASE_MS = 500  # of real time
+GRACE_US = 300_000
 PAGE = 3  # actors of a page of a filter that is built
 MAX_LATE_STEPS = 1_500
 ACTORS = range(1, 13)
@@ -260,7 +261,8 @@ class Run:
 
         def work() -> None:
             with suppress(Unavailable):
-                reactions.sweep_outbox(grace_us=0)
+                # Longer than a request takes: what is not answered yet is not published.
+                reactions.sweep_outbox(grace_us=GRACE_US)
 
         self.scheduler.spawn(work)
 

@@ -67,11 +67,17 @@ def read_counter(numbers: Sequence[int]) -> ContentCounter:
     )
 
 
-def add_to_content(cursor: Cursor, deltas: Mapping[tuple[str, int], Deltas]) -> None:
+def add_to_content(
+    cursor: Cursor,
+    deltas: Mapping[tuple[str, int], Deltas],
+    commits: Mapping[tuple[tuple[str, int], str], int] | None = None,
+) -> None:
     """Move the counters of content by ``deltas`` (column -> by how much). One statement.
 
-    The version of a total is raised by one for each target that names it, also when it moves by 0.
+    The version of a total is raised for each target that names it, also when it moves by 0: by the
+    number of ``commits`` of (target, column), 1 where none is given.
     """
+    raised = commits or {}
     columns = [column for column in CONTENT_COLUMNS if any(column in by for by in deltas.values())]
     if not columns:
         return
@@ -79,7 +85,10 @@ def add_to_content(cursor: Cursor, deltas: Mapping[tuple[str, int], Deltas]) -> 
         "('%s',%d,%s)"
         % (
             *target,
-            ",".join(f"{int(by.get(column, 0))},{int(column in by)}" for column in columns),
+            ",".join(
+                f"{int(by.get(column, 0))},{raised.get((target, column), 1) if column in by else 0}"
+                for column in columns
+            ),
         )
         for target, by in sorted(deltas.items())
     )

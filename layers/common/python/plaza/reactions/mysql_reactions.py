@@ -19,7 +19,7 @@ from typing import NamedTuple
 from pymysql.cursors import Cursor
 
 from plaza.infra import mysql
-from plaza.reactions.reactions import Entry, Key, Kind, Row, Target
+from plaza.reactions.reactions import Commit, Entry, Key, Kind, Row, Target
 
 EPOCH = 2**40  # versions of a counter in one epoch
 EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {EPOCH:d}"
@@ -100,13 +100,16 @@ def read_log_head() -> int:
     return int(mysql.fetch_all("SELECT COALESCE(MAX(seq), 0) FROM reaction_log")[0][0])
 
 
-def append_log(
-    cursor: Cursor, entries: Sequence[Entry], commits: Mapping[tuple[Target, str], int]
-) -> None:
+def append_log(cursor: Cursor, entries: Sequence[Entry], commits: Iterable[Commit]) -> None:
     """Log ``entries`` (in key order), each event once however often it comes. One statement.
 
-    ``commits``: the version of the counter of each (target, kind) after this transaction.
+    ``commits``: those of this transaction; each entry is logged with the version of its own.
     """
+    versions = {
+        (commit.kind.name, commit.target, actor_id): commit.n
+        for commit in commits
+        for actor_id, _, _ in commit.rows
+    }
     rows = ",".join(
         "('%s',%d,'%s',%d,%d,%d,%d,%d,'%s',%s)"
         % (
@@ -114,7 +117,7 @@ def append_log(
             ver_us,
             event.on,
             change,
-            commits[event.key.target, event.key.kind],
+            versions[event.key.kind, event.key.target, event.key.actor_id],
             _utc_day(ver_us // _DAY_US),
             mysql.render_request_id(event.request_id),
         )

@@ -111,18 +111,12 @@ def _is_id(number: object) -> bool:
 
 
 def save(events: Sequence[ReactionEvent]) -> None:
-    """Save a batch of events, 250 in a transaction of ten statements at most, then tell Redis.
+    """Save a batch of events in one transaction of ten statements at most, then tell Redis.
 
     Safe to repeat. Commits that Redis does not take go onto a queue of their own: the batch is not
     saved again. Raises MysqlDown; QueueDown when Redis is unavailable too or a follow is in the
     batch, and then the batch comes again.
     """
-    # One commit is one run of a script, however many events are of the same target.
-    for start in range(0, len(events), MAX_ROWS):
-        _save(events[start : start + MAX_ROWS])
-
-
-def _save(events: Sequence[ReactionEvent]) -> None:
     saved = mysql.atomically(lambda cursor: _write(cursor, events))
     record(
         "reactions_saved",
@@ -235,13 +229,12 @@ def _write(cursor: Cursor, events: Sequence[ReactionEvent]) -> Saved:
     # Also where changes cancel out: rows have changed, and what was read before is old.
     moves = dict.fromkeys(((key.target, key.kind) for key in rows), 0) | transitions(turns)
     commits = _commits(
-        epoch, held, moves, {key: before.get(key, Row(False, 0)) for key in keys} | rows
+        epoch, held, turns, moves, {key: before.get(key, Row(False, 0)) for key in keys} | rows
     )
-    versions = {(commit.target, commit.kind.name): commit.n for commit in commits}
-    mysql_reactions.append_log(cursor, entries, versions)
+    mysql_reactions.append_log(cursor, entries, commits)
     if rows:
         mysql_reactions.upsert_rows(cursor, rows)
-    _move_counters(cursor, owners, turns, moves)
+    _move_counters(cursor, owners, turns, moves, commits)
     changed_us = [row.ver_us for row in rows.values()]
     return Saved(commits, _read_users(cursor, owners, keys), changed_us)
 
@@ -251,7 +244,7 @@ def _read(cursor: Cursor, keys: Collection[Key]) -> Saved:
     owners = targets.read_owners(cursor, _targets(keys))
     held = counters.lock_content(cursor, _targets(keys))
     rows = mysql_reactions.read_rows(cursor, keys)
-    return Saved(_commits(epoch, held, {}, rows), _read_users(cursor, owners, keys))
+    return Saved(_commits(epoch, held, {}, {}, rows), _read_users(cursor, owners, keys))
 
 
 def _read_users_of(cursor: Cursor, keys: Collection[Key]) -> dict[int, UserCounter]:
@@ -276,6 +269,7 @@ def _move_counters(
     owners: Mapping[tuple[str, int], int],
     turns: Mapping[Key, int],
     moves: Mapping[tuple[Target, str], int],
+    commits: Iterable[Commit],
 ) -> None:
     """Add up what turned, in the counters of targets, of their owners and of the actors."""
     of_content: dict[tuple[str, int], dict[str, int]] = {}
@@ -293,23 +287,36 @@ def _move_counters(
     for key, by in turns.items():
         if given := KINDS[key.kind].given:
             move_user(key.actor_id, given, by)
-    counters.add_to_content(cursor, of_content)
+    raised: dict[tuple[tuple[str, int], str], int] = {}
+    for commit in commits:
+        counted = commit.target, commit.kind.total
+        raised[counted] = raised.get(counted, 0) + commit.is_new
+    counters.add_to_content(cursor, of_content, raised)
     counters.add_to_users(cursor, of_users)
 
 
 def _commits(
     epoch: int,
     held: Mapping[tuple[str, int], ContentCounter],
+    turns: Mapping[Key, int],
     moves: Mapping[tuple[Target, str], int],
     rows: Mapping[Key, Row],
 ) -> list[Commit]:
-    by_target: dict[tuple[Target, str], list[tuple[int, int, bool]]] = {}
-    for key, row in rows.items():
-        by_target.setdefault((key.target, key.kind), []).append((key.actor_id, row.ver_us, row.on))
+    """What becomes of ``rows``: per target and kind one commit for each 250, in the order of ``n``.
+
+    A script applies a commit in one run, so its rows are bounded; the transaction is one.
+    """
+    by_target: dict[tuple[Target, str], list[Key]] = {}
+    for key in rows:
+        by_target.setdefault((key.target, key.kind), []).append(key)
     commits = []
-    for (target, name), of_target in sorted(by_target.items()):
-        column, is_new = KINDS[name].total, (target, name) in moves
-        total = held[target].totals[column] + moves.get((target, name), 0)
-        n = epoch + held[target].vers[column] + is_new
-        commits.append(Commit(KINDS[name], target, n, total, is_new, of_target))
+    for (target, name), keys in sorted(by_target.items()):
+        counter, column, is_new = held[target], KINDS[name].total, (target, name) in moves
+        total, n = counter.totals[column], epoch + counter.vers[column]
+        for start in range(0, len(keys), MAX_ROWS):
+            part = keys[start : start + MAX_ROWS]
+            n += is_new
+            total += sum(turns.get(key, 0) for key in part)
+            of_part = [(key.actor_id, rows[key].ver_us, rows[key].on) for key in part]
+            commits.append(Commit(KINDS[name], target, n, total, is_new, of_part))
     return commits
