@@ -59,6 +59,8 @@ def interrupted_by_an_end(stack: Stack) -> Iterator[None]:
                 os.kill(os.getpid(), signal.SIGINT)
                 return
 
+    # A shell that starts this in the background lets it ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
@@ -66,6 +68,7 @@ def interrupted_by_an_end(stack: Stack) -> Iterator[None]:
     finally:
         over.set()
         watcher.join()
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
