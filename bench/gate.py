@@ -32,7 +32,7 @@ ACTORS = 2_000_000_000  # of so many: about twenty come twice in a run
 POST = Target("post", 7)
 NEVER_US = 2**53  # a deadline
 ROWS = 100_000  # applied
-ROWS_OF_COMMIT = 1_000
+ROWS_OF_COMMIT = 250
 COMMITS_AT_ONCE = 1_000
 BASE_US = 1_700_000_000_000_000
 _COMMANDS_AT_ONCE = 1_000
@@ -143,7 +143,7 @@ def _load(targets: Sequence[Target], snapshot: Snapshot) -> None:
 
 
 def _apply_to_one(stage: Stage, rows: int) -> Run:
-    """Commits of 1,000 rows each; every row answers an entry of the outbox."""
+    """Commits of 250 rows each; every row answers an entry of the outbox."""
     stage.clear()
     _load([POST], Snapshot(0, 0, 0, [], is_complete=True, rows=[]))
     _fill_outbox([(POST, actor) for actor in range(1, rows + 1)])
@@ -192,7 +192,7 @@ def _apply(batches: Sequence[Sequence[Commit]], rows: int) -> Run:
     cpu_s, began_s = _cpu_of_redis_s(), time.perf_counter()
     for batch in batches:
         codes = {applied.code for applied in redis_reactions.apply_all(batch)}
-        if codes != {"APPLIED"}:
+        if not codes <= {"APPLIED", "DUPLICATE"}:  # after MORE, the commit is there
             raise LocalError(f"commits were not applied: {codes}")
     took_s = time.perf_counter() - began_s
     if left := redis.execute("KEYS", "*:outbox"):

@@ -62,6 +62,7 @@ def test_a_target_comes_back_with_what_mysql_has(plaza: World) -> None:
     assert put(total=2, n=5, newest=[(8, 20), (7, 10)], last_ver_us=30) == "HYDRATED"
     assert recent() == [7, 8]
     assert meta() == {
+        "gone": 0,
         "protocol": 2,
         "run_id": redis.node_of(keys().meta).run_id,
         "s": 5,

@@ -40,7 +40,7 @@ local meta_key, outbox, recent, bloom, filling = KEYS[1], KEYS[2], KEYS[3], KEYS
 local ahead, fence, lease, asked, index = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local n, total, is_new, cap = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', tonumber(ARGV[6])
 
-local meta, fields = read_meta(meta_key, ARGV[1], 'floor', 'blocked', 'sweeps')
+local meta, fields = read_meta(meta_key, ARGV[1], 'floor', 'blocked', 'sweeps', 'filling')
 if not meta then
   -- Who loads the target has read a snapshot that may be older than this commit.
   if redis.call('EXISTS', lease) == 1 then
@@ -53,7 +53,8 @@ if not meta then
   end
   return {'COLD', redis.call('HLEN', outbox), 0, 0}
 end
-meta.floor, meta.blocked, meta.budget = tonumber(fields[12]), tonumber(fields[13]), MAX_ROWS
+meta.floor, meta.blocked, meta.budget = tonumber(fields[11]), tonumber(fields[12]), MAX_ROWS
+meta.filling = tonumber(fields[14] or 0)
 
 local before, waiting, code, has_next = meta.s, meta.waiting, 'APPLIED', false
 if n <= meta.s then
@@ -99,5 +100,5 @@ if meta.s == before and meta.waiting == waiting and evicted == 0 and code ~= 'AP
   return {code, meta.waiting, 0, meta.s}
 end
 write_meta(meta, meta_key, recent, bloom, filling, index, ARGV[8], ARGV[9])
-if meta.waiting == 0 and fields[14] then redis.call('HDEL', meta_key, 'sweeps', 'sweep_cursor') end
+if meta.waiting == 0 and fields[13] then redis.call('HDEL', meta_key, 'sweeps', 'sweep_cursor') end
 return {code, meta.waiting, evicted > 0 and request_rebuild(meta_key, meta) or 0, meta.s}

@@ -15,15 +15,15 @@
 --!include state
 --!include idle
 local meta_key, filling = KEYS[1], KEYS[2]
-local meta, fields = read_meta(meta_key, ARGV[1], 'filling_by', 'filling_at')
+local meta, fields = read_meta(meta_key, ARGV[1], 'filling_by', 'filling_at', 'filling')
 if not meta then return 'COLD' end
 if meta.complete then return 'COMPLETE' end
 
 local now = redis.call('TIME')
 local now_us = now[1] * 1000000 + now[2]
-if fields[12] and redis.call('GETBIT', filling, meta.filling) == 1 then
-  if fields[12] == ARGV[2] then return 'BEGUN' end
-  if tonumber(fields[13]) > now_us - REBUILD_AGAIN_US then return 'BUSY' end
+if fields[11] and redis.call('GETBIT', filling, fields[13]) == 1 then
+  if fields[11] == ARGV[2] then return 'BEGUN' end
+  if tonumber(fields[12]) > now_us - REBUILD_AGAIN_US then return 'BUSY' end
 end
 
 local bits = BLOOM_FIRST_BITS

@@ -59,8 +59,8 @@ local meta = {
   s = s, base = tonumber(ARGV[4]), delta = tonumber(l[2]), ver = math.max(tonumber(ARGV[6]), tonumber(l[4])),
   waiting = tonumber(l[3]), complete = complete, floor = floor, bloom = 0, filling = 0,
 }
-redis.call('HSET', meta_key, 'protocol', PROTOCOL, 'run_id', ARGV[1])
-if redis.call('GET', there) == 'gone' then redis.call('HSET', meta_key, 'gone', 1) end
+redis.call('HSET', meta_key, 's', ARGV[3], 'run_id', ARGV[1], 'protocol', PROTOCOL, 'base', 0, 'delta', 0, 'ver', 0,
+  'waiting', 0, 'complete', 0, 'bloom', 0, 'gone', redis.call('GET', there) == 'gone' and 1 or 0)
 
 -- At most as many as apply lets wait.
 for _, n in ipairs(redis.call('HKEYS', ahead)) do

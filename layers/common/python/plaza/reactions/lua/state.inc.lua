@@ -3,16 +3,17 @@ local PROTOCOL = '2'
 local REBUILD_AGAIN_US = 600000000 -- a build requested and not finished by then was lost
 
 -- nil when the target is not loaded, or was loaded before this node restarted or took over: what it holds may
--- be older than what was acknowledged. Additional fields, if named, are at index 12 and up of the second result.
+-- be older than what was acknowledged. Additional fields, if named, are at index 11 and up of the second result.
+-- A small hash is searched from its beginning: hydrate writes these fields first.
 local function read_meta(key, run_id, ...)
   local m = redis.call('HMGET', key, 's', 'run_id', 'protocol', 'base', 'delta', 'ver', 'waiting', 'complete', 'bloom',
-    'filling', 'gone', ...)
+    'gone', ...)
   if not m[1] then return nil end
   if m[3] ~= PROTOCOL then error({err = 'PROTOCOL ' .. tostring(m[3]) .. ' of this target is not supported'}) end
   if m[2] ~= run_id then return nil end
   return {
     s = tonumber(m[1]), base = tonumber(m[4]), delta = tonumber(m[5]), ver = tonumber(m[6]), waiting = tonumber(m[7]),
-    complete = m[8] == '1', bloom = tonumber(m[9]), filling = tonumber(m[10] or 0), gone = m[11] == '1',
+    complete = m[8] == '1', bloom = tonumber(m[9]), gone = m[10] == '1',
   }, m
 end
 

@@ -25,7 +25,7 @@ local now = redis.call('TIME')
 local now_us, grace_us = now[1] * 1000000 + now[2], tonumber(ARGV[3])
 
 local meta, fields = read_meta(meta_key, ARGV[1], 'blocked', 'sweeps', 'sweep_cursor')
-local blocked = meta and tonumber(fields[12])
+local blocked = meta and tonumber(fields[11])
 if redis.call('EXISTS', outbox) == 0 and not blocked then
   redis.call('ZREM', index, member)
   return {'SWEPT', '0'}
@@ -34,7 +34,7 @@ local code = 'SWEPT'
 if not meta then code = 'COLD'
 elseif blocked and now_us - blocked > MIN_WAIT_US then code = 'GAP' end
 
-local sweeps, cursor = meta and tonumber(fields[13] or 0) or 0, meta and fields[14] or '0'
+local sweeps, cursor = meta and tonumber(fields[12] or 0) or 0, meta and fields[13] or '0'
 local page = redis.call('HSCAN', outbox, cursor, 'COUNT', ARGV[4])
 local found = {code, meta and string.format('%.0f', meta.s) or '0'}
 for i = 1, #page[2], 2 do
