@@ -45,7 +45,7 @@ from tests.servers import IS_CLUSTER
 
 CAP, MAX_AHEAD, MAX_FOLLOWED = 3, 3, 3
 GATE_TIMEOUT_S, LOAD_WAIT_S, GAP_US = 0.03, 0.05, 100_000  # of the model's clock
-LEASE_MS = 500  # of real time
+LEASES_MS = (30, 500)  # of real time; one of them in a run
 GRACE_US = 300_000
 PAGE = 3  # actors of a page of a filter that is built
 MAX_LATE_STEPS = 1_500
@@ -751,6 +751,7 @@ def run_seed(
         set_up(world, patch)
         if mutate:
             mutate(patch)
+        patch.setattr(redis_reactions, "LOAD_LEASE_TTL_MS", LEASES_MS[seed % len(LEASES_MS)])
         if trouble != "none":  # there no commit is lost, however far others are ahead
             patch.setattr(redis_reactions, "MAX_AHEAD", MAX_AHEAD)
         run = begin(seed, TROUBLES[trouble], world)
@@ -780,7 +781,6 @@ def set_up(world: World, patch: pytest.MonkeyPatch) -> None:
     patch.setenv("PLAZA_RECENT_CAP", str(CAP))
     patch.setattr(following, "FOLLOW_LIMIT", MAX_FOLLOWED)
     patch.setattr(redis_counters, "CLOCKS_APART_US", 0)  # it is one clock here
-    patch.setattr(redis_reactions, "LOAD_LEASE_TTL_MS", LEASE_MS)
     patch.setattr(reacting, "LOAD_WAIT_S", LOAD_WAIT_S)
     patch.setattr(rebuilding, "PAGE", PAGE)
     forget()

@@ -20,7 +20,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 from plaza.infra import mysql, redis
 from plaza.infra.redis import RedisDown
 
-MIN_SLEEP, MAX_SLEEP = 20, 300  # steps of other processes
+MIN_SLEEP, MAX_SLEEP = 20, 900  # steps of other processes
 MIN_STEP_US, MAX_STEP_US = 20, 100
 
 

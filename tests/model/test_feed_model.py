@@ -22,13 +22,13 @@ from plaza.feed import FanOut, fanning_out, following, redis_feed
 from plaza.feed.feed import Timeline
 from plaza.infra import mysql, redis, settings
 from plaza.infra.errors import PlazaError, Unavailable
-from plaza.reactions import FOLLOW, ReactionChanged, Target
+from plaza.reactions import FOLLOW, Target
 from plaza.targets import Refresh
 from tests.integration.feeds import BASE_US, insert_posts, scroll, truth
 from tests.integration.looking import add_users
 from tests.keyspace import find_keys
 from tests.model.scheduler import Scheduler
-from tests.plaza import FakeQueues, World, forget
+from tests.plaza import FakeQueues, World, forget, read_event
 
 RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "120"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
@@ -164,9 +164,9 @@ class Run:
 
     def do(self, queue: str, batch: list[str]) -> None:
         if queue == reactions.REACTIONS:
-            reactions.save([ReactionChanged.from_json(body) for body in batch])
+            reactions.save([read_event(body) for body in batch])
         elif queue == reactions.SETTLEMENTS:
-            reactions.settle_again([reactions.read_keys(body) for body in batch])
+            reactions.settle_again([reactions.Unacknowledged.from_json(body) for body in batch])
         elif queue == reactions.FOLLOWS:
             feed.apply_follow_changes([feed.read_pairs(body) for body in batch])
         elif queue == content.FANOUTS:
