@@ -18,7 +18,7 @@ from local.stack import Stack
 
 SERVERS = ("redis", "mysql", "ministack", "lambda")
 TRACED = {
-    "reaction_log": "target_type, target_id, kind, actor_id, ver, state, total",
+    "reaction_log": "target_type, target_id, kind, actor_id, ver, state, change_by, commit_n",
     "voucher_order": "order_id, voucher_id, buyer_id, reason, decided_at",
     "checkin": "user_id, day, ver",
     "content": "content_type, content_id, author_id, created_at, deleted_at",

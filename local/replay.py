@@ -337,10 +337,11 @@ def show_played(report: Report, out: Console) -> None:
 
 
 def count_log(mysql_url: str, since: date) -> Counter[str]:
-    """How many facts of each kind were saved, of days that no archive has taken by then."""
+    """How many changes of each kind were saved, of days that no archive has taken by then."""
     with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:
         cursor.execute(
-            "SELECT kind, COUNT(*) FROM reaction_log WHERE create_date >= %s GROUP BY kind",
+            "SELECT kind, COUNT(*) FROM reaction_log WHERE create_date >= %s AND change_by <> 0"
+            " GROUP BY kind",
             (since,),
         )
         return Counter(dict(cursor.fetchall()))

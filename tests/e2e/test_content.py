@@ -14,8 +14,10 @@ SHOP = 5_500_100
 
 
 @pytest.fixture
-def shop(rows) -> int:
+def shop(rows, stack, anyone) -> int:
     rows("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Noodles')", SHOP)
+    stack.invoke("FollowBinlog", {})
+    wait_until("the shop is known", lambda: anyone("GET", f"/shops/{SHOP}").status == 200)
     return SHOP
 
 

@@ -26,10 +26,16 @@ def rfc3339(in_s: float) -> str:
 
 @pytest.fixture
 def offer(
-    base_url: str, sign_in: Callable[..., str], rows: Callable[..., Any]
+    base_url: str,
+    sign_in: Callable[..., str],
+    rows: Callable[..., Any],
+    stack: Stack,
+    anyone: Client,
 ) -> Callable[..., Reply]:
     """Offer a voucher as an admin."""
     rows("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Bistro')", SHOP)
+    stack.invoke("FollowBinlog", {})
+    wait_until("the shop is known", lambda: anyone("GET", f"/shops/{SHOP}").status == 200)
     admin = Client(base_url, sign_in(ADMIN, role="admin"))
 
     def make(stock: int, opens_in_s: float = -5, closes_in_s: float = 600) -> Reply:

@@ -61,11 +61,11 @@ def test_a_poison_is_seen_sent_back_and_buried_again_and_what_was_given_up_is_sa
     said = {"request_id": {"DataType": "String", "StringValue": "my-poison-001"}}
     stack.connect("sqs").send_message(
         QueueUrl=stack.queues["reactions"],
-        MessageBody='{"kind": "like", "phone": "+8613800138000"}',
+        MessageBody='{"protocol": 2, "kind": "like", "phone": "+8613800138000"}',
         MessageAttributes=said,
     )
     [letter] = wait_until("the poison is in the DLQ", lambda: shown(admin))
-    assert letter["body"] == {"kind": "like", "phone": "…"}
+    assert letter["body"] == {"protocol": 2, "kind": "like", "phone": "…"}
     assert letter["request_id"] == "my-poison-001"
     assert "target_type" in letter["cause"]
 

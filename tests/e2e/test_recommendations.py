@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from local.stack import Stack
 from tests.e2e.client import Client, problem, wait_until
 
 SHOP = 5_700_000
@@ -16,8 +17,7 @@ POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "
 
 # What the facts of the log changed: a like of somebody who likes it already changed nothing.
 TURNS = (
-    "SELECT target_id AS post_id, ver DIV 3600000000 AS hour, state - COALESCE(LAG(state) OVER"
-    " (PARTITION BY target_id, actor_id ORDER BY ver), IF(total IS NULL, 0, 1 - state)) AS turn"
+    "SELECT target_id AS post_id, ver DIV 3600000000 AS hour, change_by AS turn"
     " FROM reaction_log WHERE target_type = 'post' AND kind = 'like'"
 )
 LIVE = (
@@ -30,10 +30,17 @@ User = Callable[[int], Client]
 
 
 @pytest.fixture
-def shop(rows: Rows) -> int:
+def shop(rows: Rows, stack: Stack, anyone: Client) -> int:
     """A shop; its id."""
-    rows("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Noodles')", SHOP)
-    return SHOP
+    return insert_shop(SHOP, rows, stack, anyone)
+
+
+def insert_shop(shop_id: int, rows: Rows, stack: Stack, anyone: Client) -> int:
+    """A shop that MySQL has, and that the binlog tells of; its id."""
+    rows("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Noodles')", shop_id)
+    stack.invoke("FollowBinlog", {})
+    wait_until("the shop is known", lambda: anyone("GET", f"/shops/{shop_id}").status == 200)
+    return shop_id
 
 
 def pages(client: Client, path: str) -> list[dict[str, Any]]:
@@ -102,9 +109,9 @@ def test_the_best_reviews_of_a_shop_are_recommended(
 
 
 def test_a_cold_shop_is_empty_for_a_moment_and_then_right(
-    anyone: Client, user: User, rows: Rows
+    anyone: Client, user: User, rows: Rows, stack: Stack
 ) -> None:
-    rows("INSERT INTO shop (id, name) VALUES (%s, 'Cold')", SHOP + 1)
+    insert_shop(SHOP + 1, rows, stack, anyone)
     path = f"/shops/{SHOP + 1}/reviews"
     made = user(FIRST_USER)("POST", path, {"score": 5, "body": "The first."})
     assert made.status == 201

@@ -360,8 +360,9 @@ class Run:
         while self.late:
             self.execute_late()
         for step in range(MAX_QUIET_STEPS):
-            if step % 100 == 99:
-                time.sleep(0.01)  # leases of the dead end in real time
+            if step % 1000 == 0:  # leases of the dead end; the living read again
+                for kind, target in self.targets:
+                    redis.execute("DEL", redis_reactions.keys_of(kind.name, target).lease)
             waiting, alive = self.queues.messages[reactions.REACTIONS], self.scheduler.alive
             if waiting and len(alive) < 8 and self.rng.random() < 0.3:
                 self.consume()
