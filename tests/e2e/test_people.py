@@ -129,13 +129,13 @@ def follow_4999(actor_id, rows) -> None:
     )
     rows(
         "INSERT INTO reaction_log"
-        " (target_type, target_id, kind, actor_id, ver, state, total, create_date)"
-        " SELECT target_type, target_id, kind, actor_id, ver, 1, 1, '1970-01-01'"
+        " (target_type, target_id, kind, actor_id, ver, state, change_by, commit_n, create_date)"
+        " SELECT target_type, target_id, kind, actor_id, ver, 1, 1, 1, '1970-01-01'"
         " FROM reaction WHERE actor_id = %s",
         actor_id,
     )
     rows(
-        "INSERT INTO content_counter (target_type, target_id, follow_total, ver)"
+        "INSERT INTO content_counter (target_type, target_id, follow_total, follow_ver)"
         " SELECT target_type, target_id, 1, 1 FROM reaction WHERE actor_id = %s",
         actor_id,
     )
