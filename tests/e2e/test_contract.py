@@ -57,7 +57,10 @@ def before_call(context: object, case: schemathesis.Case, kwargs: dict[str, Any]
     query = dict(case.query or {})
     cursor = query.get("cursor")
     if isinstance(cursor, str) and 0 < len(cursor) <= 200:
-        query["cursor"] = pack_cursor(*CURSORS.get(case.operation.path, (10**15, 7)))
+        if case.operation.path == "/shops":
+            del query["cursor"]  # signed for its query: none can be made up
+        else:
+            query["cursor"] = pack_cursor(*CURSORS.get(case.operation.path, (10**15, 7)))
         case.query = query
     if isinstance(case.body, dict) and _is(TIME_ZONE, case.body.get("time_zone")):
         case.body = {**case.body, "time_zone": "Asia/Shanghai"}
