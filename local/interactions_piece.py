@@ -62,9 +62,13 @@ class InteractionsPiece:
         largest = find_most_liked(self._after)
         likers = await ask_likers(asker, largest, tell)
         latest = await ask_likers(asker, largest, tell, "?order=latest")
-        asked = choose_likers(self._after, largest, _ASKED_PER_POST, self._seed)
+        # Of an earlier replay others may like them too, who have no session now.
+        playing = set(self.user_ids)
+        chosen = choose_likers(self._after, largest, _ASKED_PER_POST, self._seed)
+        asked = [user_id for user_id in chosen if user_id in playing]
         mine = await ask_mine(asker, asked, largest, tell)
-        listing = find_most_active(self._after, _LISTING)
+        active = find_most_active(self._after, _LISTING)
+        listing = [user_id for user_id in active if user_id in playing]
         lists = {
             kind: await ask_own_lists(asker, listing, kind, tell) for kind in ("like", "collect")
         }
