@@ -113,17 +113,8 @@ def _gate(stage: Stage, calls: int) -> Run:
         stage,
         calls,
         redis_reactions.GATE,
-        (
-            keys.meta,
-            keys.outbox,
-            keys.recent,
-            keys.bloom,
-            keys.filling,
-            keys.asked,
-            keys.toggles,
-            keys.outboxes,
-        ),
-        (ACTOR, 1, "bench", NEVER_US, run_id, "", 0, NEVER_REACHED, keys.member, TTL_MS),
+        redis_reactions.gate_keys(keys),
+        (ACTOR, 1, "bench", NEVER_US, run_id, "", 0, NEVER_REACHED, keys.member),
     )
     changed, waiting = map(int, redis.execute("HMGET", keys.meta, "delta", "waiting"))
     entries = redis.execute("HLEN", keys.outbox)

@@ -117,18 +117,9 @@ def _run_gate(i: int) -> None:
 def _run_gate_bare(i: int) -> None:
     keys = redis_reactions.keys_of(LIKE.name, _target(i))
     script, actor = redis_reactions.GATE, next(_users)
-    of_script = (
-        keys.meta,
-        keys.outbox,
-        keys.recent,
-        keys.bloom,
-        keys.filling,
-        keys.asked,
-        keys.toggles,
-        keys.outboxes,
-    )
-    run_id, limit, ttl_ms = redis.node_of(keys.meta).run_id, 1_000_000, 864_000_000
-    args = (actor, 1, "bench", NEVER_US, run_id, "", 0, limit, keys.member, ttl_ms)
+    of_script = redis_reactions.gate_keys(keys)
+    run_id, limit = redis.node_of(keys.meta).run_id, 1_000_000
+    args = (actor, 1, "bench", NEVER_US, run_id, "", 0, limit, keys.member)
     redis.client().execute_command("EVALSHA", script.sha, len(of_script), *of_script, *args)
 
 

@@ -236,6 +236,12 @@ def _run_id(keys: Keys) -> str:
     return redis.node_of(keys.meta).run_id
 
 
+def gate_keys(keys: Keys) -> tuple[str, ...]:
+    """The keys of gate.lua, in its order."""
+    of_actors = (keys.meta, keys.outbox, keys.recent, keys.bloom, keys.filling, keys.asked)
+    return (*of_actors, keys.toggles, keys.outboxes)
+
+
 def gate(
     kind: Kind,
     target: Target,
@@ -257,16 +263,7 @@ def gate(
         try:
             code, now_us, *rest = redis.run(
                 GATE,
-                (
-                    keys.meta,
-                    keys.outbox,
-                    keys.recent,
-                    keys.bloom,
-                    keys.filling,
-                    keys.asked,
-                    keys.toggles,
-                    keys.outboxes,
-                ),
+                gate_keys(keys),
                 (
                     actor_id,
                     int(on),
