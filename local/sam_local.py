@@ -49,6 +49,7 @@ def write_files(stack: Stack) -> Path:
             "Stacks"
         ][0]["Parameters"]
     }
+    parameters["RedisUrl"] = stack.redis_url  # NoEcho: CloudFormation answers "****"
     config = folder / "samconfig.toml"
     _write(config, make_config(template, environment, parameters))
     return config
