@@ -105,7 +105,7 @@ def _load_before_commit(newer_us: int) -> Callable[[Stage], None]:
 def _apply(run: int, rows: list[Row], n: int = _S + 1, is_new: bool = True) -> None:
     """One run of the script: ``apply_all`` would call again while there is more."""
     commit = Commit(LIKE, _target(run), n, MANY, is_new, rows)
-    call = redis_reactions._apply_call(commit, int(time.time() * 1000) + 86_400_000)
+    call = redis_reactions.apply_call([commit], int(time.time() * 1000) + 86_400_000)
     redis.run(call.script, call.keys, call.args)
 
 

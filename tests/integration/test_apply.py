@@ -333,8 +333,8 @@ def test_what_waits_is_applied_at_most_250_rows_a_call(plaza: World, set_up: Set
         apply(n, 1 + 150 * (n - 1), [(n * 10_000 + i, n * 10_000 + i, True) for i in range(150)])
     first = Commit(LIKE, POST, 1, 1, True, [(1, 1, True)])
     expires_at_ms = redis_us() // 1000 + 10**6
-    calls = [redis_reactions._apply_call(first, expires_at_ms)]
-    assert redis.run_all(calls)[0][0] == "MORE"
+    calls = [redis_reactions.apply_call([first], expires_at_ms)]
+    assert redis.run_all(calls)[0][0][0] == "MORE"
     assert (meta()["s"], total()) == (2, 151)
     answer = redis_reactions.apply_all([first])[0]
     assert (answer.s, answer.waiting) == (4, 0)
@@ -362,8 +362,8 @@ def test_a_large_commit_evicts_in_more_than_one_call(plaza: World) -> None:
     put(total=cap, newest=[(actor, actor) for actor in range(1, cap + 1)])
     rows = [(cap + i, cap + i, True) for i in range(1, MAX_ROWS + 1)]
     first = Commit(LIKE, POST, 1, cap + MAX_ROWS, True, rows)
-    calls = [redis_reactions._apply_call(first, redis_us() // 1000 + 10**6)]
-    assert redis.run_all(calls)[0][0] == "MORE"
+    calls = [redis_reactions.apply_call([first], redis_us() // 1000 + 10**6)]
+    assert redis.run_all(calls)[0][0][0] == "MORE"
     assert (len(recent()), meta()["complete"]) == (cap + MAX_ROWS, 1)
     assert redis_reactions.apply_all([first])[0].s == 1
     assert (len(recent()), meta()["complete"], meta()["floor"]) == (cap, 0, MAX_ROWS)

@@ -19,6 +19,7 @@ from plaza.infra import projections, redis
 from plaza.infra.lua import load_script
 from plaza.infra.projections import Projection, key_of
 from plaza.infra.redis import Call
+from plaza.infra.shards import group_by_tag
 
 CLAIM_TTL_MS = 3_600_000
 MAX_CLAIMS_PER_CALL = 250
@@ -128,17 +129,10 @@ def unclaim(user_id: int, member: str, claim: Claim) -> None:
 
 def release(counted: Iterable[tuple[int, str, int]]) -> None:
     """Drop claims, as (user, member, up to which microsecond). One round trip. Raises RedisDown."""
-    members: dict[int, list[str | int]] = {}
-    for user_id, member, until_us in counted:
-        members.setdefault(user_id, []).extend((member, until_us + CLOCKS_APART_US))
-    redis.run_all(
-        [
-            Call(
-                RELEASE,
-                (_claims_key(user), _past_key(user)),
-                (CLAIM_TTL_MS, *of[start : start + 2 * MAX_CLAIMS_PER_CALL]),
-            )
-            for user, of in members.items()
-            for start in range(0, len(of), 2 * MAX_CLAIMS_PER_CALL)
-        ]
-    )
+    claims = list(counted)
+    keys = [(_claims_key(user), _past_key(user)) for user, _, _ in claims]
+    calls = []
+    for group in group_by_tag([of_claims for of_claims, _ in keys], MAX_CLAIMS_PER_CALL):
+        args = [x for i in group for x in (claims[i][1], claims[i][2] + CLOCKS_APART_US)]
+        calls.append(Call(RELEASE, [key for i in group for key in keys[i]], (CLAIM_TTL_MS, *args)))
+    redis.run_all(calls)

@@ -16,12 +16,13 @@ from typing import NamedTuple, TypeVar
 from plaza.infra import redis
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call, RedisDown
-from plaza.infra.shards import shard_of
+from plaza.infra.shards import group_by_tag, shard_of
 
 T = TypeVar("T")
 
 TTL_S = 3600
 FENCE_TTL_S = 60
+_MAX_KEYS = 250  # of one run of a script
 _SCRIPTS = Path(__file__).with_name("scripts")
 _PROJECT = load_script(_SCRIPTS / "project.lua")
 _DROP = load_script(_SCRIPTS / "drop.lua")
@@ -52,7 +53,13 @@ def keep_all(projections: Sequence[Projection], *, create: bool) -> list[bool]:
 
     Whether each was kept. Raises RedisDown.
     """
-    return [kept == 1 for kept in redis.run_all([_call(p, create) for p in projections])]
+    groups = group_by_tag([projection.key for projection in projections], _MAX_KEYS)
+    calls = [_call([projections[i] for i in group], create) for group in groups]
+    kept = [False] * len(projections)
+    for group, answer in zip(groups, redis.run_all(calls), strict=True):
+        for i, code in zip(group, answer, strict=True):
+            kept[i] = code == 1
+    return kept
 
 
 def drop_all(versions: Mapping[str, int]) -> None:
@@ -82,7 +89,8 @@ def read_through(
     return found
 
 
-def _call(projection: Projection, create: bool) -> Call:
-    key, ver, value, ttl_s = projection
-    ttl_s = int(ttl_s * random.uniform(0.9, 1.1))  # what came together need not go together
-    return Call(_PROJECT, (key,), (ver, value, ttl_s, int(create), FENCE_TTL_S))
+def _call(projections: Sequence[Projection], create: bool) -> Call:
+    """One run of the script for projections of one shard."""
+    spread = random.uniform(0.9, 1.1)  # what came together need not expire together
+    args = [x for p in projections for x in (p.ver, p.value, int(p.ttl_s * spread))]
+    return Call(_PROJECT, [p.key for p in projections], (int(create), FENCE_TTL_S, *args))

@@ -361,8 +361,9 @@ def _pipeline(
         for index, answer in zip(unknown, _send(again), strict=True):
             answers[index] = answer
     for answer in answers:
-        if isinstance(answer, Exception):
-            raise answer
+        for part in answer if isinstance(answer, list) else (answer,):
+            if isinstance(part, Exception):  # a script that serves several targets answers for each
+                raise part
     return answers
 
 

@@ -46,6 +46,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from plaza.infra import redis
+from plaza.infra.hot_keys import Command
 from plaza.infra.lua import load_script
 from plaza.infra.projections import key_of
 from plaza.infra.redis import Call, RedisDown
@@ -68,11 +69,13 @@ FENCE_TTL_S = 300
 LOAD_LEASE_TTL_MS = 10_000
 MAX_AHEAD = 100  # commits that may wait for the one before them
 MAX_ROWS = 250  # of one call of a script
+ROWS_OF_TARGET = 8  # a target of a call takes the time of so many rows
 LIST_LENGTH = 100
 LIST_TTL_S = 86_400
 LEASE_TTL_S = 10
 _FLOOR = "floor"
 _MAX_TRIES = 3
+_KEYS_OF_APPLY = 9
 
 _LUA = Path(__file__).with_name("lua")
 GATE = load_script(_LUA / "gate.lua")
@@ -95,7 +98,10 @@ _META_KEY = re.compile(r"\{\d+\}:([a-z]+):([a-z]+):([1-9]\d{0,18}):meta", re.ASC
 
 
 class Keys(NamedTuple):
-    """The keys of one target and kind; ``member`` is its name in the index of its shard."""
+    """The keys of one target and kind; ``member`` is its name in the index of its shard.
+
+    The first nine are those of apply.lua, in its order.
+    """
 
     meta: str
     outbox: str
@@ -105,8 +111,8 @@ class Keys(NamedTuple):
     ahead: str
     fence: str
     lease: str
-    loading: str
     asked: str
+    loading: str
     toggles: str
     there: str
     outboxes: str
@@ -209,8 +215,8 @@ def keys_of(kind: str, target: Target) -> Keys:
         ahead=f"{base}:ahead",
         fence=f"{base}:fence",
         lease=f"{base}:lease",
-        loading=f"{base}:loading",
         asked=f"{base}:asked",
+        loading=f"{base}:loading",
         toggles=f"{base}:toggles",
         there=key_of(str(target), "there"),
         outboxes=_index_key(shard),
@@ -480,56 +486,60 @@ def tombstone_all(deleted: Iterable[Target]) -> None:
 def apply_all(commits: Sequence[Commit]) -> list[Applied]:
     """Apply commits to their targets, and drop the lists of the users who reacted.
 
-    One round trip; one more while a target has more to apply than fits one call. Raises RedisDown.
+    One round trip; one more while a target has more to apply than fits one call. Raises RedisDown,
+    UnknownProtocol.
     """
     expires_at_ms = int(time.time() * 1000) + _idle_ttl_ms()
-    calls = [_apply_call(commit, expires_at_ms) for commit in commits]
     of_users = sorted({(c.kind.name, row[0]) for c in commits for row in c.rows})
     lists = (key for of_user in of_users for key in _list_keys(*of_user))
-    answers = redis.run_all(calls, redis.deletions(lists))[: len(calls)]
-    applied = [_read_applied(answer) for answer in answers]
+    applied = _apply(commits, expires_at_ms, redis.deletions(lists))
     while more := [i for i, a in enumerate(applied) if a.code == "MORE"]:
         rest = [commits[i]._replace(is_new=False, rows=()) for i in more]
-        again = redis.run_all([_apply_call(commit, expires_at_ms) for commit in rest])
-        for i, answer in zip(more, again, strict=True):
-            applied[i] = _read_applied(answer, applied[i].rebuild)
+        for i, again in zip(more, _apply(rest, expires_at_ms), strict=True):
+            applied[i] = again._replace(rebuild=again.rebuild or applied[i].rebuild)
     return applied
 
 
-def _read_applied(answer: Sequence[Any], rebuild: bool = False) -> Applied:
-    code, waiting, asked, s = answer
-    return Applied(code, waiting, rebuild or asked == 1, s)
+def _apply(
+    commits: Sequence[Commit], expires_at_ms: int, commands: Sequence[Command] = ()
+) -> list[Applied]:
+    groups = _group_commits(commits)
+    calls = [apply_call([commits[i] for i in group], expires_at_ms) for group in groups]
+    answers = redis.run_all(calls, commands)
+    applied: dict[int, Applied] = {}
+    for group, answer in zip(groups, answers[: len(groups)], strict=True):
+        for i, (code, waiting, rebuild, s) in zip(group, answer, strict=True):
+            applied[i] = Applied(code, waiting, rebuild == 1, s)
+    return [applied[i] for i in range(len(commits))]
 
 
-def _apply_call(commit: Commit, expires_at_ms: int) -> Call:
-    keys = keys_of(commit.kind.name, commit.target)
-    return Call(
-        APPLY,
-        (
-            keys.meta,
-            keys.outbox,
-            keys.recent,
-            keys.bloom,
-            keys.filling,
-            keys.ahead,
-            keys.fence,
-            keys.lease,
-            keys.asked,
-            keys.outboxes,
-        ),
-        (
-            _run_id(keys),
-            commit.n,
-            commit.total,
-            int(commit.is_new),
-            _render_rows(commit.rows),
-            settings().recent_cap,
-            MAX_AHEAD,
-            keys.member,
-            expires_at_ms,
-            FENCE_TTL_S,
-        ),
-    )
+def _group_commits(commits: Sequence[Commit]) -> list[list[int]]:
+    """The indexes of commits by shard, in order, as many together as one call takes."""
+    groups: list[list[int]] = []
+    open_groups: dict[int, tuple[list[int], int]] = {}
+    for i, commit in enumerate(commits):
+        shard, rows = shard_of(str(commit.target)), len(commit.rows) + ROWS_OF_TARGET
+        group, size = open_groups.get(shard, ([], MAX_ROWS))
+        if size + rows > MAX_ROWS:
+            group, size = [], 0
+            groups.append(group)
+        group.append(i)
+        open_groups[shard] = group, size + rows
+    return groups
+
+
+def apply_call(commits: Sequence[Commit], expires_at_ms: int) -> Call:
+    """One run of apply.lua for commits of one shard, of 250 rows together at most."""
+    all_keys = [keys_of(commit.kind.name, commit.target) for commit in commits]
+    keys: list[str] = [all_keys[0].outboxes]
+    args: list[str | int] = []
+    for commit, of_target in zip(commits, all_keys, strict=True):
+        keys += of_target[:_KEYS_OF_APPLY]
+        rows = _render_rows(commit.rows)
+        args += [commit.n, commit.total, int(commit.is_new), rows, of_target.member]
+    count = sum(len(commit.rows) for commit in commits)
+    run_id, cap = _run_id(all_keys[0]), settings().recent_cap
+    return Call(APPLY, keys, (run_id, cap, MAX_AHEAD, expires_at_ms, FENCE_TTL_S, count, *args))
 
 
 def target_of_key(key: str) -> tuple[Kind, Target] | None:

@@ -1,22 +1,30 @@
---[[ project: keep what MySQL said of something, unless Redis has heard something newer.
+--[[ project: keep what MySQL has of some things, unless Redis has something newer.
 
-  KEYS[1]  {<shard>}:<type>:<id>:<what>  hash: ver, value; without value it is a fence: only the version was heard
-  ARGV[1]  ver: the version of the value in MySQL
-  ARGV[2]  value
-  ARGV[3]  ttl, seconds
-  ARGV[4]  1: keep the value in any case; 0: only where one is, else leave a fence
-  ARGV[5]  ttl of a fence, seconds
+  KEYS[1...]  {<shard>}:<type>:<id>:<what>  hash: ver, value; without value it is a fence: only the version is known
+  ARGV[1]  1: keep the values in any case; 0: only where one is, else leave a fence
+  ARGV[2]  TTL of a fence, seconds
+  ARGV[3...]  of each key: ver, the version of the value in MySQL; value; TTL, seconds
 
-  Returns 1 kept, 0 not (something newer is there, or a fence was left)
+  Bounded by: 250 keys, which the caller sees to.
+
+  Returns for each key 1 kept, 0 not (something newer is there, or a fence was left)
 
   Safe to repeat: of two versions the newer stays, whichever comes last. ]]
-local held = redis.call('HMGET', KEYS[1], 'ver', 'value')
-if held[1] and tonumber(held[1]) > tonumber(ARGV[1]) then return 0 end
-if ARGV[4] == '0' and not held[2] then
-  redis.call('HSET', KEYS[1], 'ver', ARGV[1])
-  redis.call('EXPIRE', KEYS[1], ARGV[5])
-  return 0
+local create, fence_ttl = ARGV[1] == '1', ARGV[2]
+local kept = {}
+for i, key in ipairs(KEYS) do
+  local ver, value, ttl = ARGV[3 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]
+  local current = redis.call('HMGET', key, 'ver', 'value')
+  if current[1] and tonumber(current[1]) > tonumber(ver) then
+    kept[i] = 0
+  elseif create or current[2] then
+    redis.call('HSET', key, 'ver', ver, 'value', value)
+    redis.call('EXPIRE', key, ttl)
+    kept[i] = 1
+  else
+    redis.call('HSET', key, 'ver', ver)
+    redis.call('EXPIRE', key, fence_ttl)
+    kept[i] = 0
+  end
 end
-redis.call('HSET', KEYS[1], 'ver', ARGV[1], 'value', ARGV[2])
-redis.call('EXPIRE', KEYS[1], ARGV[3])
-return 1
+return kept

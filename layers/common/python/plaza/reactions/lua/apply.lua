@@ -1,29 +1,32 @@
---[[ apply: bring a target to what one transaction of MySQL committed, in the order of its counter's versions.
+--[[ apply: bring targets of a shard to what transactions of MySQL committed, in the order of their counters' versions.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: s, base, delta, ver, waiting, complete, floor, bloom, blocked, ...
-  KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:ver:base:nonce
-  KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> ver, the newest saved actors
-  KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of saved actors that are not in recent
-  KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter that is being built, if any
-  KEYS[6]  {<shard>}:<kind>:<target>:ahead    hash: n -> total|rows, commits that wait for the one before them
-  KEYS[7]  {<shard>}:<kind>:<target>:fence    string: newest n heard of while the target was not loaded
-  KEYS[8]  {<shard>}:<kind>:<target>:lease    string: who loads the target
-  KEYS[9]  {<shard>}:<kind>:<target>:asked    hash: actor -> s when its row was asked for
-  KEYS[10]  {<shard>}:outboxes                 zset: member -> version of the oldest entry
+  KEYS[1]  {<shard>}:outboxes                        zset: member -> version of the oldest entry
+  and of each commit nine keys, KEYS[2...10], KEYS[11...19] and so on, of {<shard>}:<kind>:<target>:
+           meta     hash: s, base, delta, ver, waiting, complete, floor, bloom, blocked, ...
+           outbox   hash: actor -> want:ver:base:nonce
+           recent   zset: actor -> ver, the newest saved actors
+           bloom    bitmap: Bloom filter of saved actors that are not in recent
+           filling  bitmap: the Bloom filter that is being built, if any
+           ahead    hash: n -> total|rows, commits that wait for the one before them
+           fence    string: newest n heard of while the target was not loaded
+           lease    string: who loads the target
+           asked    hash: actor -> s when its row was asked for
   ARGV[1]  run_id of this node
-  ARGV[2]  n: version of the counter after the commit
-  ARGV[3]  total of the counter after the commit
-  ARGV[4]  1 when this commit raised the version to n; 0 when it changed nothing and the rows are as of n
-  ARGV[5]  rows: "actor ver state;...", at most 250
-  ARGV[6]  cap: how many actors recent keeps
-  ARGV[7]  how many commits may wait in ahead
-  ARGV[8]  member: the target's name in outboxes
-  ARGV[9]  when the target may expire if it has no reader, milliseconds since 1970
-  ARGV[10]  TTL of the fence, seconds
+  ARGV[2]  cap: how many actors recent keeps
+  ARGV[3]  how many commits may wait in ahead
+  ARGV[4]  when a target may expire if it has no reader, milliseconds since 1970
+  ARGV[5]  TTL of the fence, seconds
+  ARGV[6]  how many rows there are in all commits
+  and of each commit five, ARGV[7...11], ARGV[12...16] and so on:
+           n: version of the counter after the commit
+           total of the counter after the commit
+           1 when this commit raised the version to n; 0 when it changed nothing and the rows are as of n
+           rows: "actor ver state;..."
+           member: the target's name in outboxes
 
-  Bounded by: 250 rows, of which one that leaves recent counts as four.
+  Bounded by: 250 rows in all, which the caller sees to; an actor that leaves recent counts as four rows, a target as eight.
 
-  Returns {code, waiting, rebuild, s}
+  Returns for each commit {code, waiting, rebuild, s}, or an error
     code     APPLIED; DUPLICATE (n is not newer than s); BUFFERED (the commit before it is missing); MORE (call again, without rows);
              GAP (a commit before it was lost: drop the target, if it is still at s); COLD (not loaded)
     waiting  entries left in the outbox
@@ -36,69 +39,84 @@
 --!include idle
 --!include commits
 local AHEAD_TTL_S = 120
-local meta_key, outbox, recent, bloom, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local ahead, fence, lease, asked, index = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local n, total, is_new, cap = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', tonumber(ARGV[6])
+local KEYS_OF_TARGET, ARGS_OF_COMMIT = 9, 5
+local run_id, cap, max_ahead, expires_at_ms, fence_ttl = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local index = KEYS[1]
+budget = MAX_ROWS - tonumber(ARGV[6])
 
-local meta, fields = read_meta(meta_key, ARGV[1], 'floor', 'blocked', 'sweeps', 'filling')
-if not meta then
-  -- Who loads the target has read a snapshot that may be older than this commit.
-  if redis.call('EXISTS', lease) == 1 then
-    if is_new and redis.call('HLEN', ahead) < tonumber(ARGV[7]) then
-      redis.call('HSET', ahead, ARGV[2], ARGV[3] .. '|' .. ARGV[5])
-      redis.call('EXPIRE', ahead, AHEAD_TTL_S)
-    elseif n > tonumber(redis.call('GET', fence) or 0) then
-      redis.call('SET', fence, ARGV[2], 'EX', ARGV[10])
+-- Applies one commit to its target. meta_key and so on are its keys, n_text and total are text: versions have 16 digits.
+local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, fence, lease, asked,
+    n_text, total, is_new, text, member)
+  local n = tonumber(n_text)
+  local meta, fields = read_meta(meta_key, run_id, 'floor', 'blocked', 'sweeps', 'filling')
+  if not meta then
+    -- Who loads the target has read a snapshot that may be older than this commit.
+    if redis.call('EXISTS', lease) == 1 then
+      if is_new and redis.call('HLEN', ahead) < max_ahead then
+        redis.call('HSET', ahead, n_text, total .. '|' .. text)
+        redis.call('EXPIRE', ahead, AHEAD_TTL_S)
+      elseif n > tonumber(redis.call('GET', fence) or 0) then
+        redis.call('SET', fence, n_text, 'EX', fence_ttl)
+      end
+    end
+    return {'COLD', redis.call('HLEN', outbox), 0, 0}
+  end
+  meta.floor, meta.blocked = tonumber(fields[11]), tonumber(fields[12])
+  meta.filling = tonumber(fields[14] or 0)
+
+  local before, waiting, code, has_next = meta.s, meta.waiting, 'APPLIED', false
+  if n <= meta.s then
+    -- At s the rows of these actors are at least as new: their entries are answered. The base is that of s.
+    code = 'DUPLICATE'
+    local actors, vers, states = parse_rows(text)
+    if #actors > 0 then answer_entries(meta, outbox, actors, vers, states, false) end
+  elseif not is_new then
+    code = 'BUFFERED'
+    redis.call('HSETNX', ahead, n_text, NOTE)
+  elseif n == meta.s + 1 then
+    if meta.blocked then redis.call('HDEL', ahead, n_text) end
+    apply_commit(meta, asked, outbox, recent, n, tonumber(total), text)
+  else
+    code = 'BUFFERED'
+    redis.call('HSET', ahead, n_text, total .. '|' .. text)
+  end
+
+  if meta.blocked or code == 'BUFFERED' then
+    has_next = drain(meta, ahead, asked, outbox, recent)
+    if meta.s >= n and code == 'BUFFERED' then code = 'APPLIED' end
+    local left = redis.call('HLEN', ahead)
+    local time = redis.call('TIME')
+    local now = time[1] * 1000000 + time[2]
+    if left == 0 then
+      meta.blocked = nil
+      redis.call('HDEL', meta_key, 'blocked')
+    elseif not meta.blocked or meta.s > before then
+      -- Nothing of the target may expire, and the sweeper looks at it.
+      if not meta.blocked and meta.waiting == 0 then stay(meta_key, recent, bloom, filling) end
+      redis.call('ZADD', index, 'NX', now, member)
+      meta.blocked = now
+      redis.call('HSET', meta_key, 'blocked', now)
+    end
+    if not has_next and (left > max_ahead or (left > 0 and now - meta.blocked > GAP_US)) then
+      code = 'GAP'
     end
   end
-  return {'COLD', redis.call('HLEN', outbox), 0, 0}
-end
-meta.floor, meta.blocked, meta.budget = tonumber(fields[11]), tonumber(fields[12]), MAX_ROWS
-meta.filling = tonumber(fields[14] or 0)
-
-local before, waiting, code, has_next = meta.s, meta.waiting, 'APPLIED', false
-if n <= meta.s then
-  -- At s the rows of these actors are at least as new: their entries are answered. The base is that of s.
-  code = 'DUPLICATE'
-  local actors, vers, states = parse_rows(ARGV[5])
-  if #actors > 0 then answer_entries(meta, outbox, actors, vers, states, false) end
-  meta.budget = meta.budget - #actors
-elseif not is_new then
-  code = 'BUFFERED'
-  redis.call('HSETNX', ahead, ARGV[2], NOTE)
-elseif n == meta.s + 1 then
-  if meta.blocked then redis.call('HDEL', ahead, ARGV[2]) end
-  apply_commit(meta, asked, outbox, recent, n, total, ARGV[5])
-else
-  code = 'BUFFERED'
-  redis.call('HSET', ahead, ARGV[2], ARGV[3] .. '|' .. ARGV[5])
+  local evicted, over = evict(meta, recent, bloom, filling, cap)
+  if code ~= 'GAP' and (has_next or over > 0) then code = 'MORE' end
+  if meta.s == before and meta.waiting == waiting and evicted == 0 and code ~= 'APPLIED' then
+    return {code, meta.waiting, 0, meta.s}
+  end
+  write_meta(meta, meta_key, recent, bloom, filling, index, member, expires_at_ms)
+  if meta.waiting == 0 and fields[13] then redis.call('HDEL', meta_key, 'sweeps', 'sweep_cursor') end
+  return {code, meta.waiting, evicted > 0 and request_rebuild(meta_key, meta) or 0, meta.s}
 end
 
-if meta.blocked or code == 'BUFFERED' then
-  has_next = drain(meta, ahead, asked, outbox, recent)
-  if meta.s >= n and code == 'BUFFERED' then code = 'APPLIED' end
-  local left = redis.call('HLEN', ahead)
-  local time = redis.call('TIME')
-  local now = time[1] * 1000000 + time[2]
-  if left == 0 then
-    meta.blocked = nil
-    redis.call('HDEL', meta_key, 'blocked')
-  elseif not meta.blocked or meta.s > before then
-    -- Nothing of the target may expire, and the sweeper looks at it.
-    if not meta.blocked and meta.waiting == 0 then stay(meta_key, recent, bloom, filling) end
-    redis.call('ZADD', index, 'NX', now, ARGV[8])
-    meta.blocked = now
-    redis.call('HSET', meta_key, 'blocked', now)
-  end
-  if not has_next and (left > tonumber(ARGV[7]) or (left > 0 and now - meta.blocked > GAP_US)) then
-    code = 'GAP'
-  end
+local answers = {}
+for i = 0, (#KEYS - 1) / KEYS_OF_TARGET - 1 do
+  local k, a = 1 + i * KEYS_OF_TARGET, 6 + i * ARGS_OF_COMMIT
+  -- A target that cannot be read does not keep the others from their commits.
+  local _, answer = pcall(apply_to_target, KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5], KEYS[k + 6],
+    KEYS[k + 7], KEYS[k + 8], KEYS[k + 9], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3] == '1', ARGV[a + 4], ARGV[a + 5])
+  answers[i + 1] = type(answer) == 'table' and answer or {err = answer}
 end
-local evicted, over = evict(meta, recent, bloom, filling, cap)
-if code ~= 'GAP' and (has_next or over > 0) then code = 'MORE' end
-if meta.s == before and meta.waiting == waiting and evicted == 0 and code ~= 'APPLIED' then
-  return {code, meta.waiting, 0, meta.s}
-end
-write_meta(meta, meta_key, recent, bloom, filling, index, ARGV[8], ARGV[9])
-if meta.waiting == 0 and fields[13] then redis.call('HDEL', meta_key, 'sweeps', 'sweep_cursor') end
-return {code, meta.waiting, evicted > 0 and request_rebuild(meta_key, meta) or 0, meta.s}
+return answers

@@ -3,6 +3,7 @@ local MAX_ROWS = 250        -- applied in one call; the rest with the next
 local EVICTION_ROWS = 4     -- an actor who moves to the filters takes the time of so many rows
 local GAP_US = 1000000      -- a commit missing for so long was lost on its way
 local NOTE = '?'            -- in ahead: this commit exists, its rows are not known
+local budget = MAX_ROWS     -- rows that this call may still apply or evict
 
 -- Sets the bits of actors in the filter in use and in the one that is being built.
 local function add_to_filters(meta, bloom, filling, actors)
@@ -18,15 +19,6 @@ local function parse_rows(text)
     actors[i], vers[i], states[i] = actor, ver, state
   end
   return actors, vers, states
-end
-
--- Arguments of one command are limited: lists go in parts.
-local function zadd_all(key, pairs_of)
-  for i = 1, #pairs_of, 1000 do redis.call('ZADD', key, unpack(pairs_of, i, math.min(i + 999, #pairs_of))) end
-end
-
-local function zrem_all(key, members)
-  for i = 1, #members, 1000 do redis.call('ZREM', key, unpack(members, i, math.min(i + 999, #members))) end
 end
 
 -- Removes the outbox entries that rows of MySQL answer, and moves the base of the others if the rows are a new commit.
@@ -62,8 +54,8 @@ local function apply_rows(recent, actors, vers, states)
       on[#on + 1] = actor
     end
   end
-  if #off > 0 then zrem_all(recent, off) end
-  if #on > 0 then zadd_all(recent, on) end
+  if #off > 0 then redis.call('ZREM', recent, unpack(off)) end
+  if #on > 0 then redis.call('ZADD', recent, unpack(on)) end
 end
 
 -- Moves actors that are below the floor or above the cap to the filters, as many as the budget allows. Returns how many
@@ -73,23 +65,26 @@ local function evict(meta, recent, bloom, filling, cap)
   if meta.floor > 0 then
     over = math.max(over, redis.call('ZCOUNT', recent, '-inf', '(' .. string.format('%.0f', meta.floor)))
   end
-  local count = math.min(over, math.floor(meta.budget / EVICTION_ROWS))
+  local count = math.min(over, math.floor(budget / EVICTION_ROWS))
   if count <= 0 then return 0, math.max(over, 0) end
   local popped, actors = redis.call('ZPOPMIN', recent, count), {}
   for i = 1, #popped, 2 do actors[#actors + 1] = popped[i] end
   meta.floor = math.max(meta.floor, tonumber(popped[#popped]))
   if meta.complete then meta.complete, meta.bloom = false, BLOOM_FIRST_BITS end
   add_to_filters(meta, bloom, filling, actors)
+  budget = budget - count * EVICTION_ROWS
   return count, over - count
 end
 
 -- Applies one commit.
 local function apply_commit(meta, asked, outbox, recent, n, total, text)
   local actors, vers, states = parse_rows(text)
-  meta.s, meta.base, meta.budget = n, total, meta.budget - #actors
+  meta.s, meta.base = n, total
+  local newest = '0' -- versions are compared as text: numbers are slower
   for _, ver in ipairs(vers) do
-    if tonumber(ver) > meta.ver then meta.ver = tonumber(ver) end
+    if #ver > #newest or #ver == #newest and ver > newest then newest = ver end
   end
+  meta.ver = math.max(meta.ver, tonumber(newest))
   if #actors == 0 then return end
   if redis.call('EXISTS', asked) == 1 then redis.call('HDEL', asked, unpack(actors)) end
   answer_entries(meta, outbox, actors, vers, states, true)
@@ -105,7 +100,8 @@ local function drain(meta, ahead, asked, outbox, recent)
     if not commit or commit == NOTE then return false end
     local total, text = string.match(commit, '^(%-?%d+)|(.*)$')
     local _, separators = string.gsub(text, ';', ';')
-    if separators + 1 > meta.budget and meta.budget < MAX_ROWS then return true end
+    if separators + 1 > budget and budget < MAX_ROWS then return true end
+    budget = budget - separators - 1
     redis.call('HDEL', ahead, key)
     apply_commit(meta, asked, outbox, recent, meta.s + 1, tonumber(total), text)
   end
