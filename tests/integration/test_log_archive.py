@@ -18,7 +18,7 @@ from plaza import reactions, vote_log
 from plaza.infra import mysql, objects
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.objects import ObjectsDown
-from plaza.reactions import KINDS, Commit, ReactionEvent, mysql_reactions
+from plaza.reactions import ReactionEvent, mysql_reactions
 from plaza.reactions.reactions import Entry
 from plaza.vote_log import Maintained, maintaining, mysql_log, s3_archive
 from plaza.vote_log import vote_log as days
@@ -134,10 +134,7 @@ def test_a_log_in_use_is_left_alone_and_nobody_waits_long(s3: Any, mysql_url: st
 
 def append(cursor: Cursor, event: ReactionEvent) -> None:
     """Write an event to the log, as the first commit of its target."""
-    key, ver_us = event.key, event.stamped
-    rows = [(key.actor_id, ver_us, event.on)]
-    commit = Commit(KINDS[key.kind], key.target, 1, 1, True, rows)
-    mysql_reactions.append_log(cursor, [Entry(event, ver_us, 1)], [commit])
+    mysql_reactions.append_log(cursor, [Entry(event, event.stamped, 1)], {event.key: 1})
 
 
 def test_nothing_comes_between_the_last_look_and_the_drop(s3: Any, mysql_url: str) -> None:

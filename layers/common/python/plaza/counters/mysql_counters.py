@@ -30,16 +30,26 @@ def lock_content(
 ) -> dict[tuple[str, int], ContentCounter]:
     """The counters of ``targets`` (sorted), made where missing and held until the commit.
 
-    Two statements. Holding them is what makes two consumers with the same target take turns.
+    One statement; three when a counter is missing. Holding them is what makes two consumers with
+    the same target take turns.
     """
-    # The type is one of ours, the id a number: nothing here comes from a client unread.
-    rows = ",".join("('%s',%d)" % target for target in targets)
-    # Not INSERT IGNORE: it takes shared locks on rows that exist, and two consumers that then both
-    # want them exclusively are a deadlock.
-    cursor.execute(
-        f"INSERT INTO content_counter (target_type, target_id) VALUES {rows}"
-        " ON DUPLICATE KEY UPDATE target_id = content_counter.target_id"
-    )
+    found = _lock_content(cursor, targets)
+    if missing := [target for target in targets if target not in found]:
+        # The type is one of ours, the id a number: nothing here comes from a client unread.
+        rows = ",".join("('%s',%d)" % target for target in missing)
+        # Not INSERT IGNORE: it takes shared locks on rows that exist, and two consumers that then
+        # both want them exclusively are a deadlock.
+        cursor.execute(
+            f"INSERT INTO content_counter (target_type, target_id) VALUES {rows}"
+            " ON DUPLICATE KEY UPDATE target_id = content_counter.target_id"
+        )
+        found |= _lock_content(cursor, missing)
+    return found
+
+
+def _lock_content(
+    cursor: Cursor, targets: Sequence[tuple[str, int]]
+) -> dict[tuple[str, int], ContentCounter]:
     ids: dict[str, list[str]] = {}
     for target_type, target_id in targets:
         ids.setdefault(target_type, []).append(str(int(target_id)))
@@ -49,12 +59,13 @@ def lock_content(
         for target_type, numbers in ids.items()
     )
     cursor.execute(
-        f"SELECT target_type, target_id, {', '.join(CONTENT_COLUMNS + VERSION_COLUMNS)}"
+        f"SELECT {mysql.pack('target_type', 'target_id', *CONTENT_COLUMNS, *VERSION_COLUMNS)}"
         f" FROM content_counter FORCE INDEX (PRIMARY) WHERE {where}"
         " ORDER BY target_type, target_id FOR UPDATE"
     )
-    for target_type, target_id, *numbers in cursor:
-        found[target_type, target_id] = read_counter(numbers)
+    for (packed,) in cursor.fetchall():
+        target_type, target_id, *numbers = packed.split()
+        found[target_type, int(target_id)] = read_counter([int(number) for number in numbers])
     return found
 
 
@@ -182,12 +193,16 @@ def read_users_in(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, UserCoun
 
 def _select_users(user_ids: Iterable[int]) -> str:
     numbers = ",".join(str(int(user_id)) for user_id in user_ids)
-    columns = ", ".join(USER_COLUMNS)
-    return f"SELECT user_id, {columns}, ver FROM user_counter WHERE user_id IN ({numbers})"
+    packed = mysql.pack("user_id", *USER_COLUMNS, "ver")
+    return f"SELECT {packed} FROM user_counter WHERE user_id IN ({numbers})"
 
 
-def _users_of(rows: Iterable[tuple[int, ...]]) -> dict[int, UserCounter]:
-    return {user_id: UserCounter(*totals) for user_id, *totals in rows}
+def _users_of(rows: Iterable[tuple[str]]) -> dict[int, UserCounter]:
+    found = {}
+    for (packed,) in rows:
+        user_id, *totals = map(int, packed.split())
+        found[user_id] = UserCounter(*totals)
+    return found
 
 
 def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:

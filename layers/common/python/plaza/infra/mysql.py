@@ -161,6 +161,14 @@ def write(sql: str, args: Sequence[Any] = ()) -> int:
     return _guarded(lambda: _while_locked(lambda: _twice_if_lost(execute)))
 
 
+def pack(*columns: str) -> str:
+    """SQL that gives ``columns``, numbers or words that are never NULL, as one text to split.
+
+    For a thousand rows: the driver takes several microseconds for each column.
+    """
+    return f"CONCAT_WS(' ', {', '.join(columns)})"
+
+
 def render_request_id(request_id: str | None) -> str:
     """``request_id`` for a statement that is rendered; NULL for none, and for one that isn't sound,
     whoever let it through."""

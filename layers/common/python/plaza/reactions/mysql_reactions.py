@@ -19,7 +19,7 @@ from typing import NamedTuple
 from pymysql.cursors import Cursor
 
 from plaza.infra import mysql
-from plaza.reactions.reactions import Commit, Entry, Key, Kind, Row, Target
+from plaza.reactions.reactions import Entry, Key, Kind, Row, Target
 
 EPOCH = 2**40  # versions of a counter in one epoch
 EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {EPOCH:d}"
@@ -29,6 +29,7 @@ _DAY_US = 86_400_000_000
 _KEYS_TABLE = """JSON_TABLE(%s, '$[*]' COLUMNS (
     target_type VARCHAR(16) CHARACTER SET ascii PATH '$[0]', target_id BIGINT PATH '$[1]',
     kind VARCHAR(16) CHARACTER SET ascii PATH '$[2]', actor_id BIGINT PATH '$[3]'))"""
+_PACKED_ROW = mysql.pack("r.target_type", "r.target_id", "r.kind", "r.actor_id", "r.state", "r.ver")
 
 
 class Snapshot(NamedTuple):
@@ -100,16 +101,11 @@ def read_log_head() -> int:
     return int(mysql.fetch_all("SELECT COALESCE(MAX(seq), 0) FROM reaction_log")[0][0])
 
 
-def append_log(cursor: Cursor, entries: Sequence[Entry], commits: Iterable[Commit]) -> None:
+def append_log(cursor: Cursor, entries: Sequence[Entry], versions: Mapping[Key, int]) -> None:
     """Log ``entries`` (in key order), each event once however often it comes. One statement.
 
-    ``commits``: those of this transaction; each entry is logged with the version of its own.
+    ``versions``: of each key, the version of the commit of this transaction that has its row.
     """
-    versions = {
-        (commit.kind.name, commit.target, actor_id): commit.n
-        for commit in commits
-        for actor_id, _, _ in commit.rows
-    }
     rows = ",".join(
         "('%s',%d,'%s',%d,%d,%d,%d,%d,'%s',%s)"
         % (
@@ -117,7 +113,7 @@ def append_log(cursor: Cursor, entries: Sequence[Entry], commits: Iterable[Commi
             ver_us,
             event.on,
             change,
-            versions[event.key.kind, event.key.target, event.key.actor_id],
+            versions[event.key],
             _utc_day(ver_us // _DAY_US),
             mysql.render_request_id(event.request_id),
         )
@@ -136,12 +132,16 @@ def read_rows(cursor: Cursor, keys: Collection[Key]) -> dict[Key, Row]:
     index (docs/decisions.md).
     """
     cursor.execute(
-        "SELECT r.target_type, r.target_id, r.kind, r.actor_id, r.state, r.ver"
-        f" FROM {_KEYS_TABLE} AS k STRAIGHT_JOIN reaction AS r FORCE INDEX (PRIMARY)"
+        f"SELECT {_PACKED_ROW} FROM {_KEYS_TABLE} AS k"
+        " STRAIGHT_JOIN reaction AS r FORCE INDEX (PRIMARY)"
         " USING (target_type, target_id, kind, actor_id)",
         (json.dumps(sorted(keys)),),
     )
-    return {Key(*key): Row(state == 1, ver) for *key, state, ver in cursor}
+    found = {}
+    for (packed,) in cursor.fetchall():
+        of, target_id, kind, actor_id, state, ver = packed.split()
+        found[Key(of, int(target_id), kind, int(actor_id))] = Row(state == "1", int(ver))
+    return found
 
 
 def upsert_rows(cursor: Cursor, rows: Mapping[Key, Row]) -> None:

@@ -244,10 +244,10 @@ def add_up(entries: Iterable[Entry]) -> dict[Key, int]:
     return {key: change for key, change in changes.items() if change}
 
 
-def transitions(changes: Mapping[Key, int]) -> dict[tuple[Target, str], int]:
-    """How much each (target, kind) total moves by ``changes``; 0 where they cancel out."""
-    moves: dict[tuple[Target, str], int] = {}
+def transitions(changes: Mapping[Key, int]) -> dict[tuple[str, int, str], int]:
+    """How much each (type, id, kind) total moves by ``changes``; 0 where they cancel out."""
+    moves: dict[tuple[str, int, str], int] = {}
     for key, by in changes.items():
-        counted = (key.target, key.kind)
+        counted = key[:3]
         moves[counted] = moves.get(counted, 0) + by
     return moves

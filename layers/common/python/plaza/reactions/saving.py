@@ -43,6 +43,7 @@ from plaza.reactions.redis_reactions import MAX_ROWS
 SETTLEMENTS = "settlements"  # the queue of commits that Redis did not take
 FOLLOWS = "follows"  # the queue of (actor, user) whose follow may have changed
 _MAX_KEYS = 1000  # of a message
+_NEVER = Row(False, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,11 +228,10 @@ def _write(cursor: Cursor, events: Sequence[ReactionEvent]) -> Saved:
     rows = newest_rows(before, entries)
     turns = add_up(entries)
     # Also where changes cancel out: rows have changed, and what was read before is old.
-    moves = dict.fromkeys(((key.target, key.kind) for key in rows), 0) | transitions(turns)
-    commits = _commits(
-        epoch, held, turns, moves, {key: before.get(key, Row(False, 0)) for key in keys} | rows
-    )
-    mysql_reactions.append_log(cursor, entries, commits)
+    moves = dict.fromkeys((key[:3] for key in rows), 0) | transitions(turns)
+    of_keys = {key: before.get(key, _NEVER) for key in keys} | rows
+    commits, versions = _commits(epoch, held, turns, moves, of_keys)
+    mysql_reactions.append_log(cursor, entries, versions)
     if rows:
         mysql_reactions.upsert_rows(cursor, rows)
     _move_counters(cursor, owners, turns, moves, commits)
@@ -244,7 +244,8 @@ def _read(cursor: Cursor, keys: Collection[Key]) -> Saved:
     owners = targets.read_owners(cursor, _targets(keys))
     held = counters.lock_content(cursor, _targets(keys))
     rows = mysql_reactions.read_rows(cursor, keys)
-    return Saved(_commits(epoch, held, {}, {}, rows), _read_users(cursor, owners, keys))
+    commits, _ = _commits(epoch, held, {}, {}, rows)
+    return Saved(commits, _read_users(cursor, owners, keys))
 
 
 def _read_users_of(cursor: Cursor, keys: Collection[Key]) -> dict[int, UserCounter]:
@@ -261,14 +262,14 @@ def _read_users(
 
 
 def _targets(keys: Collection[Key]) -> list[Target]:
-    return sorted({key.target for key in keys})
+    return [Target(*target) for target in sorted({key[:2] for key in keys})]
 
 
 def _move_counters(
     cursor: Cursor,
     owners: Mapping[tuple[str, int], int],
     turns: Mapping[Key, int],
-    moves: Mapping[tuple[Target, str], int],
+    moves: Mapping[tuple[str, int, str], int],
     commits: Iterable[Commit],
 ) -> None:
     """Add up what turned, in the counters of targets, of their owners and of the actors."""
@@ -279,8 +280,8 @@ def _move_counters(
         totals = of_users.setdefault((user_id,), {})
         totals[column] = totals.get(column, 0) + by
 
-    for (target, kind_name), by in moves.items():
-        kind = KINDS[kind_name]
+    for (of, target_id, kind_name), by in moves.items():
+        kind, target = KINDS[kind_name], (of, target_id)
         of_content.setdefault(target, {})[kind.total] = by
         if by and target in owners:
             move_user(owners[target], kind.received, by)
@@ -299,24 +300,29 @@ def _commits(
     epoch: int,
     held: Mapping[tuple[str, int], ContentCounter],
     turns: Mapping[Key, int],
-    moves: Mapping[tuple[Target, str], int],
+    moves: Mapping[tuple[str, int, str], int],
     rows: Mapping[Key, Row],
-) -> list[Commit]:
+) -> tuple[list[Commit], dict[Key, int]]:
     """What becomes of ``rows``: per target and kind one commit for each 250, in the order of ``n``.
 
-    A script applies a commit in one run, so its rows are bounded; the transaction is one.
+    Also the ``n`` of each key. A script applies a commit in one run, so its rows are bounded; the
+    transaction is one.
     """
-    by_target: dict[tuple[Target, str], list[Key]] = {}
+    by_target: dict[tuple[str, int, str], list[Key]] = {}
     for key in rows:
-        by_target.setdefault((key.target, key.kind), []).append(key)
-    commits = []
-    for (target, name), keys in sorted(by_target.items()):
-        counter, column, is_new = held[target], KINDS[name].total, (target, name) in moves
-        total, n = counter.totals[column], epoch + counter.vers[column]
+        by_target.setdefault(key[:3], []).append(key)
+    commits, versions = [], {}
+    for moved, keys in sorted(by_target.items()):
+        target, kind, is_new = Target(*moved[:2]), KINDS[moved[2]], moved in moves
+        counter = held[target]
+        total, n = counter.totals[kind.total], epoch + counter.vers[kind.total]
         for start in range(0, len(keys), MAX_ROWS):
-            part = keys[start : start + MAX_ROWS]
             n += is_new
-            total += sum(turns.get(key, 0) for key in part)
-            of_part = [(key.actor_id, rows[key].ver_us, rows[key].on) for key in part]
-            commits.append(Commit(KINDS[name], target, n, total, is_new, of_part))
-    return commits
+            of_part = []
+            for key in keys[start : start + MAX_ROWS]:
+                on, ver_us = rows[key]
+                total += turns.get(key, 0)
+                versions[key] = n
+                of_part.append((key.actor_id, ver_us, on))
+            commits.append(Commit(kind, target, n, total, is_new, of_part))
+    return commits, versions
