@@ -16,7 +16,7 @@ from bench.crowd import react
 from bench.figures import Figure, Goal, Peer
 from bench.stage import Stage
 from local.paths import LocalError
-from plaza import reactions
+from plaza import counters, reactions
 from plaza.infra import mysql, redis
 from plaza.reactions import (
     FOLLOW,
@@ -61,6 +61,9 @@ def measure(stage: Stage) -> list[Figure]:
     ]
     stage.add_posts({target.id for _, target, _ in on_posts})
     follows = _follows(stage.some(BATCHES_OF_FOLLOWS) * BATCH + sum(SIZES))
+
+    made = sorted({target for _, target, _ in (*on_posts, *follows)})
+    mysql.atomically(lambda cursor: counters.lock_content(cursor, made))
 
     facts, of_follows = _accept(on_posts), _accept(follows)
     mixed = chain.from_iterable(zip(facts, of_follows, strict=False))

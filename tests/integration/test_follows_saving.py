@@ -154,6 +154,8 @@ def test_3200_follows_of_one_user_at_once_are_a_handful_of_statements(plaza: Wor
 
 def test_the_number_of_statements_is_the_same_whatever_a_batch_holds(plaza: World) -> None:
     plaza.add(Target("post", 11))
+    followed = [Target("user", n) for n in range(1, 8)]
+    mysql.atomically(lambda cursor: counters.lock_content(cursor, [Target("post", 11), *followed]))
     taken = set()
     for n, size in enumerate((1, 10, 1_000), 1):
         batch = [follow(n * 10_000 + actor, actor % 7 + 1) for actor in range(10, 10 + size)]

@@ -24,6 +24,7 @@ from redis.exceptions import (
     ReadOnlyError,
     RedisClusterException,
     RedisError,
+    ResponseError,
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -107,6 +108,8 @@ def _is_answer(error: BaseException) -> bool:
 
 breaker = new_breaker("redis", [_is_answer])
 _CLOCK_AGE_S = 300  # how long a measured clock is preferred to a later, lower measurement
+
+_PACKED_AT_ONCE = 32  # commands
 
 _client: Any = None
 _nodes: dict[str, Node] = {}
@@ -371,10 +374,29 @@ def _send(commands: Sequence[Command]) -> list[Any]:
     """Answers, errors among them, in order. One round trip, of a cluster one to each node."""
     if settings().redis_cluster:
         return cluster.send(client(), commands)
-    pipe = client().pipeline(transaction=False)
+    pool = client().connection_pool
+    connection = pool.get_connection()
+    try:
+        answers: list[Any] = connection.retry.call_with_retry(
+            lambda: _exchange(connection, commands), lambda _: connection.disconnect()
+        )
+        return answers
+    finally:
+        pool.release(connection)
+
+
+def _exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
+    """The answers, in order. Redis works on the first commands while the others are packed."""
+    for start in range(0, len(commands), _PACKED_AT_ONCE):
+        part = commands[start : start + _PACKED_AT_ONCE]
+        connection.send_packed_command(connection.pack_commands(part))
+    answers, parse = [], client().parse_response
     for command in commands:
-        pipe.execute_command(*command)
-    return list(pipe.execute(raise_on_error=False))
+        try:
+            answers.append(parse(connection, command[0]))
+        except ResponseError as error:
+            answers.append(error)
+    return answers
 
 
 def _name_node(command: Command) -> str:

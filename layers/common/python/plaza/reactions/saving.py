@@ -112,7 +112,8 @@ def _is_id(number: object) -> bool:
 
 
 def save(events: Sequence[ReactionEvent]) -> None:
-    """Save a batch of events in one transaction of ten statements at most, then tell Redis.
+    """Save a batch of events in one transaction of nine statements at most (two more
+    when a target has no counter yet), then tell Redis.
 
     Safe to repeat. Commits that Redis does not take go onto a queue of their own: the batch is not
     saved again. Raises MysqlDown; QueueDown when Redis is unavailable too or a follow is in the
