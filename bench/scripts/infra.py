@@ -39,6 +39,15 @@ CASES = [
         lambda run: projections.keep_all([Projection(_KEY, run, _TEXT)], create=True),
     ),
     Case(
+        "250 short texts",
+        projections._PROJECT,
+        nothing,
+        lambda run: projections.keep_all(
+            [Projection(f"{_KEY}:{n}", run, _TEXT[:1_000]) for n in range(projections._MAX_KEYS)],
+            create=True,
+        ),
+    ),
+    Case(
         "a long text",
         projections._DROP,
         lambda stage: projections.keep_all([Projection(_KEY, 0, _TEXT)], create=True),

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from itertools import count, islice
 
 from bench.scripts.cases import Case, nothing
 from bench.stage import Stage
 from local.paths import LocalError
 from plaza.infra import redis
+from plaza.infra.shards import shard_of
 from plaza.reactions import KINDS, Target, redis_reactions
 from plaza.reactions.mysql_reactions import Reacted, Snapshot
 from plaza.reactions.reactions import Commit, Kind
 from plaza.reactions.rebuilding import PAGE
-from plaza.reactions.redis_reactions import MAX_AHEAD, MAX_ROWS, Lease, keys_of
+from plaza.reactions.redis_reactions import MAX_AHEAD, MAX_ROWS, ROWS_OF_TARGET, Lease, keys_of
 from plaza.reactions.sweeping import EVENTS_PER_TARGET
 from plaza.reconciliation.comparing import ACTORS_PER_CALL
 from plaza.reconciliation.looking import MOST_NEWEST
@@ -106,6 +108,29 @@ def _apply(run: int, rows: list[Row], n: int = _S + 1, is_new: bool = True) -> N
     """One run of the script: ``apply_all`` would call again while there is more."""
     commit = Commit(LIKE, _target(run), n, MANY, is_new, rows)
     call = redis_reactions.apply_call([commit], int(time.time() * 1000) + 86_400_000)
+    redis.run(call.script, call.keys, call.args)
+
+
+def _neighbours(run: int) -> list[Target]:
+    """As many targets of one shard as one run of apply.lua takes with a row each."""
+    shard = shard_of(str(_target(run)))
+    of_shard = (Target("post", n) for n in count(1) if shard_of(f"post:{n}") == shard)
+    return list(islice(of_shard, MAX_ROWS // (ROWS_OF_TARGET + 1)))
+
+
+def _load_neighbours(stage: Stage) -> None:
+    wanted = [(LIKE, target) for run in range(TARGETS) for target in _neighbours(run)]
+    leases = redis_reactions.take_load_leases(wanted)
+    snapshot = _snapshot(_full_recent())
+    redis_reactions.hydrate_all(
+        [(*of, lease, snapshot) for of, lease in zip(wanted, leases, strict=True)]
+    )
+
+
+def _apply_to_neighbours(run: int) -> None:
+    rows = _rows(_FULL, 1)
+    commits = [Commit(LIKE, target, _S + 1, MANY, True, rows) for target in _neighbours(run)]
+    call = redis_reactions.apply_call(commits, int(time.time() * 1000) + 86_400_000)
     redis.run(call.script, call.keys, call.args)
 
 
@@ -249,6 +274,12 @@ CASES = [
         redis_reactions.APPLY,
         _load_and_buffer,
         lambda run: _apply(run, _rows(_FULL, MAX_ROWS - 1)),
+    ),
+    Case(
+        "27 targets of a shard with a row each",
+        redis_reactions.APPLY,
+        _load_neighbours,
+        _apply_to_neighbours,
     ),
     Case(
         "100 commits ahead",

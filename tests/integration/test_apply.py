@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections.abc import Callable
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 
 from plaza.infra import redis
+from plaza.infra.errors import UnknownProtocol
 from plaza.infra.settings import settings
-from plaza.reactions import COLLECT, LIKE, Commit, Reacted, redis_reactions, saving
+from plaza.infra.shards import shard_of
+from plaza.reactions import COLLECT, LIKE, Commit, Reacted, Target, redis_reactions, saving
 from plaza.reactions.redis_reactions import MAX_AHEAD, MAX_ROWS, Applied
 from plaza.reactions.saving import Saved
 from tests.integration.looking import (
@@ -539,6 +542,55 @@ def test_targets_are_applied_in_one_go_each_by_itself(plaza: World) -> None:
     )
     assert found == [Applied("APPLIED", 0, False, 1)] * 2
     assert (total(), total(kind=COLLECT)) == (1, 5)
+
+
+def test_targets_of_one_shard_are_applied_by_one_call(plaza: World) -> None:
+    targets = neighbours(POST, 40)
+    for target in targets:
+        put(target=target)
+    commits = [Commit(LIKE, target, 1, 1, True, [(7, 10, True)]) for target in targets]
+    before = scripts_run()
+    assert set(redis_reactions.apply_all(commits)) == {Applied("APPLIED", 0, False, 1)}
+    assert scripts_run() - before == 2, "27 targets and 13"
+    assert {total(target=target) for target in targets} == {1}
+
+
+def test_commits_of_one_target_stay_in_order_among_those_of_its_neighbours(plaza: World) -> None:
+    other = neighbours(POST, 2)[1]
+    put()
+    put(target=other)
+    rows = [[(1000 * n + i, 1000 * n + i, True) for i in range(200)] for n in range(4)]
+    commits = [
+        Commit(LIKE, POST, 1, 200, True, rows[0]),
+        Commit(LIKE, other, 1, 200, True, rows[1]),
+        Commit(LIKE, POST, 2, 400, True, rows[2]),
+        Commit(LIKE, POST, 3, 401, True, [(9999, 9999, True)]),
+    ]
+    assert [applied.code for applied in redis_reactions.apply_all(commits)] == ["APPLIED"] * 4
+    assert (total(), total(target=other), ahead()) == (401, 200, {})
+
+
+def test_a_target_that_cannot_be_read_keeps_no_neighbour_from_its_commit(plaza: World) -> None:
+    broken, other = neighbours(POST, 2)
+    put(target=broken)
+    put(target=other)
+    redis.execute("HSET", keys(target=broken).meta, "protocol", 3)
+    commits = [Commit(LIKE, target, 1, 1, True, [(7, 10, True)]) for target in (broken, other)]
+    with pytest.raises(UnknownProtocol):
+        redis_reactions.apply_all(commits)
+    assert total(target=other) == 1
+
+
+def neighbours(target: Target, count: int) -> list[Target]:
+    """``target`` and others of its shard."""
+    shard = shard_of(str(target))
+    posts = (Target("post", n) for n in itertools.count(target.id))
+    return list(itertools.islice((t for t in posts if shard_of(str(t)) == shard), count))
+
+
+def scripts_run() -> int:
+    stats = redis.client().info("commandstats")
+    return int(stats.get("cmdstat_evalsha", {"calls": 0})["calls"])
 
 
 def test_the_lists_of_those_who_reacted_are_dropped_and_no_others(plaza: World) -> None:

@@ -21,6 +21,7 @@ from plaza import reactions
 from plaza.infra import keys, redis
 from plaza.infra.hot_keys import Command, Sampler, hot_key
 from plaza.infra.keys import REPORT_KEY, WALK_KEY, Walk
+from plaza.infra.shards import SHARDS
 from plaza.reactions import LIKE, Target
 from plaza.reactions.hot_totals import hot_totals
 from tests.integration.conftest import Away
@@ -215,7 +216,7 @@ def cluster(tmp_path: Path, set_up: Callable[..., None]) -> Iterator[list[Any]]:
 
 def test_every_primary_of_a_cluster_is_walked(cluster: list[Any]) -> None:
     for i in range(3_000):
-        redis.execute("SET", f"{{{i % 1024}}}:{i}", "x")
+        redis.execute("SET", f"{{{i % SHARDS}}}:{i}", "x")
     assert all(client.dbsize() > 500 for client in cluster)
     for shard in (1, 2, 3, 4):
         redis.execute("SET", f"{{{shard}}}:big", "x" * 1_000_001)

@@ -80,7 +80,7 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
     "the floor": Mutation("APPLY", "if meta.floor > 0 then", "if false then", ("away", "late")),
     "commits wait ahead": Mutation(
-        "APPLY", "redis.call('HSET', ahead, ARGV[2], ARGV[3] .. '|' .. ARGV[5])", "", ("none",)
+        "APPLY", "redis.call('HSET', ahead, n_text, total .. '|' .. text)", "", ("none",)
     ),
     "entries of an older commit": Mutation(
         "APPLY",

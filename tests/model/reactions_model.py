@@ -491,7 +491,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         return send_pipeline(commands)
 
     def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
-        """Those of the model's targets that are in the index: it has few of 1,024 shards."""
+        """Those of the model's targets that are in the index: it has few of the shards."""
         commands = []
         for kind, target in run.targets:
             keys = redis_reactions.keys_of(kind.name, target)

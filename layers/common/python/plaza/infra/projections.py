@@ -23,6 +23,7 @@ T = TypeVar("T")
 TTL_S = 3600
 FENCE_TTL_S = 60
 _MAX_KEYS = 250  # of one run of a script
+_LONG = 1_000  # characters of a value that has a run of its own
 _SCRIPTS = Path(__file__).with_name("scripts")
 _PROJECT = load_script(_SCRIPTS / "project.lua")
 _DROP = load_script(_SCRIPTS / "drop.lua")
@@ -53,7 +54,9 @@ def keep_all(projections: Sequence[Projection], *, create: bool) -> list[bool]:
 
     Whether each was kept. Raises RedisDown.
     """
-    groups = group_by_tag([projection.key for projection in projections], _MAX_KEYS)
+    is_long = any(len(projection.value) > _LONG for projection in projections)
+    keys = [projection.key for projection in projections]
+    groups = group_by_tag(keys, 1 if is_long else _MAX_KEYS)
     calls = [_call([projections[i] for i in group], create) for group in groups]
     kept = [False] * len(projections)
     for group, answer in zip(groups, redis.run_all(calls), strict=True):
@@ -91,6 +94,7 @@ def read_through(
 
 def _call(projections: Sequence[Projection], create: bool) -> Call:
     """One run of the script for projections of one shard."""
-    spread = random.uniform(0.9, 1.1)  # what came together need not expire together
-    args = [x for p in projections for x in (p.ver, p.value, int(p.ttl_s * spread))]
+    args: list[str | int] = []
+    for _, ver, value, ttl_s in projections:
+        args += [ver, value, int(ttl_s * random.uniform(0.9, 1.1))]  # not all expire together
     return Call(_PROJECT, [p.key for p in projections], (int(create), FENCE_TTL_S, *args))

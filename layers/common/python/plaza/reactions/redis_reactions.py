@@ -5,7 +5,7 @@ in the order of that version, as a replica applies a log. The outbox is an overl
 accepted and is not saved: total = base + delta, and an actor's state is that of their entry, else
 the saved one. See docs/decisions.md.
 
-Everything about one target lives in one of 1,024 logical shards, and every key of a shard carries
+Everything about one target lives in one of 128 logical shards, and every key of a shard carries
 the hash tag ``{<shard>}``. Per target and kind, under ``{<shard>}:<kind>:<target>:``
 
     meta     hash    protocol; run_id of the node that it was loaded at; s; base, the counter at s;

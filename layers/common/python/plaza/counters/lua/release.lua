@@ -1,18 +1,20 @@
 --[[ release: drop claims of users that are counted by now.
 
-  KEYS[1], KEYS[3], ...  {<shard>}:user:<id>:claims  zset: member -> when it was claimed, microseconds
-  KEYS[2], KEYS[4], ...  {<shard>}:user:<id>:past    hash: member -> up to when its claims are counted, see unclaim
+  KEYS[1...]  {<shard>}:user:<id>:<what>  zset: and a hash, two for each claim:
+           claims  zset: member -> when it was claimed, microseconds
+           past    hash: member -> up to when its claims are counted, see unclaim
   ARGV[1]  how long that is remembered, milliseconds
-  ARGV[2...]  of each pair of keys: member, and the time up to which its claim is counted, microseconds
+  ARGV[2...]  of each claim: member, and the time up to which its claim is counted, microseconds
 
   Bounded by: 250 claims.
 
   Returns how many were dropped
 
   Safe to repeat: a claim that was made later stays. ]]
-local dropped = 0
+local counted, dropped = {unpack(ARGV, 2)}, 0
 for i = 1, #KEYS, 2 do
-  local claims, past, member, until_us = KEYS[i], KEYS[i + 1], ARGV[i + 1], ARGV[i + 2]
+  local claims, past = KEYS[i], KEYS[i + 1]
+  local member, until_us = counted[i], counted[i + 1]
   local claimed_us = redis.call('ZSCORE', claims, member)
   if claimed_us and tonumber(claimed_us) <= tonumber(until_us) then
     dropped = dropped + redis.call('ZREM', claims, member)

@@ -11,9 +11,10 @@
 
   Safe to repeat: of two versions the newer stays, whichever comes last. ]]
 local create, fence_ttl = ARGV[1] == '1', ARGV[2]
-local kept = {}
-for i, key in ipairs(KEYS) do
-  local ver, value, ttl = ARGV[3 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]
+local values, kept = {unpack(ARGV, 3)}, {}
+for i = 1, #KEYS do
+  local key = KEYS[i]
+  local ver, value, ttl = values[3 * i - 2], values[3 * i - 1], values[3 * i]
   local current = redis.call('HMGET', key, 'ver', 'value')
   if current[1] and tonumber(current[1]) > tonumber(ver) then
     kept[i] = 0

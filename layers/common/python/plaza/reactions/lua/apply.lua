@@ -1,7 +1,7 @@
 --[[ apply: bring targets of a shard to what transactions of MySQL committed, in the order of their counters' versions.
 
-  KEYS[1]  {<shard>}:outboxes                        zset: member -> version of the oldest entry
-  and of each commit nine keys, KEYS[2...10], KEYS[11...19] and so on, of {<shard>}:<kind>:<target>:
+  KEYS[1]  {<shard>}:outboxes  zset: member -> version of the oldest entry
+  KEYS[2...]  {<shard>}:<kind>:<target>:<what>  hash: and other types, nine for each commit:
            meta     hash: s, base, delta, ver, waiting, complete, floor, bloom, blocked, ...
            outbox   hash: actor -> want:ver:base:nonce
            recent   zset: actor -> ver, the newest saved actors
@@ -17,7 +17,7 @@
   ARGV[4]  when a target may expire if it has no reader, milliseconds since 1970
   ARGV[5]  TTL of the fence, seconds
   ARGV[6]  how many rows there are in all commits
-  and of each commit five, ARGV[7...11], ARGV[12...16] and so on:
+  ARGV[7...]  five for each commit:
            n: version of the counter after the commit
            total of the counter after the commit
            1 when this commit raised the version to n; 0 when it changed nothing and the rows are as of n
@@ -39,7 +39,6 @@
 --!include idle
 --!include commits
 local AHEAD_TTL_S = 120
-local KEYS_OF_TARGET, ARGS_OF_COMMIT = 9, 5
 local run_id, cap, max_ahead, expires_at_ms, fence_ttl = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local index = KEYS[1]
 budget = MAX_ROWS - tonumber(ARGV[6])
@@ -111,12 +110,13 @@ local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, 
   return {code, meta.waiting, evicted > 0 and request_rebuild(meta_key, meta) or 0, meta.s}
 end
 
-local answers = {}
-for i = 0, (#KEYS - 1) / KEYS_OF_TARGET - 1 do
-  local k, a = 1 + i * KEYS_OF_TARGET, 6 + i * ARGS_OF_COMMIT
+local commits, answers = {unpack(ARGV, 7)}, {}
+for k = 2, #KEYS, 9 do
+  local c = #answers * 5
   -- A target that cannot be read does not keep the others from their commits.
-  local _, answer = pcall(apply_to_target, KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5], KEYS[k + 6],
-    KEYS[k + 7], KEYS[k + 8], KEYS[k + 9], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3] == '1', ARGV[a + 4], ARGV[a + 5])
-  answers[i + 1] = type(answer) == 'table' and answer or {err = answer}
+  local _, answer = pcall(apply_to_target, KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5],
+    KEYS[k + 6], KEYS[k + 7], KEYS[k + 8], commits[c + 1], commits[c + 2], commits[c + 3] == '1', commits[c + 4],
+    commits[c + 5])
+  answers[#answers + 1] = type(answer) == 'table' and answer or {err = answer}
 end
 return answers
