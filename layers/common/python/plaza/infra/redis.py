@@ -9,6 +9,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -387,9 +388,9 @@ def _send(commands: Sequence[Command]) -> list[Any]:
 
 def _exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
     """The answers, in order. Redis works on the first commands while the others are packed."""
-    for start in range(0, len(commands), _PACKED_AT_ONCE):
-        part = commands[start : start + _PACKED_AT_ONCE]
-        connection.send_packed_command(connection.pack_commands(part))
+    parts = range(0, len(commands), _PACKED_AT_ONCE)
+    packed = (connection.pack_commands(commands[i : i + _PACKED_AT_ONCE]) for i in parts)
+    connection.send_packed_command(chain.from_iterable(packed))
     answers, parse = [], client().parse_response
     for command in commands:
         try:
