@@ -1,7 +1,7 @@
 """alarms.json, the alarms as CloudFormation, made from what alarms.yaml declares.
 
-``make alarms`` writes it and template.yaml includes it (``AWS::Include``); a policy test says when it
-is out of date. ``python -m local.alarms expand`` prints the template with its alarms in place.
+``make alarms`` writes it and template.yaml includes it (``AWS::Include``); a policy test says when
+it is out of date. ``python -m local.alarms expand`` prints the template with its alarms in place.
 """
 
 import json
