@@ -30,6 +30,7 @@ def _tag(loader: yaml.Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
     elif isinstance(node, yaml.SequenceNode):
         value = loader.construct_sequence(node, deep=True)
     else:
+        assert isinstance(node, yaml.MappingNode)
         value = loader.construct_mapping(node, deep=True)
     return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
 
