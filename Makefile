@@ -89,9 +89,16 @@ soak: setup ## hours of use in minutes: is memory flat, is the audit clean? (ARG
 contract: .venv/.ready ## write the contract, functions/api/system/openapi.json, from the routes
 	@.venv/bin/python -m local.contract
 
+.PHONY: alarms
+alarms: .venv/.ready ## write alarms.json, which the template includes, from alarms.yaml
+	@.venv/bin/python -m local.alarms
+
 .PHONY: validate
-validate: .venv-tools/.ready ## sam validate --lint
+validate: .venv/.ready .venv-tools/.ready ## sam validate --lint: the template, and what it is with its alarms
+	@mkdir -p .aws-sam
+	@.venv/bin/python -m local.alarms expand > .aws-sam/expanded.yaml
 	@.venv-tools/bin/sam validate --lint --region us-east-1
+	@.venv-tools/bin/sam validate --lint --region us-east-1 --template-file .aws-sam/expanded.yaml
 
 .PHONY: build
 build: .venv-tools/.ready .venv-lambda/.ready ## sam build, as for AWS, and bytecode into the layer

@@ -203,7 +203,7 @@ def _queue_in_memory() -> Iterator[None]:
     """What is sent on is taken by whoever sends."""
     send_all, send = queues.send_all, queues.send
 
-    def keep(queue: str, bodies: Sequence[str]) -> int:
+    def keep(queue: str, bodies: Sequence[str], until_s: float | None = None) -> int:
         if queue == "fanouts":
             _sent.extend(bodies)
         return len(bodies)
