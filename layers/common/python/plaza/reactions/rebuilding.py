@@ -29,13 +29,13 @@ class Step:
 
     def to_json(self) -> str:
         """The step as it stands on the queue."""
-        said = {
+        said: dict[str, Any] = {
             "kind": self.kind.name,
             "target_type": self.target.type,
             "target_id": self.target.id,
-            "build": self.build,
-            "after_id": self.after_id,
         }
+        if self.build:
+            said |= {"build": self.build, "after_id": self.after_id}
         return json.dumps(said, separators=(",", ":"))
 
 
