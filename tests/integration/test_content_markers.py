@@ -6,7 +6,7 @@ import pytest
 
 from plaza import reactions, targets
 from plaza.infra import mysql, redis
-from plaza.infra.queues import BadRecord
+from plaza.infra.messages import BadRecord
 from plaza.reactions import LIKE
 from plaza.reactions.reactions import TargetGone
 from plaza.targets import Refresh, There

@@ -11,6 +11,7 @@ import pytest
 from plaza import counters, reactions
 from plaza.counters import UserCounter, redis_counters
 from plaza.infra import mysql, queues, redis
+from plaza.infra.messages import BadRecord
 from plaza.infra.queues import QueueDown, consume
 from plaza.infra.redis import RedisDown
 from plaza.infra.shards import shard_of
@@ -384,7 +385,7 @@ def test_what_can_not_be_a_follow_is_buried_and_its_neighbours_are_saved(
 
 def test_keys_of_follows_that_nobody_wrote_are_no_settlement() -> None:
     for key in (["post", 8, "follow", 7], ["user", 8, "like", 7], ["user", 8, "follow"]):
-        with pytest.raises(queues.BadRecord):
+        with pytest.raises(BadRecord):
             Unacknowledged.from_json(json.dumps({"protocol": 2, "commits": [], "keys": [key]}))
     body = '{"protocol":2,"commits":[],"keys":[["user",8,"follow",7]]}'
     assert Unacknowledged.from_json(body).keys == [("user", 8, "follow", 7)]

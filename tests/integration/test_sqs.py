@@ -9,7 +9,8 @@ import pytest
 
 from plaza.infra import queues, settings
 from plaza.infra.errors import Unavailable
-from plaza.infra.queues import BadRecord, QueueDown, consume
+from plaza.infra.messages import BadRecord
+from plaza.infra.queues import QueueDown, consume
 from plaza.infra.retries import RetryPolicy
 
 

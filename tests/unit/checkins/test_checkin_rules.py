@@ -10,7 +10,7 @@ import pytest
 
 from plaza.checkins import CheckedIn
 from plaza.checkins.checkins import month_of, next_month, streak_on, was_somewhere
-from plaza.infra.queues import BadRecord
+from plaza.infra.messages import BadRecord
 
 TODAY = date(2026, 11, 21)
 NOON_US = int(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()) * 1_000_000

@@ -23,7 +23,7 @@ from plaza.feed.feed import (
     merge,
     write_timelines,
 )
-from plaza.infra.queues import BadRecord
+from plaza.infra.messages import BadRecord
 from tests.unit.reactions.test_reactions import json_values
 
 READERS = (FanOut.from_json, read_pairs, read_timelines)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from plaza.flash_sales import OrderReserved
 from plaza.flash_sales.flash_sales import Life, Row, decide, split_mismatches
-from plaza.infra.queues import BadRecord
+from plaza.infra.messages import BadRecord
 
 FACT = OrderReserved(101, 5, 7, 1)
 BODY = json.loads(FACT.to_json())

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from plaza.infra.errors import BadInput, NotFound
 from plaza.infra.http import pack_cursor, read_id, unpack_cursor
-from plaza.infra.queues import BadRecord, consume
+from plaza.infra.messages import BadRecord
+from plaza.infra.queues import consume
 from plaza.reactions import ReactionEvent, Unacknowledged, read_step
 from plaza.reactions.reactions import MOST_ID
 from tests.unit.infra.test_queues import FakeSqs, batch_of, sqs  # noqa: F401

@@ -18,7 +18,8 @@ from pybreaker import CircuitBreaker
 
 from plaza.infra import queues, settings
 from plaza.infra.errors import Busy, Unavailable, UnknownProtocol
-from plaza.infra.queues import BadRecord, QueueDown, consume
+from plaza.infra.messages import BadRecord
+from plaza.infra.queues import QueueDown, consume
 from plaza.infra.retries import RetryPolicy
 
 URLS = {"work": "https://sqs/work", "work_dlq": "https://sqs/work-dlq"}

@@ -12,8 +12,9 @@ import pytest
 from plaza.infra import mysql, observability, queues, settings
 from plaza.infra.errors import Unavailable
 from plaza.infra.http import PROBLEM, api, refuse, serve
+from plaza.infra.messages import BadRecord
 from plaza.infra.observability import begin_request, end_request, present_request, record
-from plaza.infra.queues import BadRecord, consume
+from plaza.infra.queues import consume
 
 GIVEN = "JKJaXmPLvHcESHA="  # as API Gateway makes them
 TOKEN = "Zm9yLXRlc3RzLW9ubHktbm90LWEtcmVhbC10b2tlbi0"

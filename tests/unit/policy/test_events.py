@@ -14,7 +14,7 @@ from plaza.checkins import CheckedIn
 from plaza.feed import FanOut, read_pairs, read_timelines
 from plaza.flash_sales import OrderReserved
 from plaza.infra.cache import Drops
-from plaza.infra.queues import BadRecord
+from plaza.infra.messages import BadRecord
 from plaza.reactions import ReactionEvent, Unacknowledged, read_step
 from plaza.recommendations import Rebuild
 from plaza.reconciliation import PartAsked, RepairsAsked

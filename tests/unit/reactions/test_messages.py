@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plaza.infra.errors import UnknownProtocol
-from plaza.infra.queues import BadRecord
+from plaza.infra.messages import BadRecord
 from plaza.reactions.reactions import KINDS, LIKE, MOST_ID, Commit, Key, Target
 from plaza.reactions.rebuilding import Step, read_step
 from plaza.reactions.saving import Unacknowledged

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from plaza.counters.counters import USER_COLUMNS
 from plaza.counters.mysql_counters import CONTENT_COLUMNS, VERSION_COLUMNS
 from plaza.infra.errors import Unavailable, UnknownProtocol
-from plaza.infra.queues import BadRecord
+from plaza.infra.messages import BadRecord
 from plaza.reactions.reactions import (
     KINDS,
     MOST_ID,

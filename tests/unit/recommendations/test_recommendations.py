@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from plaza.infra.queues import BadRecord
+from plaza.infra.messages import BadRecord
 from plaza.recommendations import Rebuild
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plaza.counters import UserCounter
-from plaza.infra.queues import BadRecord
+from plaza.infra.messages import BadRecord
 from plaza.reactions import Fingerprint, Held, Unreadable
 from plaza.reconciliation import PartAsked, RepairsAsked
 from plaza.reconciliation.reconciliation import (

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plaza.infra.cache import Drops
-from plaza.infra.queues import BadRecord
+from plaza.infra.messages import BadRecord
 from plaza.shops.shops import (
     EVERYTHING,
     FILTER,

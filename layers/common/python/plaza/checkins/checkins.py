@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
+from plaza.infra import messages
 from plaza.infra.errors import Unavailable
-from plaza.infra.queues import BadRecord
+from plaza.infra.messages import ID, BadRecord, read, text, whole
 
-MOST_ID = 2**63 - 1
 FIRST_MONTH = date(2025, 1, 1)  # there was nothing before
-_MOST_VER = 2**53
+_FIELDS = ("user_id", "day", "ver")
+_DAY = text(10, 10)
+_VERSION = whole(1, messages.MAX_VERSION)
 _EARLIEST, _LATEST = timedelta(hours=-12), timedelta(hours=14)  # of all the zones there are
 
 
@@ -36,27 +37,30 @@ class CheckedIn:
 
     def to_json(self) -> str:
         """The message on the queue."""
-        said = {"user_id": self.user_id, "day": self.day.isoformat(), "ver": self.ver_us}
-        return json.dumps(said, separators=(",", ":"))
+        return messages.encode(
+            {"user_id": self.user_id, "day": self.day.isoformat(), "ver": self.ver_us}
+        )
 
     @classmethod
     def from_json(cls, body: str) -> CheckedIn:
         """The fact in a message. Raises BadRecord, also for a day that it was nowhere then."""
-        try:
-            said = json.loads(body)
-            fact = cls(said["user_id"], date.fromisoformat(said["day"]), said["ver"])
-            good = (
-                set(said) == {"user_id", "day", "ver"}
-                and type(fact.user_id) is type(fact.ver_us) is int
-                and 0 < fact.user_id <= MOST_ID
-                and 0 < fact.ver_us < _MOST_VER
-                and was_somewhere(fact.day, fact.ver_us)
-            )
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise BadRecord(f"no check-in: {type(error).__name__} {error}") from None
-        if not good:
-            raise BadRecord("no check-in")
+        fields = messages.read_object(body)
+        fact = cls(
+            read(fields, "user_id", ID), read(fields, "day", _day), read(fields, "ver", _VERSION)
+        )
+        if len(fields) > len(_FIELDS):  # what else it says may change what it means
+            raise BadRecord(f"fields are {len(fields)}, not {', '.join(_FIELDS)}")
+        if not was_somewhere(fact.day, fact.ver_us):
+            raise BadRecord(f"day is {fact.day}, which it was nowhere at ver")
         return fact
+
+
+def _day(value: object, name: str) -> date:
+    day = _DAY(value, name)
+    try:
+        return date.fromisoformat(day)
+    except ValueError:
+        raise BadRecord(f"{name} is {day!r}, not a day, YYYY-MM-DD") from None
 
 
 class Run(NamedTuple):

@@ -6,14 +6,13 @@ sends it. When the queue is away, a list in Redis remembers it, and a schedule s
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from plaza.content import redis_content
-from plaza.infra import queues
+from plaza.infra import messages, queues
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
@@ -31,7 +30,7 @@ class PostPublished:
 
     def to_json(self) -> str:
         """As it stands on the queue."""
-        return json.dumps({"post_id": self.post_id}, separators=(",", ":"))
+        return messages.encode({"post_id": self.post_id})
 
 
 def publish(post_ids: Sequence[int]) -> None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from plaza.content import Place
-from plaza.infra.queues import BadRecord
+from plaza.infra import messages
+from plaza.infra.messages import ID, flag, list_of, one_of, read, row, whole
 
-MOST_ID = 2**63 - 1
+MOST_ID = messages.MAX_ID
 MOST_PAIRS = 1_000
 MOST_TIMELINES = 100
 BEGINNING_US = 1  # the floor of a timeline that is whole to its end
 NOWHERE_US = 2**53 - 1  # the floor of one that says nothing
 INBOX = "inbox"
 POSTS = "posts"
+_PAIRS = list_of(row(ID, ID), 1, MOST_PAIRS)
+_TIMELINES = list_of(row(one_of((INBOX, POSTS)), ID), 1, MOST_TIMELINES)
 
 
 class Entry(NamedTuple):
@@ -64,53 +66,35 @@ class FanOut:
 
     def to_json(self) -> str:
         """As it stands on the queue."""
-        said: dict[str, Any] = {"post_id": self.post_id}
+        fields: dict[str, Any] = {"post_id": self.post_id}
         if self.after_id:
-            said |= {"after_id": self.after_id, "announce": self.announce}
-        return json.dumps(said, separators=(",", ":"))
+            fields |= {"after_id": self.after_id, "announce": self.announce}
+        return messages.encode(fields)
 
     @classmethod
     def from_json(cls, body: str) -> FanOut:
         """What ``to_json`` or content (``PostPublished``) wrote. Raises BadRecord."""
-        said = _read(body, dict)
-        fan_out = cls(said.get("post_id"), said.get("after_id", 0), said.get("announce", False))
-        ids = (fan_out.post_id, fan_out.after_id)
-        if not (all(type(i) is int and 0 <= i <= MOST_ID for i in ids) and fan_out.post_id):
-            raise BadRecord("no ids of a fan-out")
-        if type(fan_out.announce) is not bool:
-            raise BadRecord("announce is neither true nor false")
-        return fan_out
+        fields = messages.read_object(body)
+        return cls(
+            read(fields, "post_id", ID),
+            read(fields, "after_id", whole(0, MOST_ID), default=0),
+            read(fields, "announce", flag, default=False),
+        )
 
 
 def read_pairs(body: str) -> list[tuple[int, int]]:
     """(who, whom) of follows that changed. Raises BadRecord."""
-    said = _read(body, list)
-    pairs = [tuple(pair) if type(pair) is list else () for pair in said]
-    good = all(len(p) == 2 and all(type(i) is int and 0 < i <= MOST_ID for i in p) for p in pairs)
-    if not good or not 0 < len(pairs) <= MOST_PAIRS:
-        raise BadRecord("no pairs of users")
-    return pairs
+    return [(actor, user) for actor, user in messages.read_body(body, _PAIRS)]
 
 
 def write_timelines(timelines: Iterable[Timeline]) -> str:
     """Timelines that are to be rebuilt, as they stand on the queue."""
-    return json.dumps(list(timelines), separators=(",", ":"))
+    return messages.encode(list(timelines))
 
 
 def read_timelines(body: str) -> list[Timeline]:
     """What ``write_timelines`` wrote. Raises BadRecord."""
-    said = _read(body, list)
-    good = all(
-        type(one) is list
-        and len(one) == 2
-        and one[0] in (INBOX, POSTS)
-        and type(one[1]) is int
-        and 0 < one[1] <= MOST_ID
-        for one in said
-    )
-    if not good or not 0 < len(said) <= MOST_TIMELINES:
-        raise BadRecord("no timelines")
-    return [Timeline(*one) for one in said]
+    return [Timeline(*one) for one in messages.read_body(body, _TIMELINES)]
 
 
 def merge(
@@ -137,13 +121,3 @@ def by_author(entries: Iterable[Entry]) -> Mapping[int, list[Entry]]:
     for entry in entries:
         found.setdefault(entry.author_id, []).append(entry)
     return found
-
-
-def _read(body: str, shape: type) -> Any:
-    try:
-        said = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise BadRecord(f"no JSON: {type(error).__name__} {error}") from None
-    if type(said) is not shape:
-        raise BadRecord(f"no {shape.__name__}")
-    return said

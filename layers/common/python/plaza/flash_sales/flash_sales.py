@@ -13,11 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, NamedTuple
 
+from plaza.infra import messages
 from plaza.infra.errors import Conflict, Gone, NotFound, TooMany, Unavailable
-from plaza.infra.queues import BadRecord
+from plaza.infra.messages import ID, BadRecord, read, whole
 
-MOST_ID = 2**63 - 1
-MOST_EPOCH = 2**53 - 1
+MOST_ID = messages.MAX_ID
+MOST_EPOCH = messages.MAX_VERSION
 MOST_STOCK = 10_000_000
 BUYERS_PER_BUCKET = 64  # about; Redis keeps so few in one piece of memory, and small sales few keys
 MOST_BUCKETS = 2**14
@@ -29,7 +30,7 @@ MAX_CLOCK_SKEW_S = 60
 
 PENDING, SUCCESS, FAILED = "pending", "success", "failed"
 Reason = Literal["sold-out", "already-bought", "timed-out", "withdrawn"]
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+_EPOCH = whole(1, MOST_EPOCH)
 
 
 class VoucherMissing(NotFound):
@@ -151,7 +152,7 @@ class OrderReserved:
 
     def to_json(self) -> str:
         """The fact as it stands on the queue."""
-        return _encode(
+        return messages.encode(
             {
                 "order_id": self.order_id,
                 "voucher_id": self.voucher_id,
@@ -163,16 +164,13 @@ class OrderReserved:
     @classmethod
     def from_json(cls, body: str) -> OrderReserved:
         """The fact in ``body``. Raises BadRecord when it is none that we could have written."""
-        try:
-            said = json.loads(body)
-            return cls(
-                _whole(said, "order_id", MOST_ID),
-                _whole(said, "voucher_id", MOST_ID),
-                _whole(said, "buyer_id", MOST_ID),
-                _whole(said, "epoch", MOST_EPOCH),
-            )
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise BadRecord(f"no order: {type(error).__name__} {error}") from None
+        fields = messages.read_object(body)
+        return cls(
+            read(fields, "order_id", ID),
+            read(fields, "voucher_id", ID),
+            read(fields, "buyer_id", ID),
+            read(fields, "epoch", _EPOCH),
+        )
 
 
 class Order(NamedTuple):
@@ -271,10 +269,3 @@ def count_taken(rows: Sequence[Row]) -> dict[int, int]:
         if row.won:
             taken[row.voucher_id] = taken.get(row.voucher_id, 0) + 1
     return taken
-
-
-def _whole(said: Mapping[str, object], name: str, most: int) -> int:
-    value = said[name]
-    if type(value) is not int or not 1 <= value <= most:
-        raise BadRecord(f"{name} is {str(value)[:40]!r}")
-    return value

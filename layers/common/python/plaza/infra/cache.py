@@ -15,7 +15,6 @@ A writer changes MySQL first, lets go of the value (``drop_all``), and again in 
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,11 +22,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from plaza.infra import projections, queues, redis
+from plaza.infra import messages, projections, queues, redis
 from plaza.infra.errors import Unavailable
+from plaza.infra.messages import map_of, read, whole
 from plaza.infra.observability import cause, record
 from plaza.infra.projections import Projection
-from plaza.infra.queues import BadRecord, QueueDown
+from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 
 DROPS = "drops"  # the queue of what is let go of a second time
@@ -37,7 +37,7 @@ LOCK_TTL_S = 5  # more than MySQL may take for what one reader loads
 WAIT_S = 2.0
 MOST_DROPS = 1_000  # of one message
 _MOST_LOADS = 3
-_MOST_VER = 2**53
+_VERSIONS = map_of(whole(0, 2**53), 1, MOST_DROPS)
 
 
 class StillLoading(Unavailable):
@@ -80,20 +80,12 @@ class Drops(NamedTuple):
 
     def to_json(self) -> str:
         """As it stands on the queue."""
-        return json.dumps({"versions": dict(self.versions)}, separators=(",", ":"))
+        return messages.encode({"versions": dict(self.versions)})
 
     @classmethod
     def from_json(cls, body: str) -> Drops:
         """What ``to_json`` wrote. Raises BadRecord."""
-        try:
-            versions = json.loads(body)["versions"]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise BadRecord(f"no versions: {type(error).__name__} {error}") from None
-        if type(versions) is not dict or not 0 < len(versions) <= MOST_DROPS:
-            raise BadRecord("no versions, or too many")
-        if not all(type(ver) is int and 0 <= ver <= _MOST_VER for ver in versions.values()):
-            raise BadRecord(f"a version is none: {str(versions)[:100]}")
-        return cls(versions)
+        return cls(read(messages.read_object(body), "versions", _VERSIONS))
 
 
 def read_all(keys: Sequence[str]) -> list[Held | None]:

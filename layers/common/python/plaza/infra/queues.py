@@ -23,6 +23,7 @@ from pybreaker import CircuitBreakerError
 
 from plaza.infra.breakers import new_breaker
 from plaza.infra.errors import Unavailable
+from plaza.infra.messages import BadRecord
 from plaza.infra.observability import REQUEST_ID, cause, present_request, record
 from plaza.infra.retries import (
     ATTEMPTS,
@@ -57,10 +58,6 @@ _DEPTHS = (
 
 class QueueDown(Unavailable):
     """SQS can't be reached, or didn't take the message."""
-
-
-class BadRecord(Exception):
-    """A message that can't be read, however often it is tried."""
 
 
 class Failure(TypedDict):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plaza import targets
-from plaza.infra import queues
+from plaza.infra import messages, queues
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
@@ -98,7 +97,7 @@ def ask_rebuild(kind: Kind, target: Target) -> None:
     """Request a build of a target's Bloom filter. Without the queue it is requested again later."""
     body = {"kind": kind.name, "target_type": target.type, "target_id": target.id}
     try:
-        queues.send(REBUILDS, json.dumps(body, separators=(",", ":")))
+        queues.send(REBUILDS, messages.encode(body))
     except QueueDown as error:
         record("rebuild_postponed", **cause(error))
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from plaza.infra.errors import Gone, NotFound, TooMany, Unavailable, UnknownProtocol
-from plaza.infra.queues import BadRecord
+from plaza.infra import messages
+from plaza.infra.errors import Gone, NotFound, TooMany, Unavailable
+from plaza.infra.messages import ID, BadRecord, nullable, one_of, read, whole
 
 PROTOCOL = 2  # of messages and of what Redis holds of a target
-MOST_ID = 2**63 - 1
-MOST_VER_US = 2**53 - 1
-_encode = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make one each time
+MOST_ID = messages.MAX_ID
+MOST_VER_US = messages.MAX_VERSION
 CONTENT_TYPES = frozenset({"post", "comment", "review"})
 
 
@@ -66,6 +65,19 @@ FOLLOW = Kind(
     "following_total",
 )
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (LIKE, COLLECT, FOLLOW)}
+
+
+# Readers of what messages name.
+KIND = one_of(KINDS)
+TARGET_TYPE = one_of({target for kind in KINDS.values() for target in kind.targets})
+_STATE = whole(0, 1)
+_VERSION = nullable(whole(1, MOST_VER_US))
+
+
+def require_kind(kind: str, target_type: str) -> None:
+    """Raises BadRecord when a target of this type takes no reaction of this kind."""
+    if target_type not in KINDS[kind].targets:
+        raise BadRecord(f"a {target_type} takes no {kind}")
 
 
 class Target(NamedTuple):
@@ -130,7 +142,7 @@ class ReactionEvent:
 
     def to_json(self) -> str:
         """The body of the message."""
-        return _encode(
+        return messages.encode(
             {
                 "protocol": PROTOCOL,
                 "target_type": self.key.target_type,
@@ -149,27 +161,16 @@ class ReactionEvent:
         Raises BadRecord for a body that Plaza never wrote, UnknownProtocol for one of a version
         that this one does not know: it may be delivered again to one that does.
         """
-        try:
-            fields = json.loads(body)
-            protocol = fields["protocol"]
-            if type(protocol) is int and protocol != PROTOCOL:
-                raise UnknownProtocol(f"reaction event of protocol {protocol}")
-            kind, target_type = fields["kind"], fields["target_type"]
-            if target_type not in KINDS[kind].targets:
-                raise BadRecord(f"a {target_type} takes no {kind}")
-            state = _whole(fields, "state", 0, 1)
-            key = Key(
-                target_type,
-                _whole(fields, "target_id", 1, MOST_ID),
-                kind,
-                _whole(fields, "actor_id", 1, MOST_ID),
-            )
-            ver = fields["ver"]
-            if ver is not None:
-                ver = _whole(fields, "ver", 1, MOST_VER_US)
-            return cls(key, state == 1, ver)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise BadRecord(f"no reaction event: {type(error).__name__} {error}") from None
+        fields = messages.read_object(body)
+        messages.require_protocol(fields, PROTOCOL)
+        key = Key(
+            read(fields, "target_type", TARGET_TYPE),
+            read(fields, "target_id", ID),
+            read(fields, "kind", KIND),
+            read(fields, "actor_id", ID),
+        )
+        require_kind(key.kind, key.target_type)
+        return cls(key, read(fields, "state", _STATE) == 1, read(fields, "ver", _VERSION))
 
 
 class Commit(NamedTuple):
@@ -186,13 +187,6 @@ class Commit(NamedTuple):
     total: int
     is_new: bool
     rows: Sequence[tuple[int, int, bool]]
-
-
-def _whole(said: Mapping[str, object], name: str, least: int, most: int) -> int:
-    value = said[name]
-    if type(value) is not int or not least <= value <= most:
-        raise BadRecord(f"{name} is {str(value)[:40]!r}")
-    return value
 
 
 class Entry(NamedTuple):

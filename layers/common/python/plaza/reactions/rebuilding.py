@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from plaza.infra import queues
+from plaza.infra import messages, queues
+from plaza.infra.messages import ID, BadRecord, read, text, whole
 from plaza.infra.observability import record
-from plaza.infra.queues import BadRecord
 from plaza.reactions import mysql_reactions, redis_reactions
 from plaza.reactions.reacting import REBUILDS
-from plaza.reactions.reactions import KINDS, MOST_ID, Kind, Target
+from plaza.reactions.reactions import KIND, KINDS, MOST_ID, TARGET_TYPE, Kind, Target, require_kind
 
 PAGE = 250
 PAGES_PER_STEP = 200
+MAX_BUILD = 64  # characters of the name of a build
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +29,27 @@ class Step:
 
     def to_json(self) -> str:
         """The step as it stands on the queue."""
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "kind": self.kind.name,
             "target_type": self.target.type,
             "target_id": self.target.id,
         }
         if self.build:
-            said |= {"build": self.build, "after_id": self.after_id}
-        return json.dumps(said, separators=(",", ":"))
+            fields |= {"build": self.build, "after_id": self.after_id}
+        return messages.encode(fields)
 
 
 def read_step(body: str) -> Step:
     """The step in ``body``. Raises BadRecord."""
-    try:
-        said: Any = json.loads(body)
-        kind = KINDS[said["kind"]]
-        target = Target(said["target_type"], said["target_id"])
-        step = Step(kind, target, said.get("build", ""), said.get("after_id", 0))
-        takes_it = target.type in kind.targets
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise BadRecord(f"no step of a rebuild: {type(error).__name__} {error}") from None
-    ids_are_good = all(type(i) is int and 0 <= i <= MOST_ID for i in (target.id, step.after_id))
-    has_begun = bool(step.build) or step.after_id == 0
-    named = type(said.get("build", "")) is str
-    if not (takes_it and ids_are_good and target.id > 0 and named and has_begun):
-        raise BadRecord("no step of a rebuild")
-    return step
+    fields = messages.read_object(body)
+    kind, target_type = read(fields, "kind", KIND), read(fields, "target_type", TARGET_TYPE)
+    require_kind(kind, target_type)
+    target = Target(target_type, read(fields, "target_id", ID))
+    build = read(fields, "build", text(0, MAX_BUILD), default="")
+    after_id = read(fields, "after_id", whole(0, MOST_ID), default=0)
+    if after_id and not build:  # its filter would lack the actors up to there
+        raise BadRecord("after_id is of a build without a name")
+    return Step(KINDS[kind], target, build, after_id)
 
 
 def rebuild(steps: list[Step]) -> None:

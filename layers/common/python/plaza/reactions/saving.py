@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,20 +11,22 @@ from pymysql.cursors import Cursor
 
 from plaza import counters, targets
 from plaza.counters import ContentCounter, UserCounter
-from plaza.infra import mysql, queues
-from plaza.infra.errors import Unavailable, UnknownProtocol
+from plaza.infra import messages, mysql, queues
+from plaza.infra.errors import Unavailable
+from plaza.infra.messages import ID, BadRecord, flag, list_of, read, row, whole
 from plaza.infra.observability import cause, record
-from plaza.infra.queues import BadRecord
 from plaza.infra.redis import RedisDown
 from plaza.reactions import mysql_reactions, redis_rankings, redis_reactions
 from plaza.reactions.reacting import ask_rebuild, load
 from plaza.reactions.reactions import (
     FOLLOW,
+    KIND,
     KINDS,
     LIKE,
     MOST_ID,
     MOST_VER_US,
     PROTOCOL,
+    TARGET_TYPE,
     Commit,
     Key,
     Kind,
@@ -35,6 +36,7 @@ from plaza.reactions.reactions import (
     add_up,
     newest_rows,
     replay,
+    require_kind,
     transitions,
 )
 from plaza.reactions.redis_rankings import PostLikes
@@ -44,6 +46,11 @@ SETTLEMENTS = "settlements"  # the queue of commits that Redis did not take
 FOLLOWS = "follows"  # the queue of (actor, user) whose follow may have changed
 _MAX_KEYS = 1000  # of a message
 _NEVER = Row(False, 0)
+_N = whole(0, MOST_VER_US)
+_TOTAL = whole(-MOST_ID, MOST_ID)
+_ROWS = list_of(row(ID, _N, flag), 0, _MAX_KEYS)
+_COMMITS = list_of(row(KIND, TARGET_TYPE, ID, _N, _TOTAL, flag, _ROWS), 0, _MAX_KEYS)
+_KEYS = list_of(row(TARGET_TYPE, ID, KIND, ID), 0, _MAX_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,46 +76,34 @@ class Unacknowledged:
         """The body of the message."""
         fields: dict[str, Any] = {"protocol": PROTOCOL, "keys": self.keys}
         fields["commits"] = [[c.kind.name, *c.target, *c[2:]] for c in self.commits]
-        return json.dumps(fields, separators=(",", ":"))
+        return messages.encode(fields)
 
     @classmethod
     def from_json(cls, body: str) -> Unacknowledged:
         """The message in ``body``. Raises BadRecord, UnknownProtocol."""
-        try:
-            fields = json.loads(body)
-            protocol = fields["protocol"]
-            if type(protocol) is int and protocol != PROTOCOL:
-                raise UnknownProtocol(f"commits of protocol {protocol}")
-            message = cls(
-                [_read_commit(*commit) for commit in fields["commits"]],
-                [Key(*key) for key in fields["keys"]],
-            )
-            of_commits = [(c.kind, c.target, row[0]) for c in message.commits for row in c.rows]
-            of_keys = [(KINDS[key.kind], key.target, key.actor_id) for key in message.keys]
-            good = all(
-                target.type in kind.targets and _is_id(target.id) and _is_id(actor_id)
-                for kind, target, actor_id in of_commits + of_keys
-            )
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise BadRecord(f"no commits: {type(error).__name__} {error}") from None
-        if not good or not 0 < len(of_commits) + len(of_keys) <= _MAX_KEYS:
-            raise BadRecord("no commits of reactions")
-        return message
+        fields = messages.read_object(body)
+        messages.require_protocol(fields, PROTOCOL)
+        commits = [_commit(*one) for one in read(fields, "commits", _COMMITS)]
+        keys = [Key(*one) for one in read(fields, "keys", _KEYS)]
+        for key in keys:
+            require_kind(key.kind, key.target_type)
+        count = sum(len(commit.rows) for commit in commits) + len(keys)
+        if not 0 < count <= _MAX_KEYS:
+            raise BadRecord(f"{count} rows and keys, not 1 to {_MAX_KEYS}")
+        return cls(commits, keys)
 
 
-def _read_commit(
-    kind: str, of: str, target_id: int, n: int, total: int, is_new: bool, rows: list[Any]
+def _commit(
+    kind: str,
+    target_type: str,
+    target_id: int,
+    n: int,
+    total: int,
+    is_new: bool,
+    rows: list[tuple[int, int, bool]],
 ) -> Commit:
-    read = [(actor_id, ver_us, on) for actor_id, ver_us, on in rows]
-    whole = all(type(i) is int for i in (n, total, *(v for a, ver, _ in read for v in (a, ver))))
-    flags = all(type(flag) is bool for flag in (is_new, *(on for _, _, on in read)))
-    if not whole or not flags or not 0 <= n <= MOST_VER_US:
-        raise ValueError("a commit of other types")
-    return Commit(KINDS[kind], Target(of, target_id), n, total, is_new, read)
-
-
-def _is_id(number: object) -> bool:
-    return type(number) is int and 0 < number <= MOST_ID
+    require_kind(kind, target_type)
+    return Commit(KINDS[kind], Target(target_type, target_id), n, total, is_new, rows)
 
 
 def save(events: Sequence[ReactionEvent]) -> None:
@@ -152,7 +147,7 @@ def _tell_of_follows(events: Sequence[ReactionEvent]) -> None:
     pairs = sorted({(e.key.actor_id, e.key.target_id) for e in events if e.key.kind == FOLLOW.name})
     for start in range(0, len(pairs), _MAX_KEYS):
         part = pairs[start : start + _MAX_KEYS]
-        queues.send(FOLLOWS, json.dumps(part, separators=(",", ":")))
+        queues.send(FOLLOWS, messages.encode(part))
 
 
 def acknowledge(saved: Saved) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from plaza.infra.queues import BadRecord
+from plaza.infra import messages
+from plaza.infra.messages import ID, list_of, read
 
 RECOMMENDATIONS = "recommendations"  # the queue of lists that are to be made again
 LENGTH = 100
 MOST_SHOPS = 10  # of one message
-_MOST_ID = 2**63 - 1
+_SHOP_IDS = list_of(ID, 1, MOST_SHOPS)
 
 
 class Recommended(NamedTuple):
@@ -28,17 +28,9 @@ class Rebuild(NamedTuple):
 
     def to_json(self) -> str:
         """As it stands on the queue."""
-        return json.dumps({"shop_ids": list(self.shop_ids)}, separators=(",", ":"))
+        return messages.encode({"shop_ids": list(self.shop_ids)})
 
     @classmethod
     def from_json(cls, body: str) -> Rebuild:
         """What ``to_json`` wrote. Raises BadRecord."""
-        try:
-            shop_ids = json.loads(body)["shop_ids"]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise BadRecord(f"no shops: {type(error).__name__} {error}") from None
-        if type(shop_ids) is not list or not 0 < len(shop_ids) <= MOST_SHOPS:
-            raise BadRecord("no shops, or too many")
-        if not all(type(shop_id) is int and 0 < shop_id <= _MOST_ID for shop_id in shop_ids):
-            raise BadRecord(f"a shop is {str(shop_ids)[:100]!r}")
-        return cls(shop_ids)
+        return cls(read(messages.read_object(body), "shop_ids", _SHOP_IDS))

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from plaza.counters import USER_COLUMNS, UserCounter
-from plaza.infra.queues import BadRecord
+from plaza.infra import messages
+from plaza.infra.messages import ID, list_of, read, text
 from plaza.reactions import KINDS, Fingerprint, Held, Target, Unreadable
 
-MOST_ID = 2**63 - 1
-MOST_VER = 2**53 - 1  # what Lua can tell from its neighbours
+MOST_ID = messages.MAX_ID
+MOST_VER = messages.MAX_VERSION
 MOST_SAID = 400
 MOST_FINDINGS_PER_MESSAGE = 100
+_PART = text(1, 255)
+_FINDINGS = list_of(ID, 1, MOST_FINDINGS_PER_MESSAGE)
 
 TYPES = tuple(sorted({target_type for kind in KINDS.values() for target_type in kind.targets}))
 CONTENT_TOTALS = {kind.name: kind.total for kind in KINDS.values()} | {"comments": "comment_total"}
@@ -111,21 +113,13 @@ class PartAsked(NamedTuple):
 
     def to_json(self) -> str:
         """As it stands on the queue."""
-        return json.dumps({"run": self.run_id, "part": self.part}, separators=(",", ":"))
+        return messages.encode({"run": self.run_id, "part": self.part})
 
     @classmethod
     def from_json(cls, body: str) -> PartAsked:
         """What ``to_json`` wrote. Raises BadRecord."""
-        try:
-            said = json.loads(body)
-            run_id, part = said["run"], said["part"]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise BadRecord(f"no part of a run: {type(error).__name__} {error}") from None
-        if type(run_id) is not int or not 0 < run_id <= MOST_ID:
-            raise BadRecord(f"run is {str(run_id)[:40]!r}")
-        if type(part) is not str or not 0 < len(part) <= 255 or not part.isascii():
-            raise BadRecord(f"part is {str(part)[:40]!r}")
-        return cls(run_id, part)
+        fields = messages.read_object(body)
+        return cls(read(fields, "run", ID), read(fields, "part", _PART))
 
 
 class RepairsAsked(NamedTuple):
@@ -135,20 +129,12 @@ class RepairsAsked(NamedTuple):
 
     def to_json(self) -> str:
         """As it stands on the queue."""
-        return json.dumps({"findings": self.finding_ids}, separators=(",", ":"))
+        return messages.encode({"findings": self.finding_ids})
 
     @classmethod
     def from_json(cls, body: str) -> RepairsAsked:
         """What ``to_json`` wrote. Raises BadRecord."""
-        try:
-            ids = tuple(json.loads(body)["findings"])
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise BadRecord(f"nothing to repair: {type(error).__name__} {error}") from None
-        if not all(type(i) is int and 0 < i <= MOST_ID for i in ids):
-            raise BadRecord("an id of a finding is none")
-        if not 0 < len(ids) <= MOST_FINDINGS_PER_MESSAGE:
-            raise BadRecord(f"{len(ids)} findings are asked for at once")
-        return cls(ids)
+        return cls(tuple(read(messages.read_object(body), "findings", _FINDINGS)))
 
 
 class Example(NamedTuple):

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
+from plaza.infra import messages
 from plaza.infra.errors import BadInput, Conflict, Gone, NotFound
-from plaza.infra.queues import BadRecord
+from plaza.infra.messages import ID, BadRecord, list_of, nullable, one_of, read, text, whole
 
 SHOPS = "shops"  # the queue of what Redis is to be told of shops
 MOST_LATITUDE = 85.05112878  # of a GEO set, as of a web map: the poles are infinitely far there
@@ -20,7 +21,7 @@ GONE_VER = 2**53 - 1  # newer than everything: a row that was taken out of MySQL
 FILTER, PLACES, EVERYTHING = "filter", "places", "everything"
 _WALKS = (FILTER, PLACES, EVERYTHING)
 _GONE = "gone"
-_MOST_ID = 2**63 - 1
+_MAX_BUILD = 64  # characters of the name of a build
 
 
 class ShopMissing(NotFound):
@@ -194,7 +195,7 @@ class Refresh(NamedTuple):
 
     def to_json(self) -> str:
         """As it stands on the queue."""
-        return json.dumps({"shop_ids": list(self.shop_ids)}, separators=(",", ":"))
+        return messages.encode({"shop_ids": list(self.shop_ids)})
 
 
 class Step(NamedTuple):
@@ -209,37 +210,20 @@ class Step(NamedTuple):
 
     def to_json(self) -> str:
         """As it stands on the queue."""
-        return json.dumps(self._asdict(), separators=(",", ":"))
+        return messages.encode(self._asdict())
 
 
 def read_message(body: str) -> Refresh | Step:
     """What ``to_json`` of either wrote. Raises BadRecord."""
-    try:
-        said = json.loads(body)
-        if "shop_ids" in said:
-            return _read_refresh(said["shop_ids"])
-        return _read_step(
-            said["walk"], said.get("type_id"), said.get("build", ""), said.get("after_id", 0)
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise BadRecord(f"nothing about shops: {type(error).__name__} {error}") from None
-
-
-def _read_refresh(shop_ids: object) -> Refresh:
-    if type(shop_ids) is not list or len(shop_ids) > MOST_SHOPS:
-        raise BadRecord("no shops, or too many")
-    if not all(type(shop_id) is int and 0 < shop_id <= _MOST_ID for shop_id in shop_ids):
-        raise BadRecord(f"a shop is {str(shop_ids)[:100]!r}")
-    return Refresh(shop_ids)
-
-
-def _read_step(walk: object, type_id: object, build: object, after_id: object) -> Step:
-    if walk not in _WALKS or type(build) is not str:
-        raise BadRecord(f"no step of a walk: {str(walk)[:40]!r}")
-    if type(after_id) is not int or not 0 <= after_id <= _MOST_ID:
-        raise BadRecord(f"after_id is {str(after_id)[:40]!r}")
-    if type_id is not None and (type(type_id) is not int or not 0 < type_id <= _MOST_ID):
-        raise BadRecord(f"type_id is {str(type_id)[:40]!r}")
-    if not build and after_id and walk != EVERYTHING:
-        raise BadRecord("a build that begins in the middle would lack what is before")
-    return Step(str(walk), type_id, build, after_id)
+    fields = messages.read_object(body)
+    if "shop_ids" in fields:
+        return Refresh(read(fields, "shop_ids", list_of(ID, 0, MOST_SHOPS)))
+    step = Step(
+        read(fields, "walk", one_of(_WALKS)),
+        read(fields, "type_id", nullable(ID), default=None),
+        read(fields, "build", text(0, _MAX_BUILD), default=""),
+        read(fields, "after_id", whole(0, messages.MAX_ID), default=0),
+    )
+    if step.after_id and not step.build and step.walk != EVERYTHING:
+        raise BadRecord("after_id is of a build without a name")  # it would lack what is before
+    return step

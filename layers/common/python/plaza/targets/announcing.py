@@ -6,17 +6,16 @@ take. Its consumer (functions/queue/refresh_projections) reads what MySQL has by
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
-from plaza.infra import queues
+from plaza.infra import messages, queues
+from plaza.infra.messages import ID, one_of, read
 from plaza.infra.observability import cause, record
-from plaza.infra.queues import BadRecord, QueueDown
+from plaza.infra.queues import QueueDown
 
 REFRESHES = "refreshes"  # the queue of what Redis is to be told again
 TYPES = frozenset({"post", "comment", "review", "user"})
 DELAY_S = 15
-_MOST_ID = 2**63 - 1
 
 
 class Refresh(NamedTuple):
@@ -27,21 +26,13 @@ class Refresh(NamedTuple):
 
     def to_json(self) -> str:
         """As it stands on the queue."""
-        return json.dumps(self._asdict(), separators=(",", ":"))
+        return messages.encode(self._asdict())
 
     @classmethod
     def from_json(cls, body: str) -> Refresh:
         """What ``to_json`` wrote. Raises BadRecord."""
-        try:
-            said = json.loads(body)
-            target_type, target_id = said["type"], said["id"]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise BadRecord(f"nothing to refresh: {type(error).__name__} {error}") from None
-        if type(target_type) is not str or target_type not in TYPES:
-            raise BadRecord(f"no {str(target_type)[:40]!r} can be refreshed")
-        if type(target_id) is not int or not 0 < target_id <= _MOST_ID:
-            raise BadRecord(f"id is {str(target_id)[:40]!r}")
-        return cls(target_type, target_id)
+        fields = messages.read_object(body)
+        return cls(read(fields, "type", one_of(TYPES)), read(fields, "id", ID))
 
 
 def announce(target_type: str, target_id: int) -> bool:
