@@ -14,9 +14,10 @@ from bench.round_trips import counting
 from bench.stage import Stage
 from local.paths import LocalError
 from plaza import feed
-from plaza.feed import FanOut, redis_feed
+from plaza.content import FanOut
+from plaza.feed import redis_feed
 from plaza.feed.feed import INBOX, Timeline
-from plaza.infra import mysql, queues, redis, settings
+from plaza.infra import mysql, redis, settings, sqs
 
 AUTHOR = 30_000_000
 FOLLOWERS = range(31_000_000, 31_010_000)
@@ -201,15 +202,15 @@ def _cpu_ms(work: Callable[[], object]) -> float:
 @contextlib.contextmanager
 def _queue_in_memory() -> Iterator[None]:
     """What is sent on is taken by whoever sends."""
-    send_all, send = queues.send_all, queues.send
+    send_all, send = sqs.send_all, sqs.send
 
     def keep(queue: str, bodies: Sequence[str], until_s: float | None = None) -> int:
         if queue == "fanouts":
             _sent.extend(bodies)
         return len(bodies)
 
-    queues.send_all, queues.send = keep, lambda queue, body, delay_s=0: None
+    sqs.send_all, sqs.send = keep, lambda queue, body, delay_s=0: None
     try:
         yield
     finally:
-        queues.send_all, queues.send = send_all, send
+        sqs.send_all, sqs.send = send_all, send

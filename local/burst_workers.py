@@ -15,19 +15,16 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from local.functions import load_function
+from local.registry import load_queues
+
+if TYPE_CHECKING:
+    from plaza.infra.sqs import Depth
 
 FIRST_ACTOR = 9_700_001
 MAX_START_S = 120.0
 REACTIONS = "reactions"
-_CONSUMERS = {
-    REACTIONS: "queue/save_reactions",
-    "settlements": "queue/settle_reactions",
-    "rebuilds": "queue/rebuild_target",
-}
-_MAX_BATCH = {REACTIONS: 1000, "settlements": 10, "rebuilds": 1}  # as in template.yaml
 _RETRY_S = 1.0
 _MAX_WAIT_S = 0.02
 
@@ -73,7 +70,7 @@ class Shared:
         self.end = _CONTEXT.Event()
 
     def send(self, name: str, body: str, delay_s: int = 0) -> None:
-        """Take one message, in place of ``plaza.infra.queues.send``."""
+        """Take one message, in place of ``plaza.infra.sqs.send``."""
         is_reaction = name == REACTIONS
         now_s = time.time()
         due_s = now_s + delay_s + (self.lag_s if is_reaction else self.build_lag_s).value
@@ -84,8 +81,8 @@ class Shared:
         message = Message(due_s, number, name, body, int(now_s * 1000))
         (self.reactions if is_reaction else self.others).put(message)
 
-    def send_all(self, name: str, bodies: Sequence[str]) -> int:
-        """Take many messages, in place of ``plaza.infra.queues.send_all``."""
+    def send_all(self, name: str, bodies: Sequence[str], _: float | None = None) -> int:
+        """Take many messages, in place of ``plaza.infra.sqs.send_all``."""
         for body in bodies:
             self.send(name, body)
         return len(bodies)
@@ -95,6 +92,12 @@ class Shared:
         if name == REACTIONS:
             return int(self._sent_reactions.value - self._done_reactions.value)
         return int(self._sent.value - self._done.value)
+
+    def measure(self, name: str) -> "Depth":
+        """Measure a queue, in place of ``plaza.infra.sqs.measure``."""
+        from plaza.infra.sqs import Depth
+
+        return Depth(self.count_unfinished(name), 0, 0)
 
     def count_answers(self) -> Counter[Answer]:
         """How many actors have which answer by now."""
@@ -109,22 +112,21 @@ class Shared:
     @contextlib.contextmanager
     def in_place_of_sqs(self) -> Iterator[None]:
         """Let this process use these queues meanwhile."""
-        from plaza.infra import queues
+        from plaza.infra import sqs
 
         own = {
             "send": self.send,
             "send_all": self.send_all,
-            "backlog": self.count_unfinished,
-            "unfinished": self.count_unfinished,
+            "measure": self.measure,
         }
-        before = {name: getattr(queues, name) for name in own}
+        before = {name: getattr(sqs, name) for name in own}
         for name, function in own.items():
-            setattr(queues, name, function)
+            setattr(sqs, name, function)
         try:
             yield
         finally:
             for name, function in before.items():
-                setattr(queues, name, function)
+                setattr(sqs, name, function)
 
 
 @contextlib.contextmanager
@@ -213,7 +215,7 @@ def consume(shared: Shared, environment: Mapping[str, str], inbox: str) -> None:
                     heapq.heappush(waiting, source.get_nowait())
             for name, batch in _take_due(waiting).items():
                 if name not in handlers:
-                    handlers[name] = load_function(_CONSUMERS[name]).handler
+                    handlers[name] = load_queues()[name].handler
                 failed = _invoke(handlers[name], batch)
                 shared.count_done(name, len(batch) - len(failed))
                 for message in failed:
@@ -228,7 +230,7 @@ def _take_due(waiting: list[Message]) -> dict[str, list[Message]]:
     while waiting and waiting[0].due_s <= now_s:
         message = heapq.heappop(waiting)
         batch = batches[message.queue]
-        if len(batch) < _MAX_BATCH[message.queue]:
+        if len(batch) < load_queues()[message.queue].batch_size:
             batch.append(message)
         else:
             over.append(message)

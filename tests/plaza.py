@@ -8,47 +8,34 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import pytest
 
-from plaza import (
-    checkins,
-    content,
-    feed,
-    flash_sales,
-    reactions,
-    recommendations,
-    reconciliation,
-    shops,
-    targets,
-)
+from local.registry import load_queues
+from plaza import content, flash_sales, reactions, shops, targets
 from plaza.auth import calling, sms
-from plaza.checkins import CheckedIn
-from plaza.feed import FanOut
-from plaza.flash_sales import OrderReserved
 from plaza.infra import (
-    cache,
     health,
     ids,
     migrations,
     mysql,
     objects,
-    queues,
     redis,
     secrets,
     settings,
+    sqs,
 )
-from plaza.infra.cache import DROPS, Drops
-from plaza.infra.queues import QueueDown
-from plaza.reactions import ReactionEvent, Unacknowledged
-from plaza.recommendations import Rebuild
-from plaza.reconciliation import PartAsked, RepairsAsked
-from plaza.targets import Refresh
+from plaza.infra.queues import Queue
+from plaza.infra.sqs import Depth, QueueDown
+from plaza.reactions import REACTIONS, ReactionEvent
 from tests.keyspace import find_keys
 from tests.servers import IS_CLUSTER
+
+T = TypeVar("T")
 
 
 class Sent(str):
@@ -62,96 +49,72 @@ class Sent(str):
         return sent
 
 
+def decode(queue: Queue[T], body: str) -> T:
+    """The message in a body, with what its consumer knows of when it was sent."""
+    message = queue.decode(body)
+    if isinstance(message, ReactionEvent) and isinstance(body, Sent):
+        return replace(message, sent_ms=body.sent_ms)
+    return message
+
+
 def read_event(body: str) -> ReactionEvent:
     """The event in a message, with what its consumer knows of the message."""
-    event = ReactionEvent.from_json(body)
-    return replace(event, sent_ms=body.sent_ms) if isinstance(body, Sent) else event
+    return decode(REACTIONS, body)
+
+
+class Bodies(defaultdict[str, list[str]]):
+    """Name of a queue -> the bodies that wait there. A queue stands for its name."""
+
+    def __getitem__(self, queue: Queue[Any] | str) -> list[str]:
+        return super().__getitem__(name_of(queue))
+
+    def __setitem__(self, queue: Queue[Any] | str, bodies: list[str]) -> None:
+        super().__setitem__(name_of(queue), bodies)
+
+
+def name_of(queue: Queue[Any] | str) -> str:
+    """The name of a queue."""
+    return queue if isinstance(queue, str) else queue.name
 
 
 @dataclass
 class FakeQueues:
     """Queues that keep what they are sent, as SQS does, and can be away."""
 
-    messages: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    messages: Bodies = field(default_factory=lambda: Bodies(list))
     away: bool = False
 
-    def send(self, queue: str, body: str, delay_s: int = 0) -> None:
+    def send(self, queue: Queue[Any] | str, body: str, delay_s: int = 0) -> None:
         """Take one message, or raise as the real one does."""
         if self.away:
             raise QueueDown("SQS is away (a test says so)")
         self.messages[queue].append(Sent(body, time.time_ns() // 1_000_000))
 
-    def send_all(self, queue: str, bodies: Sequence[str], until_s: float | None = None) -> int:
+    def send_all(
+        self, queue: Queue[Any] | str, bodies: Sequence[str], until_s: float | None = None
+    ) -> int:
         """Take many messages, however late it is."""
         for body in bodies:
             self.send(queue, body)
         return len(bodies)
 
-    def backlog(self, queue: str) -> int:
-        """How many messages wait."""
+    def measure(self, queue: str) -> Depth:
+        """How many messages wait; none is in flight or delayed."""
         if self.away:
             raise QueueDown("SQS is away (a test says so)")
-        return len(self.messages[queue])
+        return Depth(len(self.messages[queue]), 0, 0)
 
-    def unfinished(self, queue: str) -> int:
-        """How many messages aren't done."""
-        return self.backlog(queue)
-
-    def take(self, queue: str) -> list[str]:
+    def take(self, queue: Queue[Any] | str) -> list[str]:
         """All messages of a queue, which is empty after."""
         taken, self.messages[queue] = self.messages[queue], []
         return taken
 
     def drain(self) -> None:
         """Let the consumers work until there is nothing to do."""
-        work: dict[str, Callable[[list[str]], None]] = {
-            reactions.REACTIONS: lambda bodies: reactions.save(
-                [read_event(body) for body in bodies]
-            ),
-            reactions.SETTLEMENTS: lambda bodies: reactions.settle_again(
-                [Unacknowledged.from_json(body) for body in bodies]
-            ),
-            reactions.REBUILDS: lambda bodies: reactions.rebuild(
-                [reactions.read_step(body) for body in bodies]
-            ),
-            targets.REFRESHES: lambda bodies: content.refresh(
-                [Refresh.from_json(body) for body in bodies]
-            ),
-            recommendations.RECOMMENDATIONS: lambda bodies: recommendations.rebuild_recommendations(
-                [Rebuild.from_json(body) for body in bodies]
-            ),
-            content.FANOUTS: lambda bodies: feed.fan_out(
-                [FanOut.from_json(body) for body in bodies]
-            ),
-            reactions.FOLLOWS: lambda bodies: feed.apply_follow_changes(
-                [feed.read_pairs(body) for body in bodies]
-            ),
-            feed.INBOXES: lambda bodies: feed.rebuild(
-                [feed.read_timelines(body) for body in bodies]
-            ),
-        }
-        work[shops.SHOPS] = lambda bodies: shops.work_through(
-            [shops.read_message(body) for body in bodies]
-        )
-        work[DROPS] = lambda bodies: cache.drop_again([Drops.from_json(body) for body in bodies])
-        work[flash_sales.ORDERS] = lambda bodies: flash_sales.save(
-            [OrderReserved.from_json(body) for body in bodies]
-        )
-        work[flash_sales.ORDERS_DLQ] = lambda bodies: flash_sales.give_up(
-            [OrderReserved.from_json(body) for body in bodies]
-        )
-        work[checkins.CHECKINS] = lambda bodies: checkins.save(
-            [CheckedIn.from_json(body) for body in bodies]
-        )
-        work[reconciliation.COMPARISONS] = lambda bodies: reconciliation.take_parts(
-            [PartAsked.from_json(body) for body in bodies]
-        )
-        work[reconciliation.REPAIRS] = lambda bodies: reconciliation.repair(
-            [RepairsAsked.from_json(body) for body in bodies]
-        )
+        queues = load_queues()
         while any(self.messages.values()):
             for queue in [queue for queue, waiting in self.messages.items() if waiting]:
-                work[queue](self.take(queue))
+                queues[queue].handle([decode(queues[queue], body) for body in self.take(queue)])
 
 
 @dataclass(frozen=True)
@@ -226,8 +189,8 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """An empty world."""
     forget()
     fake = FakeQueues()
-    for name in ("send", "send_all", "backlog", "unfinished"):
-        monkeypatch.setattr(queues, name, getattr(fake, name))
+    for name in ("send", "send_all", "measure"):
+        monkeypatch.setattr(sqs, name, getattr(fake, name))
     monkeypatch.setattr(secrets, "read", lambda secret_id: f"the secret {secret_id}")
     redis.execute("FLUSHALL")
     for table in TABLES:
@@ -251,5 +214,5 @@ def forget() -> None:
     redis.forget_client()
     mysql.forget_connection()
     objects.forget_client()
-    for breaker in (redis.breaker, mysql.breaker, queues.breaker, objects.breaker):
+    for breaker in (redis.breaker, mysql.breaker, sqs.breaker, objects.breaker):
         breaker.close()

@@ -29,7 +29,7 @@ from local.paths import ROOT
 from local.servers import connect_mysql
 from local.truth import Truth, compare
 from plaza import auth
-from plaza.infra import mysql, queues, redis, secrets, settings
+from plaza.infra import mysql, redis, secrets, settings, sqs
 from plaza.vote_log import vote_log
 from tests.faults.aws import Aws, QueuedMessage
 from tests.faults.transport import Killed, Transport
@@ -274,8 +274,8 @@ class Scene:
         self.transport.restart()
         forget()
         secrets.forget("plaza/auth")
-        if queues._client is not None:
-            queues._client.close()
+        if sqs._client is not None:
+            sqs._client.close()
         redis.execute("PING")
         mysql.fetch_all("SELECT 1")
 
@@ -493,8 +493,8 @@ def open_scene(redis_url: str, mysql_url: str) -> Iterator[Scene]:
             PLAZA_RECENT_CAP="4",
         )
         stack.callback(_put_back, before)
-        kept_client, queues._client = queues._client, None
-        stack.callback(setattr, queues, "_client", kept_client)
+        kept_client, sqs._client = sqs._client, None
+        stack.callback(setattr, sqs, "_client", kept_client)
         settings.settings.cache_clear()
         stack.callback(setattr, vote_log, "DAYS_AHEAD", vote_log.DAYS_AHEAD)
         vote_log.DAYS_AHEAD = 1  # a partition takes its time

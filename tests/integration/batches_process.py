@@ -12,7 +12,7 @@ from typing import Any
 
 from plaza import flash_sales, reactions
 from plaza.flash_sales import OrderReserved
-from plaza.infra import mysql, queues, redis
+from plaza.infra import mysql, redis, sqs
 from plaza.reactions import ReactionEvent
 
 WORK: dict[str, tuple[Callable[[str], Any], Callable[[list[Any]], None]]] = {
@@ -25,7 +25,7 @@ WORK: dict[str, tuple[Callable[[str], Any], Callable[[list[Any]], None]]] = {
 def main() -> None:
     """Work through each batch. What others would be told on a queue is not sent."""
     read, work = WORK[sys.argv[1]]
-    queues.send = lambda queue, body, delay_s=0: None
+    sqs.send = lambda queue, body, delay_s=0: None
     batches: list[list[Any]] = [[]]
     redis.execute("PING")
     mysql.fetch_all("SELECT 1")

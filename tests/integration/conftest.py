@@ -10,7 +10,7 @@ import pytest
 from moto import mock_aws
 
 from local.servers import Server
-from plaza.infra import queues, settings
+from plaza.infra import settings, sqs
 from tests.plaza import World, forget
 
 
@@ -68,9 +68,9 @@ def moto_sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         }.items():
             monkeypatch.setenv(name, value)
         monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-        monkeypatch.setattr(queues, "_client", None)
-        queues.breaker.close()
+        monkeypatch.setattr(sqs, "_client", None)
+        sqs.breaker.close()
         settings.settings.cache_clear()
-        yield queues.client()
+        yield sqs.client()
     settings.settings.cache_clear()
-    queues.breaker.close()
+    sqs.breaker.close()

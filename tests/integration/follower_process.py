@@ -12,14 +12,14 @@ from contextlib import suppress
 
 from plaza import follows
 from plaza.follows import FollowLimit
-from plaza.infra import mysql, queues, redis
+from plaza.infra import mysql, redis, sqs
 
 
 def main() -> None:
     """Follow as many as one may."""
     actor_id, *user_ids = map(int, sys.argv[1:])
     sent: list[str] = []
-    queues.send = lambda queue, body, delay_s=0: sent.append(body)
+    sqs.send = lambda queue, body, delay_s=0: sent.append(body)
     redis.execute("PING")
     mysql.fetch_all("SELECT 1")
     print("ready", flush=True)

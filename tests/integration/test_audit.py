@@ -28,9 +28,9 @@ from plaza.reactions import (
     redis_reactions,
     saving,
 )
+from plaza.reactions.queues import Step
 from plaza.reactions.reacting import load
 from plaza.reactions.reactions import Key
-from plaza.reactions.rebuilding import Step
 from plaza.reactions.redis_reactions import Keys as TargetKeys
 from tests.integration import looking
 from tests.keyspace import find_keys

@@ -117,7 +117,7 @@ def test_it_is_told_again_a_second_later(followed: World) -> None:
     operator("UPDATE shop SET name = 'Soup' WHERE id = %s", shop_id)
     changes.follow_changes()
     [body] = followed.queues.messages["shops"]
-    assert shops.read_message(body) == shops.Refresh([shop_id])
+    assert shops.SHOPS.decode(body) == shops.Refresh([shop_id])
 
 
 def test_what_the_api_changed_keeps_its_version(followed: World) -> None:
@@ -162,7 +162,7 @@ def test_a_table_that_was_emptied_is_told(followed: World) -> None:
     name_of(shop_id)
     operator("TRUNCATE TABLE shop")
     changes.follow_changes()
-    asked = [shops.read_message(body) for body in followed.queues.messages["shops"]]
+    asked = [shops.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
     assert shops.Step("everything") in asked
 
 
@@ -172,7 +172,7 @@ def test_more_rows_than_are_kept_in_mind_are_told_as_everything(
     monkeypatch.setattr(binlog, "MOST_ROWS_OF_TRANSACTION", 10)
     insert([(i, FOOD, *BERLIN) for i in range(1, 1_001)])
     changes.follow_changes()
-    asked = [shops.read_message(body) for body in followed.queues.messages["shops"]]
+    asked = [shops.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
     assert shops.Step("everything") in asked
 
 
@@ -237,8 +237,8 @@ def test_a_process_of_its_own_goes_on_where_another_was_killed(
         operator("UPDATE shop SET name = CONCAT('life ', %s, ' of ', id)", life)
         code = (
             "import os, signal\n"
-            "from plaza.infra import queues\n"
-            "queues.send = lambda *_, **__: None\n"
+            "from plaza.infra import sqs\n"
+            "sqs.send = lambda *_, **__: None\n"
             "from plaza import changes\n"
             "from plaza.changes import mysql_positions\n"
             "mysql_positions.keep = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"

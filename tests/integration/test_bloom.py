@@ -9,6 +9,7 @@ import pytest
 from plaza import reactions
 from plaza.infra import redis
 from plaza.reactions import LIKE, Target, reacting, rebuilding, redis_reactions
+from plaza.reactions.queues import Step
 from tests.integration.looking import (
     POST,
     apply,
@@ -203,10 +204,10 @@ def test_a_big_cold_target_gets_its_filter_in_the_background(
     hydrate()
     assert reactions.react(LIKE, POST, 1, True).changed is False, "by MySQL's word"
     [asked] = plaza.queues.messages["rebuilds"]
-    assert reactions.read_step(asked).build == ""
+    assert Step.from_json(asked).build == ""
     steps = 0
     while waiting := plaza.queues.take("rebuilds"):
-        reactions.rebuild([reactions.read_step(body) for body in waiting])
+        reactions.rebuild([Step.from_json(body) for body in waiting])
         steps += 1
     assert steps == 6  # 120 are on: 18 pages of 7, 3 a step
     assert meta()["bloom"] == 2**17
@@ -230,9 +231,9 @@ def test_a_page_that_ends_exactly_with_the_last_actor_is_followed_by_an_empty_on
 def test_a_step_that_comes_twice_does_no_harm(plaza: World) -> None:
     insert_rows([(POST, actor, 1, 1_000 + actor) for actor in range(1, 11)])
     put(total=10, n=10, complete=False)
-    step = rebuilding.Step(LIKE, POST, "", 0)
+    step = Step(LIKE, POST, "", 0)
     reactions.rebuild([step, step])
-    reactions.rebuild([rebuilding.Step(LIKE, POST, "other", 4)])
+    reactions.rebuild([Step(LIKE, POST, "other", 4)])
     assert gate(99, on=False).code == NO
     assert all(gate(actor, on=False).code == "UNKNOWN" for actor in range(1, 11))
 
@@ -240,5 +241,5 @@ def test_a_step_that_comes_twice_does_no_harm(plaza: World) -> None:
 def test_a_rebuild_of_what_is_not_in_redis_is_refused_and_said(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    reactions.rebuild([rebuilding.Step(LIKE, Target("post", 404), "", 0)])
+    reactions.rebuild([Step(LIKE, Target("post", 404), "", 0)])
     assert '"code":"COLD"' in capsys.readouterr().out

@@ -274,7 +274,7 @@ def test_the_second_time_leaves_alone_what_is_as_new(plaza: World) -> None:
 def test_the_message_comes_a_second_after(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = []
     monkeypatch.setattr(
-        "plaza.infra.cache.queues.send",
+        "plaza.infra.sqs.send",
         lambda queue, body, delay_s=0: sent.append((queue, body, delay_s)),
     )
     cache.drop_soon({KEY: 4})

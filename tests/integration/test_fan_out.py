@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from plaza import content, feed, reactions
-from plaza.content import FANOUTS, Draft, PostPublished, redis_content
-from plaza.feed import FanOut, fanning_out, redis_feed
+from plaza.content import FANOUTS, Draft, FanOut, redis_content
+from plaza.feed import fanning_out, redis_feed
 from plaza.feed.feed import INBOX, POSTS, Timeline
-from plaza.infra import mysql, queues, redis
+from plaza.infra import mysql, redis, sqs
 from plaza.infra.queues import QueueDown
 from plaza.reactions import FOLLOW, Target
 from plaza.targets import REFRESHES, Refresh
@@ -53,8 +53,8 @@ def killed_at(step: int) -> Iterator[None]:
         for module, name in (
             (redis, "_guarded"),
             (mysql, "_guarded"),
-            (queues, "send"),
-            (queues, "send_all"),
+            (sqs, "send"),
+            (sqs, "send_all"),
         ):
             patch.setattr(module, name, dying(getattr(module, name)))
         yield
@@ -118,7 +118,7 @@ def test_whoever_is_killed_between_any_two_steps_the_post_is_everywhere_once(
         post_id = 20 + step
         insert_posts([(post_id, ADA, BASE_US + step)])
         mysql.write("DELETE FROM star")
-        world.queues.send(FANOUTS, PostPublished(post_id).to_json())
+        world.queues.send(FANOUTS, FanOut(post_id).to_json())
         died = False
         while world.queues.messages[FANOUTS]:
             died |= deliver(world, None if died else step)
@@ -138,7 +138,7 @@ def test_what_the_queue_did_not_take_of_the_rest_is_done_again(
 ) -> None:
     insert_posts([(11, ADA, BASE_US)])
     with monkeypatch.context() as patch:
-        patch.setattr(queues, "send_all", lambda queue, bodies: 0)
+        patch.setattr(sqs, "send_all", lambda queue, bodies, until_s=None: 0)
         with pytest.raises(QueueDown):
             fan_out(11)
     fan_out(11)
@@ -251,7 +251,7 @@ def write() -> int:
 
 def test_a_post_is_sent_when_it_is_written_and_not_again_by_its_refresh(world: World) -> None:
     post_id = write()
-    assert world.queues.take(FANOUTS) == [PostPublished(post_id).to_json()]
+    assert world.queues.take(FANOUTS) == [FanOut(post_id).to_json()]
     content.refresh([Refresh.from_json(body) for body in world.queues.take(REFRESHES)])
     assert world.queues.messages[FANOUTS] == []
 

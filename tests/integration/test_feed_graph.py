@@ -21,7 +21,7 @@ from itertools import count
 import pytest
 
 from plaza import content, feed, reactions
-from plaza.content import FANOUTS, PostPublished
+from plaza.content import FANOUTS, FanOut
 from plaza.feed import redis_feed
 from plaza.feed.feed import Timeline
 from plaza.infra import mysql, redis
@@ -69,7 +69,7 @@ class Graph:
             self.now_us += self.rng.random() < 0.3
             posts.append((post_id, self.pick_author(), self.now_us))
         insert_posts(posts)
-        bodies = [PostPublished(post_id).to_json() for post_id, _, _ in posts]
+        bodies = [FanOut(post_id).to_json() for post_id, _, _ in posts]
         self.rng.shuffle(bodies)
         self.world.queues.send_all(FANOUTS, bodies)
         self.world.queues.drain()

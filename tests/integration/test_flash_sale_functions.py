@@ -10,7 +10,7 @@ import pytest
 
 from plaza import flash_sales
 from plaza.flash_sales import ORDERS, ORDERS_DLQ, loading, redis_vouchers
-from plaza.infra import mysql, queues, redis
+from plaza.infra import dead_letters, mysql, redis
 from tests import sales
 from tests.integration.test_functions import event, handler
 from tests.plaza import World
@@ -204,13 +204,15 @@ def test_a_batch_is_saved_and_a_poisoned_record_goes_to_the_dlq_alone(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     buried: list[object] = []
-    monkeypatch.setattr(queues, "_bury", lambda queue, *_: recorded(buried, queue, True))
+    monkeypatch.setattr(
+        dead_letters, "dead_letter", lambda queue, *_: recorded(buried, queue, True)
+    )
     sample_voucher()
     save = handler("queue/save_orders")
     assert save(event("save_orders.batch"), None) == {"batchItemFailures": []}
     assert sales.holders(31) == [7, 8, 9]
     assert save(event("save_orders.poison"), None) == {"batchItemFailures": []}
-    assert buried == [ORDERS]
+    assert buried == [ORDERS.name]
     sales.check(31)
 
 
@@ -218,7 +220,9 @@ def test_the_dlq_decides_what_was_not_saved_and_buries_what_it_can_not_read(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     buried: list[object] = []
-    monkeypatch.setattr(queues, "_bury", lambda queue, *_: recorded(buried, queue, True))
+    monkeypatch.setattr(
+        dead_letters, "dead_letter", lambda queue, *_: recorded(buried, queue, True)
+    )
     sample_voucher()
     batch = event("save_orders.batch")
     batch["Records"] = batch["Records"][:1]
@@ -229,7 +233,7 @@ def test_the_dlq_decides_what_was_not_saved_and_buries_what_it_can_not_read(
     reasons = {row.order_id: row.reason for row in sales.rows(31).values()}
     assert reasons == {SAMPLE: None, SAMPLE + 1: None}
     give_up(event("give_up_orders.poison"), None)
-    assert buried == [ORDERS_DLQ]
+    assert buried == [ORDERS_DLQ.name]
     sales.check(31)
 
 
@@ -238,7 +242,9 @@ def test_an_event_with_the_id_of_another_order_goes_to_the_dlq_alone_and_at_once
 ) -> None:
     buried: list[object] = []
     monkeypatch.setattr(
-        queues, "_bury", lambda queue, message, error: recorded(buried, (queue, message), True)
+        dead_letters,
+        "dead_letter",
+        lambda queue, message, error: recorded(buried, (queue, message), True),
     )
     sample_voucher()
     batch = event("save_orders.batch")
@@ -247,7 +253,7 @@ def test_an_event_with_the_id_of_another_order_goes_to_the_dlq_alone_and_at_once
     stray["body"] = json.dumps(json.loads(first["body"]) | {"buyer_id": 77})
     batch["Records"].append(stray)
     assert handler("queue/save_orders")(batch, None) == {"batchItemFailures": []}
-    assert buried == [(ORDERS, stray)]
+    assert buried == [(ORDERS.name, stray)]
     assert sales.holders(31) == [7, 8, 9]
     sales.check(31)
 

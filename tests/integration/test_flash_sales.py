@@ -846,15 +846,17 @@ def test_the_vouchers_of_a_shop_are_listed_with_what_is_left(plaza: World) -> No
 def test_who_waits_is_told_to_wait_longer_while_the_queue_is_long_and_sqs_is_asked_seldom(
     plaza: World, set_up: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plaza.infra import queues
+    from plaza.infra import sqs
+    from plaza.infra.sqs import Depth
 
     set_up(orders_per_s=100)
     asked: list[object] = []
-    monkeypatch.setattr(queues, "unfinished", lambda queue: recorded(asked, queue, 450))
+    depth = Depth(400, 40, 10)
+    monkeypatch.setattr(sqs, "measure", lambda queue: recorded(asked, queue, depth))
     assert [flash_sales.poll_after_s() for _ in range(10)] == [5] * 10
     assert len(asked) == 1
     flash_sales.forget_sales()
-    monkeypatch.setattr(queues, "unfinished", lambda queue: 10_000_000)
+    monkeypatch.setattr(sqs, "measure", lambda queue: Depth(10_000_000, 0, 0))
     assert flash_sales.poll_after_s() == 60
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from plaza import counters, reactions
 from plaza.counters import UserCounter, redis_counters
-from plaza.infra import mysql, queues, redis
+from plaza.infra import dead_letters, mysql, redis
+from plaza.infra.consumer import consume
 from plaza.infra.messages import BadRecord
-from plaza.infra.queues import QueueDown, consume
+from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.shards import shard_of
 from plaza.reactions import (
@@ -360,7 +361,9 @@ def test_what_can_not_be_a_follow_is_buried_and_its_neighbours_are_saved(
     ]
     bodies = [json.dumps(good), *map(json.dumps, bad), "follow", follow(9, 8).to_json()]
     buried: list[object] = []
-    monkeypatch.setattr(queues, "_bury", lambda *args: recorded(buried, args[1]["messageId"], True))
+    monkeypatch.setattr(
+        dead_letters, "dead_letter", lambda *args: recorded(buried, args[1]["messageId"], True)
+    )
     response = consume(
         {
             "Records": [

@@ -191,7 +191,7 @@ def test_a_batch_of_facts_is_saved(content: World) -> None:
 def test_a_poison_record_is_reported_when_the_dlq_does_not_take_it_and_the_rest_is_saved(
     content: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.infra.queues._bury", lambda *_: False)
+    monkeypatch.setattr("plaza.infra.dead_letters.dead_letter", lambda *_: False)
     response = handler("queue/save_reactions")(event("save_reactions.poison"), None)
     [failure] = response["batchItemFailures"]
     assert failure["itemIdentifier"] == event("save_reactions.poison")["Records"][1]["messageId"]
@@ -241,7 +241,7 @@ def test_the_functions_of_the_feed_take_their_samples(
     for name in ("rebuild_inboxes.asked", "apply_follow_changes.batch", "fan_out_post.batch"):
         folder = f"queue/{name.partition('.')[0]}"
         assert handler(folder)(event(name), None) == asked
-    monkeypatch.setattr("plaza.infra.queues._bury", lambda *_: False)
+    monkeypatch.setattr("plaza.infra.dead_letters.dead_letter", lambda *_: False)
     poison = event("fan_out_post.poison")
     [failure] = handler("queue/fan_out_post")(poison, None)["batchItemFailures"]
     assert failure["itemIdentifier"] == poison["Records"][1]["messageId"]

@@ -228,9 +228,9 @@ import sys
 from plaza import content
 from plaza.content import Attempt
 from plaza.content.contract import PostQuestion
-from plaza.infra import mysql, queues, redis
-queues.send = lambda *args, **options: None
-queues.send_all = lambda queue, bodies: len(bodies)
+from plaza.infra import mysql, redis, sqs
+sqs.send = lambda *args, **options: None
+sqs.send_all = lambda queue, bodies, until_s=None: len(bodies)
 draft = PostQuestion(kind="note", title="t", body="b").draft(7)
 redis.execute("PING"), mysql.fetch_all("SELECT 1")
 print("ready", flush=True)

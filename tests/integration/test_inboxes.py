@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from plaza import feed, reactions
-from plaza.content import Place, PostPublished
-from plaza.feed import FanOut, following, mysql_feed, rebuilding, redis_feed
+from plaza.content import FanOut, Place
+from plaza.feed import following, mysql_feed, rebuilding, redis_feed
 from plaza.feed.feed import INBOX, POSTS, Entry, Timeline
 from plaza.feed.redis_feed import Push
 from plaza.infra import mysql, redis
@@ -45,7 +45,7 @@ def floor() -> int:
 def publish(*posts: tuple[int, int, int]) -> None:
     """(id, author, at) is posted and pushed."""
     insert_posts([(post, author, BASE_US + at) for post, author, at in posts])
-    feed.fan_out([FanOut.from_json(PostPublished(post).to_json()) for post, _, _ in posts])
+    feed.fan_out([FanOut(post) for post, _, _ in posts])
 
 
 def react(whom: int, on: bool, who: int = ME) -> None:
@@ -306,7 +306,7 @@ def test_a_late_change_does_not_undo_a_newer_one(
         world.queues.drain()
 
     while_reading(monkeypatch, mysql_feed, "read_following", overtake)
-    feed.apply_follow_changes([feed.read_pairs(late)])
+    feed.apply_follow_changes([reactions.FOLLOWS.decode(late)])
     assert look() == ([1] if stale else [])
 
 

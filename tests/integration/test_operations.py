@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from plaza import operations
-from plaza.infra import queue_ages, queues, settings
+from plaza.infra import queue_ages, settings
+from plaza.infra import sqs as sqs_client
+from plaza.infra.consumer import consume
 from plaza.infra.queues import QueueDown
 from plaza.infra.retries import FIRST_SENT
 from plaza.operations import HasConsumer, redriving
@@ -54,8 +56,8 @@ def sqs(moto_sqs: Any, monkeypatch: pytest.MonkeyPatch) -> Sqs:
     for name, url in found.urls.items():
         monkeypatch.setenv(f"PLAZA_QUEUE_{name.upper()}_URL", url)
     settings.settings.cache_clear()
-    hold = queues.hold
-    monkeypatch.setattr(queues, "hold", lambda queue, hide_s: hold(queue, hide_s, wait_s=0))
+    hold = sqs_client.receive
+    monkeypatch.setattr(sqs_client, "receive", lambda queue, hide_s: hold(queue, hide_s, wait_s=0))
     return found
 
 
@@ -151,16 +153,16 @@ def test_a_provisional_event_keeps_its_version_to_a_dlq_and_back(
     sqs: Sqs,
 ) -> None:
     """Its version is when the first queue took it; a move would make it newer than it is."""
-    queues.send("reactions", ReactionEvent(Key("post", 11, "like", 7), True, None).to_json())
+    sqs_client.send("reactions", ReactionEvent(Key("post", 11, "like", 7), True, None).to_json())
     [message] = sqs.client.receive_message(
         QueueUrl=sqs.urls["reactions"], AttributeNames=["All"], VisibilityTimeout=0
     )["Messages"]
     sent_ms = int(message["Attributes"]["SentTimestamp"])
     for source, target in (("reactions", "reactions_dlq"), ("reactions_dlq", "reactions")) * 2:
         time.sleep(0.002)  # SQS counts in milliseconds
-        [held] = queues.hold(source, 30)
+        [held] = sqs_client.receive(source, 30)
         assert held.sent_ms >= sent_ms
-        assert queues.hand_over(source, target, [held]) == [held]
+        assert sqs_client.move(source, target, [held]) == [held]
     [back] = sqs.take("reactions")
     assert int(back["Attributes"]["SentTimestamp"]) > sent_ms
     assert stamped(back) == sent_ms * 1000 + 999
@@ -179,7 +181,7 @@ def stamped(message: dict[str, Any]) -> int:
             for name, value in message.get("MessageAttributes", {}).items()
         },
     }
-    queues.consume({"Records": [record]}, "reactions", ReactionEvent.from_json, found.extend)
+    consume({"Records": [record]}, "reactions", ReactionEvent.from_json, found.extend)
     return found[0].stamped
 
 
@@ -221,17 +223,17 @@ def test_who_dies_between_sending_and_deleting_leaves_one_too_many(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(queues.client(), "delete_message_batch", die)
+        patch.setattr(sqs_client.client(), "delete_message_batch", die)
         with pytest.raises(KeyboardInterrupt):
             operations.redrive("reactions", by="9")
     assert [m["Body"] for m in sqs.take("reactions")] == ["a"]
-    assert sum(queues.measure("reactions_dlq")) == 1
+    assert sum(sqs_client.measure("reactions_dlq")) == 1
 
 
 def test_what_could_not_be_sent_stays(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(4):
         sqs.put("reactions_dlq", f"{n}")
-    client = queues.client()
+    client = sqs_client.client()
     send = client.send_message_batch
 
     def refuse_one(**batch: Any) -> Any:
@@ -249,20 +251,20 @@ def test_an_sqs_that_goes_away_in_between_is_told_with_what_was_done(
 ) -> None:
     for n in range(25):
         sqs.put("reactions_dlq", f"{n}")
-    hand_over, calls = queues.hand_over, []
+    move, calls = sqs_client.move, []
 
-    def fail_later(*args: Any) -> Any:
+    def fail_later(*args: Any, **options: Any) -> Any:
         calls.append(args)
         if len(calls) > 1:
             raise QueueDown("SQS is away (a test says so)")
-        return hand_over(*args)
+        return move(*args, **options)
 
-    monkeypatch.setattr(queues, "hand_over", fail_later)
+    monkeypatch.setattr(sqs_client, "move", fail_later)
     with pytest.raises(QueueDown):
         operations.redrive("reactions", by="9")
     [line] = lines(capsys, "messages_redriven")
     assert line["redriven"] == len(sqs.take("reactions")) == 10
-    assert sum(queues.measure("reactions_dlq")) == 15
+    assert sum(sqs_client.measure("reactions_dlq")) == 15
 
 
 def test_what_comes_back_while_it_is_sent_is_not_sent_again(
@@ -270,15 +272,15 @@ def test_what_comes_back_while_it_is_sent_is_not_sent_again(
 ) -> None:
     """A message that can't be read is buried anew at once; it must not go round for ever."""
     sqs.put("reactions_dlq", "poison")
-    hand_over, sent = queues.hand_over, []
+    move, sent = sqs_client.move, []
 
-    def bury_at_once(source: str, target: str, held: Any) -> Any:
-        sent.extend(hand_over(source, target, held))
+    def bury_at_once(source: str, target: str, held: Any, **options: Any) -> Any:
+        sent.extend(move(source, target, held, **options))
         time.sleep(0.01)  # SQS counts in milliseconds
         sqs.put("reactions_dlq", "poison", cause="no fact")
         return held
 
-    monkeypatch.setattr(queues, "hand_over", bury_at_once)
+    monkeypatch.setattr(sqs_client, "move", bury_at_once)
     assert operations.redrive("reactions", by="9").moved == 1
     assert len(sent) == 1
 

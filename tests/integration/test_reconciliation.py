@@ -15,7 +15,7 @@ from local.evidence import read_cache, read_record
 from local.truth import Truth, compare
 from plaza import counters, reactions, recommendations, reconciliation
 from plaza.counters import mysql_counters, redis_counters
-from plaza.infra import mysql, queues, redis
+from plaza.infra import mysql, redis, sqs
 from plaza.infra.queues import QueueDown
 from plaza.infra.shards import shard_of
 from plaza.reactions import (
@@ -461,7 +461,7 @@ def test_the_second_look_comes_later_than_what_was_announced(crowd: World) -> No
         send(queue, body, delay_s)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plaza.infra.queues.send", noted)
+        patch.setattr("plaza.infra.sqs.send", noted)
         run(crowd)
         redis.execute("HSET", meta_of(), "base", 99)
         run(crowd)
@@ -686,15 +686,15 @@ def killed_after(call: int) -> Iterator[list[int]]:
         patch.setattr(redis, "_guarded", mortal(redis._guarded))
         patch.setattr(mysql, "_guarded", mortal(mysql._guarded))
         for name in ("send", "send_all"):
-            patch.setattr(queues, name, mortal(getattr(queues, name)))
+            patch.setattr(sqs, name, mortal(getattr(sqs, name)))
         yield calls
 
 
 def deliver(world: World) -> None:
     """Let the consumers work; what a killed one had comes again."""
     work: dict[str, Callable[[str], None]] = {
-        COMPARISONS: lambda body: reconciliation.take_parts([PartAsked.from_json(body)]),
-        REPAIRS: lambda body: reconciliation.repair([RepairsAsked.from_json(body)]),
+        COMPARISONS.name: lambda body: reconciliation.take_parts([PartAsked.from_json(body)]),
+        REPAIRS.name: lambda body: reconciliation.repair([RepairsAsked.from_json(body)]),
     }
     while bodies := [(q, body) for q in work for body in world.queues.messages[q]]:
         queue, body = bodies[0]
@@ -752,7 +752,7 @@ def test_a_queue_that_is_away_delays_a_run_and_spoils_nothing(crowd: World) -> N
 def test_without_redis_a_repair_comes_again(
     crowd: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.infra.queues._hide", lambda *_: None)
+    monkeypatch.setattr("plaza.infra.consumer._hide", lambda *_: None)
     mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
     run_id = reconciliation.start()
     while bodies := crowd.queues.take(COMPARISONS):

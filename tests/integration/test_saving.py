@@ -10,7 +10,7 @@ import pytest
 
 from plaza import counters, reactions
 from plaza.infra import mysql, redis
-from plaza.infra.queues import consume
+from plaza.infra.consumer import consume
 from plaza.infra.redis import RedisDown
 from plaza.reactions import COLLECT, LIKE, ReactionEvent, Target, Unacknowledged, saving
 from tests.integration.consumers import (
@@ -180,7 +180,7 @@ def test_a_fact_that_mysql_will_not_take_does_not_hold_up_its_neighbours(
             for n, body in enumerate(bodies)
         ]
     }
-    monkeypatch.setattr("plaza.infra.queues._put_off", lambda queue, records, *_: records)
+    monkeypatch.setattr("plaza.infra.consumer._back_off", lambda queue, records, *_: records)
     response = consume(event, "reactions", ReactionEvent.from_json, picky)
     assert response == {"batchItemFailures": [{"itemIdentifier": "2"}]}
     assert set(rows()) == {1, 2, 3, 4}

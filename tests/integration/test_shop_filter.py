@@ -144,7 +144,7 @@ def test_a_long_build_goes_on_through_the_queue_in_bounded_steps(
     insert([(i, None, None, None) for i in range(1, 96)])
     plaza.queues.send("shops", Step(FILTER).to_json())
     with counting_work() as work:
-        shops.work_through([shops.read_message(body) for body in plaza.queues.take("shops")])
+        shops.work_through([shops.SHOPS.decode(body) for body in plaza.queues.take("shops")])
     assert work.statements == 1 + 3
     plaza.queues.drain()
     assert all(maybe(i) for i in range(1, 96))

@@ -60,7 +60,7 @@ def test_a_page_is_let_go_of_once_more(shop: World) -> None:
 def test_a_message_that_can_not_be_read_is_reported_alone(
     shop: World, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr("plaza.infra.queues._bury", lambda *_: False)
+    monkeypatch.setattr("plaza.infra.dead_letters.dead_letter", lambda *_: False)
     poison = event(f"{name}.poison")
     [failure] = handler(f"queue/{name}")(poison, None)["batchItemFailures"]
     assert failure["itemIdentifier"] == poison["Records"][-1]["messageId"]
@@ -79,7 +79,7 @@ def test_what_redis_cannot_be_told_now_comes_again(
     shop: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hidden = []
-    monkeypatch.setattr("plaza.infra.queues._hide", lambda queue, _: hidden.append(queue))
+    monkeypatch.setattr("plaza.infra.consumer._hide", lambda queue, _: hidden.append(queue))
 
     def down(*_: object, **__: object) -> None:
         raise redis.RedisDown("Redis is away (a test says so)")

@@ -214,7 +214,7 @@ def test_a_write_sends_an_announcement_before_and_a_second_deletion_after(
 ) -> None:
     order: list[tuple[str, int]] = []
     monkeypatch.setattr(
-        "plaza.infra.queues.send", lambda queue, body, delay_s=0: order.append((queue, delay_s))
+        "plaza.infra.sqs.send", lambda queue, body, delay_s=0: order.append((queue, delay_s))
     )
     drop_all = cache.drop_all
     monkeypatch.setattr(cache, "drop_all", lambda versions: order.append(("deleted", 0)))

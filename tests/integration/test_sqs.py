@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import queues, settings
+from plaza.infra import dead_letters, settings
+from plaza.infra import sqs as sqs_client
+from plaza.infra.consumer import consume
 from plaza.infra.errors import Unavailable
 from plaza.infra.messages import BadRecord
-from plaza.infra.queues import QueueDown, consume
+from plaza.infra.queues import QueueDown
 from plaza.infra.retries import RetryPolicy
 
 
@@ -85,9 +87,9 @@ def away(batch: list[str]) -> None:
 
 
 def test_what_is_sent_is_received_and_counted(sqs: Sqs) -> None:
-    queues.send("work", "a")
-    assert queues.send_all("work", [f"b{n}" for n in range(12)]) == 12
-    assert queues.backlog("work") == 13
+    sqs_client.send("work", "a")
+    assert sqs_client.send_all("work", [f"b{n}" for n in range(12)]) == 12
+    assert sqs_client.measure("work").backlog == 13
     bodies = [r["body"] for r in sqs.receive()] + [r["body"] for r in sqs.receive()]
     assert sorted(bodies) == sorted(["a", *(f"b{n}" for n in range(12))])
 
@@ -97,7 +99,7 @@ def test_a_failed_batch_is_hidden_and_then_sent_anew(
 ) -> None:
     hidden_s: list[int] = []
     delayed_s: list[int] = []
-    client = queues.client()
+    client = sqs_client.client()
     change, send_batch = client.change_message_visibility_batch, client.send_message_batch
 
     def hide(**batch: Any) -> Any:
@@ -108,7 +110,7 @@ def test_a_failed_batch_is_hidden_and_then_sent_anew(
         delayed_s.extend(entry.pop("DelaySeconds", 0) for entry in batch["Entries"])
         return send_batch(**batch)
 
-    queues.send_all("work", ["a", "b"])
+    sqs_client.send_all("work", ["a", "b"])
     monkeypatch.setattr(client, "change_message_visibility_batch", hide)
     monkeypatch.setattr(client, "send_message_batch", send_now)
     first = sqs.receive()
@@ -139,7 +141,7 @@ def test_a_failed_batch_is_hidden_and_then_sent_anew(
 
 def test_a_message_over_which_consumers_die_goes_to_the_dlq(sqs: Sqs) -> None:
     """Given a consumer that ends without an answer, its message is received ten times at most."""
-    queues.send("work", "a")
+    sqs_client.send("work", "a")
     receives = 0
     while records := sqs.receive():
         receives += 1
@@ -152,22 +154,22 @@ def test_a_redriven_message_begins_anew_and_keeps_when_it_was_sent(sqs: Sqs) -> 
     def fail(batch: list[str]) -> None:
         raise ValueError("a poison")
 
-    queues.send("work", "a")
+    sqs_client.send("work", "a")
     records = sqs.receive()
     sent_ms = records[0]["attributes"]["SentTimestamp"]
     once = RetryPolicy(max_attempts=1)
     assert consume({"Records": records}, "work", read, fail, once) == {"batchItemFailures": []}
     sqs.delete(records)
-    [dead] = queues.hold("work_dlq", 30)
+    [dead] = sqs_client.receive("work_dlq", 30)
     assert dead.attributes["attempts"] == "1"
-    queues.hand_over("work_dlq", "work", [dead])
+    dead_letters.redrive("work", [dead])
     [back] = sqs.receive()
     said = {name: part["stringValue"] for name, part in back["messageAttributes"].items()}
     assert said == {"first_sent_ms": sent_ms}
 
 
 def test_a_bad_record_is_in_the_dlq_at_once_with_its_cause(sqs: Sqs) -> None:
-    queues.send_all("work", ["a", "unreadable"])
+    sqs_client.send_all("work", ["a", "unreadable"])
     records = sqs.receive()
     saved: list[str] = []
     assert consume({"Records": records}, "work", read, saved.extend) == {"batchItemFailures": []}
@@ -186,12 +188,12 @@ def test_a_bad_record_is_in_the_dlq_at_once_with_its_cause(sqs: Sqs) -> None:
 
 def test_a_message_that_is_too_big_for_sqs_is_refused_as_an_error_of_ours(sqs: Sqs) -> None:
     with pytest.raises(QueueDown):
-        queues.send("work", "x" * (2 * 1024 * 1024))
+        sqs_client.send("work", "x" * (2 * 1024 * 1024))
 
 
 def test_a_queue_that_is_not_there_is_an_error_of_ours(sqs: Sqs) -> None:
     sqs.client.delete_queue(QueueUrl=sqs.work)
     with pytest.raises(QueueDown):
-        queues.send("work", "a")
+        sqs_client.send("work", "a")
     with pytest.raises(QueueDown):
-        queues.backlog("work")
+        sqs_client.measure("work")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from plaza import reactions
-from plaza.infra import mysql, queues, redis, spill
+from plaza.infra import mysql, redis, spill, sqs
 from plaza.infra.queues import QueueDown
 from plaza.reactions import LIKE, ReactionEvent, Target, redis_reactions, sweeping
 from plaza.reactions.redis_reactions import Swept
@@ -219,7 +219,7 @@ def test_what_the_queue_refused_is_sent_from_mysql_by_the_sweeper(plaza: World) 
 
 
 def send_events(bodies: Sequence[str]) -> int:
-    return queues.send_all(reactions.REACTIONS, bodies)
+    return sqs.send_all(reactions.REACTIONS.name, bodies)
 
 
 def test_more_than_a_batch_of_spilled_messages_is_sent_in_order(
@@ -227,21 +227,21 @@ def test_more_than_a_batch_of_spilled_messages_is_sent_in_order(
 ) -> None:
     monkeypatch.setattr(spill, "_BATCH", 3)
     for n in range(8):
-        spill.spill(reactions.REACTIONS, str(n))
-    spill.spill(reactions.FOLLOWS, "of another queue")
-    assert spill.send_spilled(reactions.REACTIONS, send_events) == 8
+        spill.spill(reactions.REACTIONS.name, str(n))
+    spill.spill(reactions.FOLLOWS.name, "of another queue")
+    assert spill.send_spilled(reactions.REACTIONS.name, send_events) == 8
     assert plaza.queues.take(reactions.REACTIONS) == [str(n) for n in range(8)]
     assert spilled() == 1
-    assert spill.send_spilled(reactions.REACTIONS, send_events) == 0
+    assert spill.send_spilled(reactions.REACTIONS.name, send_events) == 0
 
 
 def test_spilled_messages_that_the_queue_took_in_part_are_all_sent_again(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(3):
-        spill.spill(reactions.REACTIONS, str(n))
-    monkeypatch.setattr(queues, "send_all", lambda queue, bodies: len(bodies) - 1)
-    assert spill.send_spilled(reactions.REACTIONS, send_events) == 0
+        spill.spill(reactions.REACTIONS.name, str(n))
+    monkeypatch.setattr(sqs, "send_all", lambda queue, bodies: len(bodies) - 1)
+    assert spill.send_spilled(reactions.REACTIONS.name, send_events) == 0
     assert spilled() == 3
 
 

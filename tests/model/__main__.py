@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from local import servers
-from plaza.infra import queues, secrets
+from plaza.infra import secrets, sqs
 from tests.model.mutations import MUTATIONS, mutate
 from tests.model.reactions_model import TROUBLES, run_seed
 from tests.plaza import FakeQueues, World, forget, set_up_for
@@ -39,8 +39,8 @@ def started() -> Iterator[tuple[World, pytest.MonkeyPatch]]:
         servers.running(servers.prepare_mysql(Path(directory) / "mysql", for_tests=True)) as mysql,
         set_up_for(redis.url, mysql.url, is_cluster=False, redis_timeout_s=5),
     ):
-        for name in ("send", "send_all", "backlog", "unfinished"):
-            patch.setattr(queues, name, getattr(fake, name))
+        for name in ("send", "send_all", "measure"):
+            patch.setattr(sqs, name, getattr(fake, name))
         patch.setattr(secrets, "read", lambda secret_id: f"the secret {secret_id}")
         try:
             yield World(fake), patch

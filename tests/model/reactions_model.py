@@ -250,7 +250,7 @@ class Run:
                 if body is None:
                     reacting.ask_rebuild(kind, target)
                     return
-                reactions.rebuild([reactions.read_step(body)])
+                reactions.rebuild([reactions.REBUILDS.decode(body)])
                 self.stats["built"] += 1
                 self._delete(waiting, [body])
 

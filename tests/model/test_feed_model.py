@@ -16,20 +16,20 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from local.registry import load_queues
 from plaza import content, feed, reactions, targets
 from plaza.content import Place, publishing
 from plaza.content.content import Text
-from plaza.feed import FanOut, fanning_out, following, redis_feed
+from plaza.feed import fanning_out, following, redis_feed
 from plaza.feed.feed import Timeline
 from plaza.infra import mysql, redis, settings
 from plaza.infra.errors import PlazaError, Unavailable
 from plaza.reactions import FOLLOW, Target
-from plaza.targets import Refresh
 from tests.integration.feeds import BASE_US, insert_posts, scroll, truth
 from tests.integration.looking import add_users
 from tests.keyspace import find_keys
 from tests.model.scheduler import Scheduler
-from tests.plaza import FakeQueues, World, forget, read_event
+from tests.plaza import FakeQueues, World, decode, forget
 
 RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "120"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
@@ -163,23 +163,9 @@ class Run:
 
         self.scheduler.spawn(work)
 
-    def do(self, queue: str, batch: list[str]) -> None:
-        if queue == reactions.REACTIONS:
-            reactions.save([read_event(body) for body in batch])
-        elif queue == reactions.SETTLEMENTS:
-            reactions.settle_again([reactions.Unacknowledged.from_json(body) for body in batch])
-        elif queue == reactions.FOLLOWS:
-            feed.apply_follow_changes([feed.read_pairs(body) for body in batch])
-        elif queue == content.FANOUTS:
-            feed.fan_out([FanOut.from_json(body) for body in batch])
-        elif queue == feed.INBOXES:
-            feed.rebuild([feed.read_timelines(body) for body in batch])
-        elif queue == targets.REFRESHES:
-            content.refresh([Refresh.from_json(body) for body in batch])
-        elif queue == reactions.REBUILDS:
-            reactions.rebuild([reactions.read_step(body) for body in batch])
-        else:
-            raise AssertionError(queue)
+    def do(self, name: str, batch: list[str]) -> None:
+        queue = load_queues()[name]
+        queue.handle([decode(queue, body) for body in batch])
 
     # -- what happens
 
@@ -208,7 +194,7 @@ class Run:
                 doings.append(self.delete)
             for queue, waiting in self.queues.messages.items():
                 # A refresh comes when what it was announced for is done, or never will be.
-                if waiting and not (queue == targets.REFRESHES and self.writing):
+                if waiting and not (queue == targets.REFRESHES.name and self.writing):
                     doings += [lambda queue=queue: self.consume(queue)] * 3  # type: ignore[misc]
             rng.choice(doings)()
         elif alive:

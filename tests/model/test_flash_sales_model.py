@@ -36,7 +36,7 @@ from plaza.flash_sales import (
     waiting,
 )
 from plaza.flash_sales.flash_sales import Life, OrderMissing
-from plaza.infra import ids, mysql, queues, redis, repeats, settings
+from plaza.infra import ids, mysql, redis, repeats, settings, sqs
 from plaza.infra.errors import PlazaError, Unavailable
 from plaza.infra.limits import TokenBucket
 from plaza.infra.mysql import MysqlDown
@@ -166,7 +166,7 @@ class Run:
                 flash_sales.save(sales.facts(batch))
                 self.note(f"saved {batch}")
                 if self.rng.random() >= self.trouble.duplicate:
-                    self.remove(ORDERS, batch)
+                    self.remove(ORDERS.name, batch)
 
         self.scheduler.spawn(work)
 
@@ -186,7 +186,7 @@ class Run:
                 flash_sales.give_up(sales.facts([body]))
                 self.note(f"gave up {body}")
                 if self.rng.random() >= self.trouble.duplicate:
-                    self.remove(ORDERS_DLQ, [body])
+                    self.remove(ORDERS_DLQ.name, [body])
 
         self.scheduler.spawn(work)
 
@@ -327,7 +327,7 @@ def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
     run.scheduler.hook(patch)
     patch.setattr(waiting, "LOOK_EVERY_S", -1.0)
     patch.setattr(redis_vouchers, "HOLD_US", run.trouble.hold_us)
-    send = queues.send
+    send = sqs.send
 
     def watched(queue: str, body: str, delay_s: int = 0) -> None:
         run.scheduler.pause()
@@ -340,7 +340,7 @@ def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
         if run.loses_reply():
             raise QueueDown("The reply is lost (the model says so)")
 
-    patch.setattr(queues, "send", watched)
+    patch.setattr(sqs, "send", watched)
     for _ in range(STEPS):
         run.turn()
     run.calm_down()

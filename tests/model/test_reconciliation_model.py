@@ -62,16 +62,16 @@ class Reconciled(Run):
 
     def reconcile(self) -> None:
         """Start, or take a message: a part further, or a repair. Some are delivered twice."""
-        waiting = {name: self.queues.messages[name] for name in (COMPARISONS, REPAIRS)}
+        waiting = {name: self.queues.messages[name] for name in (COMPARISONS.name, REPAIRS.name)}
         queue = self.rng.choice([name for name in waiting if waiting[name]] or [""])
         body = self.rng.choice(waiting[queue]) if queue else ""
         again = not self.is_calm and self.rng.random() < 0.3
 
         def work() -> None:
             with suppress(Unavailable):
-                if queue == COMPARISONS:
+                if queue == COMPARISONS.name:
                     reconciliation.take_parts([PartAsked.from_json(body)])
-                elif queue == REPAIRS:
+                elif queue == REPAIRS.name:
                     reconciliation.repair([RepairsAsked.from_json(body)])
                 else:
                     reconciliation.start()

@@ -9,28 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.content import Place, PostPublished
-from plaza.feed import FanOut, read_pairs, read_timelines
+from plaza.content import FanOut, Place
 from plaza.feed.feed import (
     INBOX,
     MOST_ID,
-    MOST_PAIRS,
     MOST_TIMELINES,
     POSTS,
     Entry,
     Timeline,
     floor_of,
     merge,
+    read_timelines,
     write_timelines,
 )
 from plaza.infra.messages import BadRecord
+from plaza.reactions.queues import MAX_PAIRS, read_pairs
 from tests.unit.reactions.test_reactions import json_values
 
 READERS = (FanOut.from_json, read_pairs, read_timelines)
 
 
 def test_what_is_written_is_read() -> None:
-    assert FanOut.from_json(PostPublished(11).to_json()) == FanOut(11)
     for one in (FanOut(11), FanOut(11, 7), FanOut(11, 7, announce=True)):
         assert FanOut.from_json(one.to_json()) == one
     asked = [Timeline(INBOX, 7), Timeline(POSTS, MOST_ID)]
@@ -59,7 +58,7 @@ def test_what_is_written_is_read() -> None:
         "[[7,0]]",
         "[[7,true]]",
         "[7,8]",
-        json.dumps([[1, 2]] * (MOST_PAIRS + 1)),
+        json.dumps([[1, 2]] * (MAX_PAIRS + 1)),
         '[["inbox"]]',
         '[["outbox",7]]',
         '[["inbox",0]]',

@@ -9,7 +9,7 @@ import pytest
 
 from plaza.flash_sales import mysql_orders, ordering, waiting
 from plaza.flash_sales.flash_sales import OrderReserved
-from plaza.infra import queues
+from plaza.infra import sqs
 from plaza.infra.queues import QueueDown
 
 
@@ -23,14 +23,14 @@ def forgetful() -> Iterator[None]:
 def test_a_buyer_whose_order_sqs_did_not_take_does_not_wait_for_it_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def away(queue: str, body: str) -> NoReturn:
+    def away(queue: str, body: str, delay_s: int) -> NoReturn:
         raise QueueDown("SQS is away (a test says so)")
 
     def asked(queue: str) -> NoReturn:
         raise AssertionError("SQS was just silent")
 
-    monkeypatch.setattr(queues, "send", away)
-    monkeypatch.setattr(queues, "unfinished", asked)
+    monkeypatch.setattr(sqs, "send", away)
+    monkeypatch.setattr(sqs, "measure", asked)
     stored: list[OrderReserved] = []
     monkeypatch.setattr(mysql_orders, "store", stored.append)
     assert not ordering.publish(OrderReserved(1 << 40, 7, 8, 1))

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plaza.infra.consumer import consume
 from plaza.infra.errors import BadInput, NotFound
 from plaza.infra.http import pack_cursor, read_id, unpack_cursor
 from plaza.infra.messages import BadRecord
-from plaza.infra.queues import consume
-from plaza.reactions import ReactionEvent, Unacknowledged, read_step
+from plaza.reactions import ReactionEvent, Unacknowledged
+from plaza.reactions.queues import Step
 from plaza.reactions.reactions import MOST_ID
 from tests.unit.infra.test_queues import FakeSqs, batch_of, sqs  # noqa: F401
 from tests.unit.reactions.test_messages import STEP
@@ -23,13 +24,13 @@ from tests.unit.reactions.test_reactions import GOOD, json_values
 
 def test_a_step_whose_target_type_is_a_list_is_a_bad_record() -> None:
     with pytest.raises(BadRecord):
-        read_step(json.dumps(STEP | {"target_type": ["post"]}))
+        Step.from_json(json.dumps(STEP | {"target_type": ["post"]}))
 
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(STEP, json_values)))
 def test_whatever_a_step_holds_it_is_valid_or_a_bad_record(said: dict[str, Any]) -> None:
     try:
-        step = read_step(json.dumps(STEP | said))
+        step = Step.from_json(json.dumps(STEP | said))
     except BadRecord:
         return
     assert step.target.type in step.kind.targets

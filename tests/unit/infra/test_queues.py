@@ -16,10 +16,12 @@ from botocore.exceptions import (
 )
 from pybreaker import CircuitBreaker
 
-from plaza.infra import queues, settings
+from plaza.infra import settings
+from plaza.infra import sqs as sqs_client
+from plaza.infra.consumer import consume
 from plaza.infra.errors import Busy, Unavailable, UnknownProtocol
 from plaza.infra.messages import BadRecord
-from plaza.infra.queues import QueueDown, consume
+from plaza.infra.queues import QueueDown
 from plaza.infra.retries import RetryPolicy
 
 URLS = {"work": "https://sqs/work", "work_dlq": "https://sqs/work-dlq"}
@@ -119,10 +121,10 @@ def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSqs]:
         monkeypatch.setenv(name, value)
     settings.settings.cache_clear()
     fake = FakeSqs()
-    monkeypatch.setattr(queues, "_client", fake)
-    queues.breaker.close()
+    monkeypatch.setattr(sqs_client, "_client", fake)
+    sqs_client.breaker.close()
     yield fake
-    queues.breaker.close()
+    sqs_client.breaker.close()
     settings.settings.cache_clear()
 
 
@@ -255,7 +257,7 @@ def test_who_waits_for_an_outage_spends_no_attempt_and_waits_for_hours(
     and SQS never counts as many receives as it takes to move the message itself."""
     store.away = True
     began_s = now_s = 1_000_000.0
-    monkeypatch.setattr("plaza.infra.queues.time.time", lambda: now_s)
+    monkeypatch.setattr("plaza.infra.consumer.time.time", lambda: now_s)
     policy = RetryPolicy(max_wait_s=12 * 3_600)
     batch = batch_of("a")
     for name in ("SentTimestamp", "ApproximateFirstReceiveTimestamp"):
@@ -294,7 +296,7 @@ def test_a_message_of_an_old_backlog_waits_like_any_other(
 ) -> None:
     """Given a message that nobody received for two days, its first outage does not end it."""
     now_ms = 1_000_000_000_000
-    monkeypatch.setattr("plaza.infra.queues.time.time", lambda: now_ms / 1000)
+    monkeypatch.setattr("plaza.infra.consumer.time.time", lambda: now_ms / 1000)
     store.away = True
     batch = batch_of("a", receives=5)
     batch["Records"][0]["attributes"]["SentTimestamp"] = str(now_ms - 2 * 86_400_000)
@@ -463,17 +465,17 @@ def test_storage_that_goes_away_while_a_batch_is_halved_does_not_undo_what_is_do
 
 
 def test_a_message_is_sent_to_the_queue_of_that_name(sqs: FakeSqs) -> None:
-    queues.send("work", "a", delay_s=3)
+    sqs_client.send("work", "a", delay_s=3)
     assert sqs.sent == [{"QueueUrl": URLS["work"], "MessageBody": "a", "DelaySeconds": 3}]
 
 
 def test_many_messages_are_sent_ten_a_call_and_counted_as_sqs_took_them(sqs: FakeSqs) -> None:
     bodies = [str(i) for i in range(23)]
-    assert queues.send_all("work", bodies) == 23
+    assert sqs_client.send_all("work", bodies) == 23
     assert sqs.calls == 3
     assert [message["MessageBody"] for message in sqs.sent] == bodies
-    assert queues.send_all("work", ["a", "refuse me", "b"]) == 2
-    assert queues.send_all("work", []) == 0
+    assert sqs_client.send_all("work", ["a", "refuse me", "b"]) == 2
+    assert sqs_client.send_all("work", []) == 0
 
 
 def test_a_call_carries_no_more_bytes_than_sqs_takes(sqs: FakeSqs) -> None:
@@ -486,9 +488,9 @@ def test_a_call_carries_no_more_bytes_than_sqs_takes(sqs: FakeSqs) -> None:
         return send_batch(**batch)
 
     sqs.send_message_batch = weighed  # type: ignore[method-assign]
-    assert queues.send_all("work", bodies) == 10
+    assert sqs_client.send_all("work", bodies) == 10
     assert [message["MessageBody"] for message in sqs.sent] == bodies
-    assert max(sizes) <= queues.MAX_CALL_BYTES
+    assert max(sizes) <= sqs_client.MAX_CALL_BYTES
     assert len(sizes) == 4
 
 
@@ -504,7 +506,7 @@ def test_what_sqs_refuses_for_the_moment_is_sent_once_more(
         return {"Successful": [], "Failed": [{"Id": "0", "Code": "InternalError"}]}
 
     monkeypatch.setattr(sqs, "send_message_batch", busy_once)
-    assert queues.send_all("work", ["a"]) == 1
+    assert sqs_client.send_all("work", ["a"]) == 1
     assert calls == [["a"], ["a"]]
     assert not lines(capsys, "messages_refused")
 
@@ -512,7 +514,7 @@ def test_what_sqs_refuses_for_the_moment_is_sent_once_more(
 def test_what_sqs_keeps_refusing_is_reported(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert queues.send_all("work", ["a", "refuse me", "refuse me always"]) == 1
+    assert sqs_client.send_all("work", ["a", "refuse me", "refuse me always"]) == 1
     [line] = lines(capsys, "messages_refused")
     assert (line["refused"], line["queue"], line["codes"]) == (2, "work", ["InternalError"])
     assert sqs.calls == 2, "what is the sender's fault is not sent again"
@@ -520,19 +522,19 @@ def test_what_sqs_keeps_refusing_is_reported(
 
 def test_no_call_begins_after_its_time(sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
-    monkeypatch.setattr("plaza.infra.queues.time.monotonic", lambda: now_s + sqs.calls)
-    assert queues.send_all("work", [str(i) for i in range(100)], until_s=103) == 30
+    monkeypatch.setattr("plaza.infra.sqs.time.monotonic", lambda: now_s + sqs.calls)
+    assert sqs_client.send_all("work", [str(i) for i in range(100)], until_s=103) == 30
     assert sqs.calls == 3
 
 
 def test_the_backlog_is_what_sqs_says(sqs: FakeSqs) -> None:
-    assert queues.backlog("work") == 12
+    assert sqs_client.measure("work").backlog == 12
 
 
 calls: list[Callable[[], object]] = [
-    lambda: queues.send("work", "a"),
-    lambda: queues.send_all("work", ["a"]),
-    lambda: queues.backlog("work"),
+    lambda: sqs_client.send("work", "a"),
+    lambda: sqs_client.send_all("work", ["a"]),
+    lambda: sqs_client.measure("work").backlog,
 ]
 
 
@@ -549,13 +551,12 @@ def test_whatever_sqs_says_no_with_is_one_error_of_ours(
 def test_an_sqs_that_is_away_is_not_asked_again_and_again(
     sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        queues, "breaker", CircuitBreaker(fail_max=queues.breaker.fail_max, reset_timeout=3600)
-    )
+    patient = CircuitBreaker(fail_max=sqs_client.breaker.fail_max, reset_timeout=3600)
+    monkeypatch.setattr(sqs_client, "breaker", patient)
     sqs.fails_with = AWAY
     for _ in range(20):
         with pytest.raises(QueueDown):
-            queues.send("work", "a")
+            sqs_client.send("work", "a")
     assert sqs.calls == 5
 
 
@@ -590,13 +591,13 @@ def test_what_may_pass_is_tried_once_more(
     monkeypatch: pytest.MonkeyPatch, sqs: FakeSqs, error: Exception
 ) -> None:
     passing = Passing(error, 1)
-    monkeypatch.setattr(queues, "_client", passing)
-    queues.send("work", "a")
+    monkeypatch.setattr(sqs_client, "_client", passing)
+    sqs_client.send("work", "a")
     assert [message["MessageBody"] for message in passing.sent] == ["a"]
     lasting = Passing(error, 9)
-    monkeypatch.setattr(queues, "_client", lasting)
+    monkeypatch.setattr(sqs_client, "_client", lasting)
     with pytest.raises(QueueDown):
-        queues.send("work", "a")
+        sqs_client.send("work", "a")
     assert lasting.calls == 2
 
 
@@ -605,9 +606,9 @@ def test_who_is_silent_or_means_it_is_not_asked_twice(
     monkeypatch: pytest.MonkeyPatch, sqs: FakeSqs, error: Exception
 ) -> None:
     lasting = Passing(error, 9)
-    monkeypatch.setattr(queues, "_client", lasting)
+    monkeypatch.setattr(sqs_client, "_client", lasting)
     with pytest.raises(QueueDown):
-        queues.send("work", "a")
+        sqs_client.send("work", "a")
     assert lasting.calls == 1
 
 

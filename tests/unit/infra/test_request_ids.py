@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import mysql, observability, queues, settings
+from plaza.infra import mysql, observability, settings
+from plaza.infra import sqs as sqs_client
+from plaza.infra.consumer import consume
 from plaza.infra.errors import Unavailable
 from plaza.infra.http import PROBLEM, api, refuse, serve
 from plaza.infra.messages import BadRecord
 from plaza.infra.observability import begin_request, end_request, present_request, record
-from plaza.infra.queues import consume
 
 GIVEN = "JKJaXmPLvHcESHA="  # as API Gateway makes them
 TOKEN = "Zm9yLXRlc3RzLW9ubHktbm90LWEtcmVhbC10b2tlbi0"
@@ -222,8 +223,8 @@ def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSqs]:
         monkeypatch.setenv(name, value)
     settings.settings.cache_clear()
     fake = FakeSqs()
-    monkeypatch.setattr(queues, "_client", fake)
-    queues.breaker.close()
+    monkeypatch.setattr(sqs_client, "_client", fake)
+    sqs_client.breaker.close()
     yield fake
     settings.settings.cache_clear()
 
@@ -241,11 +242,11 @@ def message(body: str, request_id: Any = None, sent_ms: int = 1) -> dict[str, An
 
 def test_what_a_request_sends_has_its_id_and_what_nobody_asked_for_has_none(sqs: FakeSqs) -> None:
     begin_request(event("my-request-3"))
-    queues.send("work", "a")
-    queues.send_all("work", ["b"])
+    sqs_client.send("work", "a")
+    sqs_client.send_all("work", ["b"])
     end_request()
-    queues.send("work", "c")
-    queues.send_all("work", ["d"])
+    sqs_client.send("work", "c")
+    sqs_client.send_all("work", ["d"])
     attribute = {"request_id": {"DataType": "String", "StringValue": "my-request-3"}}
     assert [m.get("MessageAttributes") for m in sqs.sent] == [attribute, attribute, None, None]
     assert sqs.sent[0]["MessageBody"] == "a", "who does not know of ids reads the same body"
@@ -288,7 +289,7 @@ def test_no_id_that_is_not_sound_gets_into_a_statement(said: str) -> None:
 def test_a_batch_is_one_line_with_its_size_its_lag_and_its_requests(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.infra.queues.time.time", lambda: 100.0)
+    monkeypatch.setattr("plaza.infra.consumer.time.time", lambda: 100.0)
     records = [
         message("a", "id-1", 97_500),
         message("b", "id-2", 90_000),
@@ -334,7 +335,7 @@ def test_a_batch_of_which_nothing_was_done_has_no_lag(
 
 @pytest.mark.parametrize(
     ("breaker", "name"),
-    [(queues.breaker, "sqs"), (mysql.breaker, "mysql")],
+    [(sqs_client.breaker, "sqs"), (mysql.breaker, "mysql")],
     ids=["sqs", "mysql"],
 )
 def test_a_breaker_says_when_it_opens_and_when_it_closes(

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.infra.queues import Held
+from plaza.infra.sqs import Received
 from plaza.operations.operations import (
     HIDDEN,
     DeadLetter,
     HasConsumer,
     QueueMissing,
-    dlq_of,
+    find_dlq,
     show_body,
     working_queues,
 )
@@ -91,26 +91,26 @@ def test_what_is_shown_of_any_json_is_json(said: Any) -> None:
 
 def test_a_cause_quotes_no_secret_and_a_request_keeps_its_id() -> None:
     said = {"cause": "ver is '13800138000'", "request_id": "the-id-of-a-request", "message_id": "m"}
-    letter = DeadLetter.of(Held("m1", "receipt", '{"ver": 1}', 1_000, 3, said))
+    letter = DeadLetter.of(Received("m1", "receipt", '{"ver": 1}', 1_000, 3, said))
     assert letter.cause == f"ver is '{HIDDEN}'"
     assert (letter.request_id, letter.body) == ("the-id-of-a-request", {"ver": 1})
-    assert DeadLetter.of(Held("m1", "receipt", "{}", 1_000, 3, {})).cause is None
+    assert DeadLetter.of(Received("m1", "receipt", "{}", 1_000, 3, {})).cause is None
 
 
 @pytest.mark.parametrize("said", ["+8613800138000", "8613800138000", "a b", "x" * 65, "é", ""])
 def test_what_is_no_id_of_a_request_is_not_shown_as_one(said: str) -> None:
-    assert DeadLetter.of(Held("m", "r", "{}", 1, 1, {"request_id": said})).request_id is None
+    assert DeadLetter.of(Received("m", "r", "{}", 1, 1, {"request_id": said})).request_id is None
 
 
 def test_a_dlq_with_a_consumer_is_for_nobody_else() -> None:
     assert working_queues(NAMES) == ["orders", "orders_dlq", "reactions"]
-    assert dlq_of("reactions", NAMES) == "reactions_dlq"
-    assert dlq_of("orders_dlq", NAMES) == "orders_dlq_dlq"
+    assert find_dlq("reactions", NAMES) == "reactions_dlq"
+    assert find_dlq("orders_dlq", NAMES) == "orders_dlq_dlq"
     with pytest.raises(HasConsumer):
-        dlq_of("orders", NAMES)
+        find_dlq("orders", NAMES)
 
 
 @pytest.mark.parametrize("queue", ["", "nothing", "reactions_dlq", "orders_dlq_dlq", "../x"])
 def test_what_gives_nothing_up_is_no_queue(queue: str) -> None:
     with pytest.raises(QueueMissing):
-        dlq_of(queue, NAMES)
+        find_dlq(queue, NAMES)

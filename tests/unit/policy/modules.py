@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import importlib
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from plaza.infra.queues import Queue
 
 ROOT = Path(__file__).parents[3]
 LAYER = ROOT / "layers" / "common" / "python"
@@ -58,6 +61,19 @@ def module_file(module: str) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
+def queue_named(file: Path, name: str) -> Queue[Any] | None:
+    """The queue that a file imports under ``name``, or declares; None where it is no queue."""
+    modules = [found.module for found in imports_of(file) if found.name == name]
+    if LAYER in file.parents:
+        modules.append(".".join(file.relative_to(LAYER).with_suffix("").parts))
+    for module in modules:
+        if module.startswith("plaza"):
+            found = getattr(importlib.import_module(module), name, None)
+            if isinstance(found, Queue):
+                return found
+    return None
+
+
 def names_used(file: Path, within: ast.AST) -> list[tuple[Path, ast.AST]]:
     """(file, definition) of each function or class of ours that ``within`` names."""
     tree = tree_of(file)
@@ -73,6 +89,11 @@ def names_used(file: Path, within: ast.AST) -> list[tuple[Path, ast.AST]]:
         elif isinstance(node, ast.Name):
             found += [(file, d) for d in tree.body if getattr(d, "name", None) == node.id]
     return found
+
+
+def definition_of(function: Callable[..., object]) -> list[tuple[Path, ast.AST]]:
+    """(file, definition) of a function of ours."""
+    return _definition(module_file(function.__module__), function.__name__)
 
 
 def _definition(file: Path, name: str) -> list[tuple[Path, ast.AST]]:

@@ -6,6 +6,7 @@ The file that it includes is in its place, as after the transform of CloudFormat
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,6 +86,12 @@ def name_in(value: Any) -> str:
         case {"Fn::GetAtt": path}:
             return str(path).partition(".")[0]
     raise AssertionError(f"{value!r} names no resource")
+
+
+def queue_name(resource: str) -> str:
+    """The name that the code has for a queue: ``orders_dlq`` of ``OrdersDlq``."""
+    words = re.findall("[A-Z][a-z]*", resource.removesuffix("Queue"))
+    return "_".join(words).lower()
 
 
 def dead_letter_queues() -> set[str]:

@@ -9,40 +9,15 @@ from typing import Any
 
 import pytest
 
+from local.registry import load_queues
 from plaza.auth import read_bearer
-from plaza.checkins import CheckedIn
-from plaza.feed import FanOut, read_pairs, read_timelines
-from plaza.flash_sales import OrderReserved
-from plaza.infra.cache import Drops
 from plaza.infra.messages import BadRecord
-from plaza.reactions import ReactionEvent, Unacknowledged, read_step
-from plaza.recommendations import Rebuild
-from plaza.reconciliation import PartAsked, RepairsAsked
-from plaza.shops import read_message
-from plaza.targets import Refresh
 from tests.unit.policy import template
 from tests.unit.policy.template import FUNCTION, ROOT, resources
 
 EVENTS = ROOT / "events"
 FILES = sorted(EVENTS.glob("*.json"))
 FOLDERS = {template.folder_of(name).name: name for name in resources(FUNCTION)}
-READERS = {
-    "save_reactions": ReactionEvent.from_json,
-    "settle_reactions": Unacknowledged.from_json,
-    "rebuild_target": read_step,
-    "refresh_projections": Refresh.from_json,
-    "rebuild_recommendations": Rebuild.from_json,
-    "rebuild_shops": read_message,
-    "drop_cached": Drops.from_json,
-    "fan_out_post": FanOut.from_json,
-    "apply_follow_changes": read_pairs,
-    "rebuild_inboxes": read_timelines,
-    "save_orders": OrderReserved.from_json,
-    "give_up_orders": OrderReserved.from_json,
-    "save_checkins": CheckedIn.from_json,
-    "compare_parts": PartAsked.from_json,
-    "repair_drift": RepairsAsked.from_json,
-}
 
 
 def load(file: Path) -> dict[str, Any]:
@@ -111,7 +86,7 @@ def test_a_batch_is_one_that_sqs_would_send(file: Path) -> None:
         queue = record["eventSourceARN"].rpartition("-")[2]
         assert queue == source.queue.removesuffix("Queue").lower()
         try:
-            READERS[function](record["body"])
+            load_queues()[template.queue_name(source.queue)].decode(record["body"])
         except BadRecord:
             unreadable += 1
     assert unreadable == (".poison." in file.name)

@@ -5,31 +5,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from datetime import date
 from typing import Any
 
 import pytest
 
+from local.registry import load_queues
 from plaza.checkins import CheckedIn
-from plaza.content import PostPublished
-from plaza.feed import FanOut, read_pairs, read_timelines
-from plaza.feed.feed import INBOX, POSTS, Timeline, write_timelines
+from plaza.content import FanOut
+from plaza.feed.feed import INBOX, POSTS, Timeline
 from plaza.flash_sales import OrderReserved
 from plaza.infra.cache import Drops
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Commit, ReactionEvent, Target, Unacknowledged
+from plaza.reactions.queues import Step as RebuildStep
 from plaza.reactions.reactions import Key
-from plaza.reactions.rebuilding import Step as RebuildStep
-from plaza.reactions.rebuilding import read_step
 from plaza.recommendations import Rebuild
 from plaza.reconciliation import PartAsked, RepairsAsked
 from plaza.shops import Refresh as ShopRefresh
 from plaza.shops import Step as ShopStep
-from plaza.shops import read_message
 from plaza.targets import Refresh
 from tests.unit.policy.template import ROOT
 
+QUEUES = load_queues()
 FOLDER = ROOT / "events" / "messages"
 MAX_ID = 2**63 - 1
 MAX_VER = 2**53 - 1
@@ -71,45 +68,23 @@ VALUES: dict[str, list[Any]] = {
         ShopStep("places", 1, "5f2c", 77),
         ShopStep("everything", after_id=7),
     ],
-    "drops": [Drops({"{799}:shop:5:page": 2, "{1}:shop:6:page": 2**53})],
+    "drops": [Drops({"{31}:shop:5:page": 2, "{1}:shop:6:page": 2**53})],
     "checkins": [CheckedIn(7, date(2025, 4, 4), AT_US)],
     "comparisons": [PartAsked(1, "targets:post"), PartAsked(MAX_ID, "filter:like:post:11")],
     "repairs": [RepairsAsked((1,)), RepairsAsked((2, MAX_ID))],
 }
-CODECS: dict[str, tuple[Callable[[Any], str], Callable[[str], Any]]] = {
-    "reactions": (ReactionEvent.to_json, ReactionEvent.from_json),
-    "settlements": (Unacknowledged.to_json, Unacknowledged.from_json),
-    "rebuilds": (RebuildStep.to_json, read_step),
-    "refreshes": (Refresh.to_json, Refresh.from_json),
-    "fanouts": (FanOut.to_json, FanOut.from_json),
-    "follows": (lambda pairs: json.dumps(pairs, separators=(",", ":")), read_pairs),
-    "inboxes": (write_timelines, read_timelines),
-    "recommendations": (Rebuild.to_json, Rebuild.from_json),
-    "orders": (OrderReserved.to_json, OrderReserved.from_json),
-    "orders_dlq": (OrderReserved.to_json, OrderReserved.from_json),
-    "shops": (lambda message: message.to_json(), read_message),
-    "drops": (Drops.to_json, Drops.from_json),
-    "checkins": (CheckedIn.to_json, CheckedIn.from_json),
-    "comparisons": (PartAsked.to_json, PartAsked.from_json),
-    "repairs": (RepairsAsked.to_json, RepairsAsked.from_json),
-}
 
 
 def test_the_messages_of_every_queue_are_pinned() -> None:
-    assert {file.name for file in FOLDER.iterdir()} == {f"{queue}.jsonl" for queue in CODECS}
-    assert set(VALUES) == set(CODECS)
+    assert {file.name for file in FOLDER.iterdir()} == {f"{queue}.jsonl" for queue in QUEUES}
+    assert set(VALUES) == set(QUEUES)
 
 
-@pytest.mark.parametrize("queue", sorted(CODECS))
+@pytest.mark.parametrize("queue", sorted(QUEUES))
 def test_a_message_is_encoded_to_the_pinned_bytes_and_decoded_from_them(queue: str) -> None:
-    encode, decode = CODECS[queue]
-    bodies = [encode(value) for value in VALUES[queue]]
+    bodies = [QUEUES[queue].encode(value) for value in VALUES[queue]]
     assert "".join(f"{body}\n" for body in bodies).encode() == pinned(queue)
-    assert [decode(body) for body in bodies] == VALUES[queue]
-
-
-def test_a_post_that_was_published_is_the_first_page_of_its_fan_out() -> None:
-    assert PostPublished(11).to_json() == FanOut(11).to_json()
+    assert [QUEUES[queue].decode(body) for body in bodies] == VALUES[queue]
 
 
 def pinned(queue: str) -> bytes:

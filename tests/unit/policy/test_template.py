@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,17 @@ import pytest
 from local.alarms import expand_template, make_alarms
 from local.contract import CONTRACT, make_contract
 from local.paths import ALARMS
-from plaza.infra.retries import RetryPolicy
+from plaza.infra.dead_letters import dlq_of
 from plaza.targets.announcing import DELAY_S
 from tests.unit.policy import template
-from tests.unit.policy.modules import LAYER, ROOT, module_file, names_used, tree_of
+from tests.unit.policy.modules import (
+    LAYER,
+    ROOT,
+    definition_of,
+    names_used,
+    queue_named,
+    tree_of,
+)
 from tests.unit.policy.template import ALARM, FUNCTION, QUEUE, EventSource, resources
 
 FUNCTIONS = sorted(resources(FUNCTION))
@@ -55,32 +61,6 @@ def statements() -> Iterator[tuple[str, dict[str, Any]]]:
 def test_there_are_queues_and_consumers_to_look_at() -> None:
     assert WORKING
     assert {source.queue for source in SOURCES} == set(WORKING)
-
-
-def retry_of(source: EventSource) -> RetryPolicy:
-    """The policy that the consumer of a queue declares."""
-    app = template.folder_of(source.function) / "app.py"
-    policy = runpy.run_path(str(app))["RETRY"]
-    assert isinstance(policy, RetryPolicy)
-    return policy
-
-
-@every_source
-def test_sqs_moves_only_messages_over_which_consumers_died(source: EventSource) -> None:
-    """A message that waits is sent anew before its receives are as many as SQS allows."""
-    policy = resources(QUEUE)[source.queue]["RedrivePolicy"]
-    assert policy["maxReceiveCount"] == retry_of(source).max_receives
-    assert template.name_in(policy["deadLetterTargetArn"]) in resources(QUEUE)
-
-
-@every_source
-def test_what_waits_for_a_dependency_waits_for_hours_and_within_its_retention(
-    source: EventSource,
-) -> None:
-    policy = retry_of(source)
-    assert policy.max_wait_s >= 4 * 3_600
-    assert policy.max_wait_s < resources(QUEUE)[source.queue]["MessageRetentionPeriod"] / 2
-    assert max(policy.back_off_s) <= 900, "SQS delays no message for longer"
 
 
 def test_no_two_queues_share_a_dlq() -> None:
@@ -322,45 +302,33 @@ def queues_needed(function: str) -> set[str]:
     """The names of the queues that a function's code can reach, by what it calls."""
     needed: set[str] = set()
     for file, within in reached(function):
-        if file.name == "spill.py":  # its queues are named where it is called
-            continue
         for node in ast.walk(within):
             match node:
-                case ast.Call(func=ast.Name(id="send_spilled"), args=[queue, *_]):
-                    needed.add(value_of(queue, file))
+                case ast.Attribute(value=ast.Name(id=constant), attr=used) if used in USES:
+                    if queue := queue_named(file, constant):
+                        needed.add(queue.name)
+                        if used == "handler":
+                            needed.add(dlq_of(queue.name))
                 case ast.Call(
-                    func=ast.Attribute(
-                        value=ast.Name(id="queues"),
-                        attr="send" | "send_all" | "backlog" | "unfinished",
-                    ),
-                    args=[queue, *_],
+                    func=ast.Attribute(value=ast.Name(id="sqs")), args=[ast.Constant(value), *_]
                 ):
-                    needed.add(value_of(queue, file))
-                case ast.Call(func=ast.Name(id="consume"), args=[_, queue, *_]):
-                    needed |= {value_of(queue, file), value_of(queue, file) + "_dlq"}
+                    needed.add(str(value))
     return needed
 
 
-def value_of(node: ast.expr, file: Path) -> str:
-    """A queue's name: a literal, or a constant of this module or of where it came from."""
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    assert isinstance(node, ast.Name), ast.dump(node)
-    for statement in tree_of(file).body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=node.id)], value=ast.Constant(value=value)):
-                return str(value)
-            case ast.ImportFrom(module=str(module), names=names) if node.id in [
-                name.name for name in names
-            ]:
-                return value_of(node, module_file(module))
-    raise AssertionError(f"{node.id} of {file} is no queue")
+# ``name`` is given to what spills messages; the decorator ``consumer`` reaches nothing by itself.
+USES = {"send", "send_all", "count_backlog", "count_unfinished", "name", "handler"}
 
 
 def reached(function: str) -> list[tuple[Path, ast.AST]]:
     """(file, definition) of everything that the code of a function may call, by name."""
     app = template.folder_of(function) / "app.py"
     todo: list[tuple[Path, ast.AST]] = [(app, tree_of(app))]
+    for node in ast.walk(tree_of(app)):
+        match node:
+            case ast.Attribute(value=ast.Name(id=constant), attr="handler"):
+                if queue := queue_named(app, constant):
+                    todo += definition_of(queue.handle)
     seen: dict[int, tuple[Path, ast.AST]] = {}
     while todo:
         file, within = todo.pop()

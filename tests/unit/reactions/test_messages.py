@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from plaza.infra.errors import UnknownProtocol
 from plaza.infra.messages import BadRecord
+from plaza.reactions.queues import Step, Unacknowledged
 from plaza.reactions.reactions import KINDS, LIKE, MOST_ID, Commit, Key, Target
-from plaza.reactions.rebuilding import Step, read_step
-from plaza.reactions.saving import Unacknowledged
 from tests.unit.reactions.test_reactions import json_values
 
 STEP: dict[str, Any] = {
@@ -29,18 +28,18 @@ COMMIT: list[Any] = ["like", "post", 11, 3, 2, True, [[7, 10, True]]]
 
 def test_a_step_comes_back_from_the_queue_as_it_went() -> None:
     step = Step(LIKE, Target("post", 11), "5f2c", 4)
-    assert read_step(step.to_json()) == step
+    assert Step.from_json(step.to_json()) == step
 
 
 def test_a_rebuild_that_was_asked_for_begins_at_the_beginning() -> None:
     asked = {name: STEP[name] for name in ("kind", "target_type", "target_id")}
-    assert read_step(json.dumps(asked)) == Step(LIKE, Target("post", 11), "", 0)
+    assert Step.from_json(json.dumps(asked)) == Step(LIKE, Target("post", 11), "", 0)
 
 
 @pytest.mark.parametrize("body", ["", "null", "[]", "7", "{}", "{", "[" * 100_000, "NaN"])
 def test_what_is_no_step_at_all_is_a_bad_record(body: str) -> None:
     with pytest.raises(BadRecord):
-        read_step(body)
+        Step.from_json(body)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +65,7 @@ def test_what_is_no_step_at_all_is_a_bad_record(body: str) -> None:
 )
 def test_a_step_with_a_wrong_value_is_a_bad_record(name: str, value: object) -> None:
     with pytest.raises(BadRecord):
-        read_step(json.dumps(STEP | {name: value}))
+        Step.from_json(json.dumps(STEP | {name: value}))
 
 
 def body_of(**fields: object) -> str:

@@ -18,14 +18,13 @@ from plaza.checkins.checkins import (
     next_month,
     streak_on,
 )
+from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_checkins import Seen
-from plaza.infra import queues
 from plaza.infra.limits import TokenBucket
 from plaza.infra.observability import cause, present_request, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 
-CHECKINS = "checkins"  # the queue of facts
 _MOST_TRIES = 5
 
 # What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
@@ -43,7 +42,7 @@ def check_in(user_id: int) -> Month:
     try:
         today, seen, accepted_us = _set_day(user_id, today, now_us)
     except RedisDown as error:
-        queues.send(CHECKINS, CheckedIn(user_id, today, now_us).to_json())
+        CHECKINS.send(CheckedIn(user_id, today, now_us))
         record("intent_taken", {"intents": 1}, **cause(error))
         return Month(today, month_of(today), None, None, exact=False)
     if accepted_us:
@@ -90,7 +89,7 @@ def _copy(fact: CheckedIn) -> None:
     repeat the request: what is still in the outbox is copied then. Raises MysqlDown.
     """
     try:
-        queues.send(CHECKINS, fact.to_json())
+        CHECKINS.send(fact)
     except QueueDown as error:
         mysql_checkins.save([replace(fact, request_id=present_request())])
         record("checkin_saved_directly", {"checkins_saved_directly": 1}, **cause(error))

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from plaza.checkins import mysql_checkins, redis_checkins
-from plaza.checkins.checking_in import CHECKINS
 from plaza.checkins.checkins import CheckedIn
-from plaza.infra import queues
+from plaza.checkins.queues import CHECKINS
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
@@ -22,6 +21,7 @@ _MOST_BACKLOG = 10_000
 _USERS_PER_SHARD = 10
 
 
+@CHECKINS.consumer
 def save(facts: Sequence[CheckedIn]) -> None:
     """Save a batch of facts in one statement, then settle it.
 
@@ -50,7 +50,7 @@ def sweep_checkins(grace_us: int = GRACE_US) -> int:
     At most 10,000 or so and for 10 s; what is left is due at the next run. Holds back while the
     queue is behind. Raises RedisDown, QueueDown.
     """
-    waiting = queues.backlog(CHECKINS)
+    waiting = CHECKINS.count_backlog()
     if waiting > _MOST_BACKLOG:
         record("checkins_held_back", {"checkin_sweeps_held_back": 1}, backlog=waiting)
         return 0
@@ -60,7 +60,7 @@ def sweep_checkins(grace_us: int = GRACE_US) -> int:
         if not due:
             break
         facts = redis_checkins.sweep_all(due, grace_us, LONGEST_WAIT_US)
-        sent += queues.send_all(CHECKINS, [fact.to_json() for fact in facts], until_s)
+        sent += CHECKINS.send_all(facts, until_s)
         oldest_us = min([oldest_us, *(fact.ver_us for fact in facts)])
     age_s = round(time.time() - oldest_us / 1e6, 1)
     record("checkins_swept", {"checkins_republished": sent, "checkin_outbox_age_s": age_s})

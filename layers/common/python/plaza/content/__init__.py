@@ -1,7 +1,8 @@
 """Posts, comments on posts, reviews of shops: written, read whole, listed, deleted by who wrote."""
 
 from plaza.content.content import Attempt, Draft, Place, Text, count_fitting, name_viewer
-from plaza.content.publishing import FANOUTS, PostPublished, publish_unsent
+from plaza.content.publishing import publish_unsent
+from plaza.content.queues import FANOUTS, FanOut
 from plaza.content.reading import (
     Listed,
     Whole,
@@ -16,14 +17,16 @@ from plaza.content.reading import (
 )
 from plaza.content.refreshing import refresh
 from plaza.content.writing import create, delete
+from plaza.targets import REFRESHES
 
 __all__ = [
     "FANOUTS",
+    "REFRESHES",
     "Attempt",
     "Draft",
+    "FanOut",
     "Listed",
     "Place",
-    "PostPublished",
     "Text",
     "Whole",
     "count_fitting",

@@ -9,28 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from plaza.content import redis_content
-from plaza.infra import messages, queues
+from plaza.content.queues import FANOUTS, FanOut
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 
-FANOUTS = "fanouts"  # the queue of posts that are to be pushed to followers
 _MOST_AT_ONCE = 1_000
 _MOST_S = 40
-
-
-@dataclass(frozen=True, slots=True)
-class PostPublished:
-    """There is a new post; whoever hears of it reads the rest from MySQL."""
-
-    post_id: int
-
-    def to_json(self) -> str:
-        """As it stands on the queue."""
-        return messages.encode({"post_id": self.post_id})
 
 
 def publish(post_ids: Sequence[int]) -> None:
@@ -69,6 +56,5 @@ def publish_unsent() -> int:
 
 
 def _send(post_ids: Sequence[int]) -> None:
-    bodies = [PostPublished(post_id).to_json() for post_id in post_ids]
-    if queues.send_all(FANOUTS, bodies) < len(bodies):
+    if FANOUTS.send_all(FanOut(post_id) for post_id in post_ids) < len(post_ids):
         raise QueueDown("SQS did not take all posts")

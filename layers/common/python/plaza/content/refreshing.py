@@ -12,9 +12,10 @@ from plaza.content.content import Stored
 from plaza.infra import mysql
 from plaza.infra.observability import record
 from plaza.reactions import Target
-from plaza.targets import Refresh
+from plaza.targets import REFRESHES, Refresh
 
 
+@REFRESHES.consumer
 def refresh(refreshes: Sequence[Refresh]) -> None:
     """Make the projections of all of ``refreshes`` again; what isn't there is passed over.
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.content import FANOUTS
+from plaza.content import FANOUTS, FanOut
 from plaza.feed import mysql_feed, redis_feed
-from plaza.feed.feed import POSTS, FanOut, Timeline
+from plaza.feed.feed import POSTS, Timeline
 from plaza.feed.mysql_feed import Published
 from plaza.feed.redis_feed import Push
-from plaza.infra import queues
 from plaza.infra.observability import record
 from plaza.infra.queues import QueueDown
 from plaza.infra.settings import settings
@@ -20,6 +19,7 @@ from plaza.infra.settings import settings
 PAGE = 1_000
 
 
+@FANOUTS.consumer
 def fan_out(wanted: Sequence[FanOut]) -> None:
     """Push each post to a page of followers, and send on what is left of them.
 
@@ -66,7 +66,7 @@ def _push_pages(pages: Sequence[tuple[FanOut, Published]]) -> None:
             sent_on.append(FanOut(one.post_id, user_ids[-1], one.announce))
         elif one.announce:
             announced.add(post.entry.author_id)
-    if sent_on and queues.send_all(FANOUTS, [one.to_json() for one in sent_on]) < len(sent_on):
+    if sent_on and FANOUTS.send_all(sent_on) < len(sent_on):
         raise QueueDown("SQS did not take what is left of a fan-out")
     if announced:
         mysql_feed.mark_announced(announced)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from plaza.content import Place
 from plaza.infra import messages
-from plaza.infra.messages import ID, flag, list_of, one_of, read, row, whole
+from plaza.infra.messages import ID, list_of, one_of, row
 
 MOST_ID = messages.MAX_ID
-MOST_PAIRS = 1_000
 MOST_TIMELINES = 100
 BEGINNING_US = 1  # the floor of a timeline that is whole to its end
 NOWHERE_US = 2**53 - 1  # the floor of one that says nothing
 INBOX = "inbox"
 POSTS = "posts"
-_PAIRS = list_of(row(ID, ID), 1, MOST_PAIRS)
 _TIMELINES = list_of(row(one_of((INBOX, POSTS)), ID), 1, MOST_TIMELINES)
 
 
@@ -53,46 +50,12 @@ class Followee(NamedTuple):
     star: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FanOut:
-    """A post is to be pushed to its author's followers whose id is above ``after_id``.
-
-    ``announce``: the author has become a star, and that is pushed with it.
-    """
-
-    post_id: int
-    after_id: int = 0
-    announce: bool = False
-
-    def to_json(self) -> str:
-        """As it stands on the queue."""
-        fields: dict[str, Any] = {"post_id": self.post_id}
-        if self.after_id:
-            fields |= {"after_id": self.after_id, "announce": self.announce}
-        return messages.encode(fields)
-
-    @classmethod
-    def from_json(cls, body: str) -> FanOut:
-        """What ``to_json`` or content (``PostPublished``) wrote. Raises BadRecord."""
-        fields = messages.read_object(body)
-        return cls(
-            read(fields, "post_id", ID),
-            read(fields, "after_id", whole(0, MOST_ID), default=0),
-            read(fields, "announce", flag, default=False),
-        )
-
-
-def read_pairs(body: str) -> list[tuple[int, int]]:
-    """(who, whom) of follows that changed. Raises BadRecord."""
-    return [(actor, user) for actor, user in messages.read_body(body, _PAIRS)]
-
-
-def write_timelines(timelines: Iterable[Timeline]) -> str:
+def write_timelines(timelines: Sequence[Timeline]) -> str:
     """Timelines that are to be rebuilt, as they stand on the queue."""
-    return messages.encode(list(timelines))
+    return messages.encode(timelines)
 
 
-def read_timelines(body: str) -> list[Timeline]:
+def read_timelines(body: str) -> Sequence[Timeline]:
     """What ``write_timelines`` wrote. Raises BadRecord."""
     return [Timeline(*one) for one in messages.read_body(body, _TIMELINES)]
 

@@ -11,6 +11,7 @@ from plaza.feed.mysql_feed import Following
 from plaza.feed.redis_feed import Push
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import record
+from plaza.reactions import FOLLOWS
 
 BACKFILL = 100
 _AT_ONCE = 1_000
@@ -23,6 +24,7 @@ class Restless(Unavailable):
     """Follows changed each time they were applied; later they will stand still."""
 
 
+@FOLLOWS.consumer
 def apply_follow_changes(batches: Sequence[Sequence[Pair]]) -> None:
     """Let the inboxes have what MySQL says of these (who, whom).
 

@@ -20,7 +20,6 @@ from plaza.feed.feed import (
     merge,
 )
 from plaza.feed.rebuilding import ask_rebuild
-from plaza.infra import messages, queues
 from plaza.infra.limits import TokenBucket
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import cause, record
@@ -144,7 +143,7 @@ def _ask_removal(user_id: int, author_ids: Iterable[int]) -> None:
     """Have authors removed who are in the inbox and not followed: a push may have come late."""
     if pairs := [(user_id, author_id) for author_id in sorted(author_ids)]:
         try:
-            queues.send(FOLLOWS, messages.encode(pairs))
+            FOLLOWS.send(pairs)
         except QueueDown as error:
             record("removal_postponed", **cause(error))
 

@@ -6,16 +6,14 @@ or a new star that MySQL did not have yet when it was read comes by a push.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from plaza.feed import mysql_feed, redis_feed
-from plaza.feed.feed import INBOX, MOST_TIMELINES, NOWHERE_US, Timeline, floor_of, write_timelines
+from plaza.feed.feed import INBOX, MOST_TIMELINES, NOWHERE_US, Timeline, floor_of
+from plaza.feed.queues import INBOXES
 from plaza.feed.redis_feed import Push
-from plaza.infra import queues
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
-
-INBOXES = "inboxes"  # the queue of timelines to be rebuilt
 
 
 def ask_rebuild(timelines: Sequence[Timeline]) -> None:
@@ -25,12 +23,13 @@ def ask_rebuild(timelines: Sequence[Timeline]) -> None:
         for start in range(0, len(timelines), MOST_TIMELINES)
     ]
     try:
-        queues.send_all(INBOXES, [write_timelines(part) for part in parts])
+        INBOXES.send_all(parts)
     except QueueDown as error:
         record("inbox_postponed", {"inboxes_postponed": 1}, **cause(error))
 
 
-def rebuild(batches: Sequence[Iterable[Timeline]]) -> None:
+@INBOXES.consumer
+def rebuild(batches: Sequence[Sequence[Timeline]]) -> None:
     """Fill timelines from MySQL.
 
     Safe to repeat: what was built within a minute is left alone. One statement for all lists of

@@ -12,12 +12,13 @@ from plaza.flash_sales.flash_sales import (
 )
 from plaza.flash_sales.offering import offer, withdraw_offers
 from plaza.flash_sales.ordering import forget_sales, order
+from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.flash_sales.reading import Offer, list_orders, list_vouchers, read_order
 from plaza.flash_sales.recovering import recover_orders
 from plaza.flash_sales.redis_vouchers import state_key
 from plaza.flash_sales.saving import give_up, save
 from plaza.flash_sales.settling import settle_vouchers
-from plaza.flash_sales.waiting import ORDERS, ORDERS_DLQ, poll_after_s
+from plaza.flash_sales.waiting import poll_after_s
 
 __all__ = [
     "FAILED",

@@ -24,8 +24,8 @@ from plaza.flash_sales.flash_sales import (
     VoucherGone,
     VoucherMissing,
 )
-from plaza.flash_sales.waiting import ORDERS
-from plaza.infra import ids, queues
+from plaza.flash_sales.queues import ORDERS
+from plaza.infra import ids
 from plaza.infra.errors import PlazaError
 from plaza.infra.observability import cause, present_request, record
 from plaza.infra.queues import QueueDown
@@ -101,7 +101,7 @@ def publish(fact: OrderReserved) -> bool:
     Raises MysqlDown when neither took it: it is in Redis alone, and the recovery sends it later.
     """
     try:
-        queues.send(ORDERS, fact.to_json())
+        ORDERS.send(fact)
     except QueueDown as error:
         waiting.note_silence()
         mysql_orders.store(replace(fact, request_id=present_request()))

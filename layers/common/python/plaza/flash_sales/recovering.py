@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from plaza.flash_sales import loading, mysql_vouchers, redis_vouchers, saving
 from plaza.flash_sales.flash_sales import NotOpen, Voucher, VoucherGone, VoucherMissing
-from plaza.flash_sales.waiting import ORDERS
-from plaza.infra import ids, queues
+from plaza.flash_sales.queues import ORDERS
+from plaza.infra import ids
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import cause, record
 from plaza.infra.settings import settings
@@ -39,7 +39,7 @@ def recover_orders(
         give_up_after_s = settings().give_up_orders_after_s
     until_s, too_old_s = time.monotonic() + MOST_S, time.time() - give_up_after_s
     given_up = saving.save_stored(until_s)
-    behind = queues.backlog(ORDERS) > _MOST_BACKLOG
+    behind = ORDERS.count_backlog() > _MOST_BACKLOG
     resent = after_id = 0
     oldest_s = time.time()
     while time.monotonic() < until_s:
@@ -60,8 +60,8 @@ def recover_orders(
                 decided = saving.decide(too_old[start : start + _BATCH])
                 saving.send_mismatched(decided.mismatched)
             if not behind:
-                again = [f.to_json() for f in found if ids.made_at_s(f.order_id) > too_old_s]
-                resent += queues.send_all(ORDERS, again)
+                again = [f for f in found if ids.made_at_s(f.order_id) > too_old_s]
+                resent += ORDERS.send_all(again)
             given_up += len(too_old)
             oldest_s = min([oldest_s, *(ids.made_at_s(fact.order_id) for fact in found)])
     age_s = round(time.time() - oldest_s, 1)

@@ -14,8 +14,8 @@ from pymysql.cursors import Cursor
 
 from plaza.flash_sales import flash_sales, mysql_orders, mysql_vouchers, redis_vouchers
 from plaza.flash_sales.flash_sales import OrderMismatch, OrderReserved, Row
-from plaza.flash_sales.waiting import ORDERS
-from plaza.infra import mysql, queues
+from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
+from plaza.infra import mysql
 from plaza.infra.observability import record
 
 _STORED_PAGE = 500
@@ -30,6 +30,7 @@ class Decided(NamedTuple):
     mismatched: list[OrderReserved]
 
 
+@ORDERS.consumer
 def save(facts: Sequence[OrderReserved]) -> None:
     """Decide a batch: successes while there is stock. One transaction of four statements at most.
 
@@ -45,6 +46,7 @@ def save(facts: Sequence[OrderReserved]) -> None:
     _refuse(decided.mismatched)
 
 
+@ORDERS_DLQ.consumer
 def give_up(facts: Sequence[OrderReserved]) -> None:
     """Decide what the consumer of the queue could not, by stock as it would have.
 
@@ -80,7 +82,7 @@ def send_mismatched(mismatched: Sequence[OrderReserved]) -> None:
     Raises QueueDown.
     """
     for fact in mismatched:
-        queues.send(ORDERS, fact.to_json())
+        ORDERS.send(fact)
 
 
 def decide(facts: Sequence[OrderReserved]) -> Decided:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from math import ceil
 
-from plaza.infra import queues
+from plaza.flash_sales.queues import ORDERS
 from plaza.infra.queues import QueueDown
 from plaza.infra.settings import settings
 
-ORDERS = "orders"  # the queue of reservations
-ORDERS_DLQ = "orders_dlq"  # of those that could not be saved
 LOOK_EVERY_S = 2.0
 LONGEST_POLL_S = 60
 _UNKNOWN_POLL_S = 5
@@ -35,7 +33,7 @@ def count_waiting() -> int | None:
     now_s = time.monotonic()
     if _seen is None or now_s - _seen[0] > LOOK_EVERY_S:
         try:
-            _seen = now_s, queues.unfinished(ORDERS)
+            _seen = now_s, ORDERS.count_unfinished()
         except QueueDown:
             _seen = now_s, None
     return _seen[1]

@@ -22,15 +22,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from plaza.infra import messages, projections, queues, redis
+from plaza.infra import messages, projections, redis
 from plaza.infra.errors import Unavailable
 from plaza.infra.messages import map_of, read, whole
 from plaza.infra.observability import cause, record
 from plaza.infra.projections import Projection
-from plaza.infra.queues import QueueDown
+from plaza.infra.queues import Queue, QueueDown
 from plaza.infra.redis import RedisDown
 
-DROPS = "drops"  # the queue of what is let go of a second time
 DROP_AGAIN_S = 1
 ASKED_TTL_S = 10  # a rebuild that was asked for is waited for so long
 LOCK_TTL_S = 5  # more than MySQL may take for what one reader loads
@@ -88,6 +87,10 @@ class Drops(NamedTuple):
         return cls(read(messages.read_object(body), "versions", _VERSIONS))
 
 
+DROPS = Queue("drops", Drops.to_json, Drops.from_json)
+"""Values that are dropped a second time."""
+
+
 def read_all(keys: Sequence[str]) -> list[Held | None]:
     """What Redis has under ``keys``, None where nothing. One round trip. Raises RedisDown."""
     now_s = time.time()
@@ -142,13 +145,14 @@ def drop_all(versions: Mapping[str, int]) -> None:
 def drop_soon(versions: Mapping[str, int]) -> bool:
     """Have them let go of once more in a second; False when the queue is away."""
     try:
-        queues.send(DROPS, Drops(versions).to_json(), delay_s=DROP_AGAIN_S)
+        DROPS.send(Drops(versions), delay_s=DROP_AGAIN_S)
     except QueueDown as error:
         record("drop_unasked", {"drops_unasked": 1}, **cause(error))
         return False
     return True
 
 
+@DROPS.consumer
 def drop_again(drops: Sequence[Drops]) -> None:
     """Let go of all that the messages name. One round trip. Safe to repeat. Raises RedisDown."""
     versions: dict[str, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from plaza.infra import mysql, queues, redis
+from plaza.infra import mysql, redis, sqs
 from plaza.infra.errors import Unavailable
 
 MAX_AGE_S = 5
@@ -35,7 +35,7 @@ def check() -> dict[str, str]:
     parts = {
         "redis": _ask(lambda: redis.execute("PING")),
         "mysql": _ask(lambda: mysql.fetch_all("SELECT 1")),
-        "queue": _ask(lambda: queues.backlog("reactions")),
+        "queue": _ask(lambda: sqs.measure("reactions")),
     }
     down = [name for name, state in parts.items() if state == "down"]
     status = "up" if not down else "down" if {"redis", "mysql"} <= set(down) else "degraded"

@@ -43,7 +43,7 @@ class Action(Enum):
 
     HIDE = auto()
     SEND_AGAIN = auto()
-    GIVE_UP = auto()
+    DEAD_LETTER = auto()
 
 
 class Delivery(NamedTuple):
@@ -87,12 +87,12 @@ def decide(delivery: Delivery, error: Exception, policy: RetryPolicy, now_ms: in
     if not isinstance(error, Unavailable):
         attempts = delivery.attempts + 1
         if attempts >= policy.max_attempts:
-            return Decision(Action.GIVE_UP, 0, attempts)
+            return Decision(Action.DEAD_LETTER, 0, attempts)
         delay_s = policy.back_off_s[min(attempts, len(policy.back_off_s)) - 1]
         return Decision(Action.SEND_AGAIN, delay_s, attempts)
     attempts = delivery.attempts
     if delivery.is_resent and now_ms - delivery.waiting_since_ms >= policy.max_wait_s * 1_000:
-        return Decision(Action.GIVE_UP, 0, attempts)
+        return Decision(Action.DEAD_LETTER, 0, attempts)
     is_last = delivery.receives > len(policy.back_off_s)
     if isinstance(error, Busy):
         delay_s = random.randint(1, MAX_BUSY_S)  # who met at a row does not meet there again

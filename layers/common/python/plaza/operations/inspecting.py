@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import time
 
-from plaza.infra import queue_ages, queues
+from plaza.infra import queue_ages, sqs
+from plaza.infra.dead_letters import dlq_of
 from plaza.infra.observability import record
-from plaza.infra.queues import Held, QueueDown
 from plaza.infra.settings import settings
-from plaza.operations.operations import DeadLetter, QueueState, dlq_of, working_queues
+from plaza.infra.sqs import QueueDown, Received
+from plaza.operations.operations import DeadLetter, QueueState, find_dlq, working_queues
 
 MOST_S = 4.0
 _HIDE_S = 10
@@ -21,7 +22,7 @@ def read_queues() -> list[QueueState]:
     ages_s = queue_ages.read_ages(names)
     states = []
     for name in names:
-        depth, dead = queues.measure(name), queues.measure(f"{name}_dlq")
+        depth, dead = sqs.measure(name), sqs.measure(dlq_of(name))
         states.append(QueueState(name, *depth, ages_s.get(name), sum(dead)))
     return states
 
@@ -33,17 +34,17 @@ def show_dead_letters(queue: str, most: int, by: str) -> list[DeadLetter]:
     people gives nothing up, so being looked at brings nothing nearer to its end. Raises
     QueueMissing, HasConsumer, QueueDown.
     """
-    dlq = dlq_of(queue, settings().queues)
+    dlq = find_dlq(queue, settings().queues)
     until_s = time.monotonic() + MOST_S
-    held: dict[str, Held] = {}
+    received: dict[str, Received] = {}
     try:
-        while len(held) < most and time.monotonic() < until_s:
-            if not (found := queues.hold(dlq, _HIDE_S)):
+        while len(received) < most and time.monotonic() < until_s:
+            if not (found := sqs.receive(dlq, _HIDE_S)):
                 break
-            held.update((message.id, message) for message in found)
+            received.update((message.id, message) for message in found)
     finally:
         with contextlib.suppress(QueueDown):  # they come back by themselves
-            queues.let_go(dlq, held.values())
-    letters = [DeadLetter.of(message) for message in held.values()][:most]
+            sqs.release(dlq, received.values())
+    letters = [DeadLetter.of(message) for message in received.values()][:most]
     record("dead_letters_shown", queue=queue, by=by, shown=len(letters))
     return sorted(letters, key=lambda letter: (letter.sent_ms, letter.id))

@@ -11,12 +11,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from plaza.infra.dead_letters import CAUSE, dlq_of
 from plaza.infra.errors import Conflict, NotFound
 from plaza.infra.observability import REQUEST_ID
-from plaza.infra.queues import CAUSE, REQUEST, Held
+from plaza.infra.sqs import REQUEST, Received
 
 HIDDEN = "…"
-_DLQ = "_dlq"
 _MOST_TEXT = 4_000
 _MOST_DEPTH = 20
 # Bodies of ours hold ids, versions and names of keys; but what died may be anybody's.
@@ -42,7 +42,7 @@ class HasConsumer(Conflict):
 
 
 class QueueState(NamedTuple):
-    """A queue: messages that wait, are in work, are put off, and were given up; about.
+    """A queue: about how many messages wait, are in flight, are delayed, and are dead letters.
 
     ``oldest_s``: the age of the oldest, seconds; None where CloudWatch does not say.
     """
@@ -57,7 +57,8 @@ class QueueState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message of a DLQ, fit to be shown. ``cause``: why it was buried; None: it was given up.
+    """A message of a DLQ, fit to be shown. ``cause``: why it was dead-lettered, None where nothing
+    says so.
 
     ``receives`` counts how often it was received there, this time too.
     """
@@ -70,16 +71,16 @@ class DeadLetter:
     body: Any
 
     @classmethod
-    def of(cls, held: Held) -> DeadLetter:
-        """What may be shown of ``held``."""
-        cause = held.attributes.get(CAUSE)
+    def of(cls, received: Received) -> DeadLetter:
+        """What may be shown of ``received``."""
+        cause = received.attributes.get(CAUSE)
         return cls(
-            held.id,
-            held.sent_ms,
-            held.receives,
+            received.id,
+            received.sent_ms,
+            received.receives,
             None if cause is None else hide_secrets(cause),
-            _sound(held.attributes.get(REQUEST)),
-            show_body(held.body),
+            _sound(received.attributes.get(REQUEST)),
+            show_body(received.body),
         )
 
 
@@ -96,16 +97,16 @@ class Redriven:
 
 def working_queues(names: Collection[str]) -> list[str]:
     """Those of ``names`` that give up into another."""
-    return sorted(name for name in names if name + _DLQ in names)
+    return sorted(name for name in names if dlq_of(name) in names)
 
 
-def dlq_of(queue: str, names: Collection[str]) -> str:
+def find_dlq(queue: str, names: Collection[str]) -> str:
     """The DLQ of ``queue``, for people to work on. Raises QueueMissing, HasConsumer."""
-    dlq = queue + _DLQ
+    dlq = dlq_of(queue)
     if queue not in names or dlq not in names:
         raise QueueMissing(f"There is no queue {queue[:40]!r} that gives anything up")
-    if dlq + _DLQ in names:
-        raise HasConsumer(f"{dlq} has a consumer: what it could not do is in {dlq + _DLQ}")
+    if dlq_of(dlq) in names:
+        raise HasConsumer(f"{dlq} has a consumer: what it could not do is in {dlq_of(dlq)}")
     return dlq
 
 

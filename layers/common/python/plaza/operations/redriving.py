@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
-from plaza.infra import queues
+from plaza.infra import dead_letters, sqs
 from plaza.infra.observability import record
-from plaza.infra.queues import Held, QueueDown
 from plaza.infra.settings import settings
-from plaza.operations.operations import Redriven, dlq_of
+from plaza.infra.sqs import QueueDown, Received
+from plaza.operations.operations import Redriven, find_dlq
 
 MOST_S = 5.0
 PER_S = 100
 MOST_PER_CALL = int(MOST_S * PER_S)
 _MOST_BACKLOG = 10_000
-_MOST_BYTES = 200_000  # of one call of SQS
 _HIDE_S = 30
 
 
@@ -33,11 +32,11 @@ def redrive(
     takes another call. What comes to the DLQ meanwhile stays there, so what can't be read is sent
     back once a call. Raises QueueMissing, HasConsumer; QueueDown, and then some may have been sent.
     """
-    dlq = dlq_of(queue, settings().queues)
+    dlq = find_dlq(queue, settings().queues)
     wanted = None if ids is None else set(ids)
-    if queues.measure(queue).waiting > _MOST_BACKLOG:
+    if sqs.measure(queue).backlog > _MOST_BACKLOG:
         record("redrive_held_back", queue=queue, by=by)
-        return Redriven(0, sum(queues.measure(dlq)), tuple(sorted(wanted or ())), held_back=True)
+        return Redriven(0, sum(sqs.measure(dlq)), tuple(sorted(wanted or ())), held_back=True)
     moved = 0
     try:
         for message in _move(dlq, queue, wanted, MOST_PER_CALL if most is None else most):
@@ -47,13 +46,13 @@ def redrive(
     finally:
         chosen = None if ids is None else len(ids)
         record("messages_redriven", {"redriven": moved}, queue=queue, by=by, chosen=chosen)
-    return Redriven(moved, sum(queues.measure(dlq)), tuple(sorted(wanted or ())))
+    return Redriven(moved, sum(sqs.measure(dlq)), tuple(sorted(wanted or ())))
 
 
-def _move(dlq: str, queue: str, wanted: Collection[str] | None, most: int) -> Iterator[Held]:
+def _move(dlq: str, queue: str, wanted: Collection[str] | None, most: int) -> Iterator[Received]:
     """Those that were sent, as long as there are any, and time."""
     began_s, began_ms = time.monotonic(), time.time() * 1000
-    passed_over: list[Held] = []
+    passed_over: list[Received] = []
     moved = 0
     try:
         while (
@@ -62,7 +61,7 @@ def _move(dlq: str, queue: str, wanted: Collection[str] | None, most: int) -> It
             and len(passed_over) < MOST_PER_CALL  # to let them go takes time, too
             and time.monotonic() - began_s < MOST_S
         ):
-            found = queues.hold(dlq, _HIDE_S)
+            found = sqs.receive(dlq, _HIDE_S)
             if not found:
                 break
             chosen = [
@@ -71,27 +70,12 @@ def _move(dlq: str, queue: str, wanted: Collection[str] | None, most: int) -> It
                 if message.sent_ms <= began_ms and (wanted is None or message.id in wanted)
             ][: most - moved]
             passed_over += [message for message in found if message not in chosen]
-            for parcel in _parcels(chosen):
-                sent = queues.hand_over(dlq, queue, parcel)
+            for parcel in sqs.split(chosen, lambda message: sqs.count_bytes(message.body)):
+                sent = dead_letters.redrive(queue, parcel)
                 passed_over += [message for message in parcel if message not in sent]
                 moved += len(sent)
                 yield from sent
             time.sleep(max(0.0, moved / PER_S - (time.monotonic() - began_s)))
     finally:
         with contextlib.suppress(QueueDown):  # they come back by themselves
-            queues.let_go(dlq, passed_over)
-
-
-def _parcels(held: Sequence[Held]) -> Iterator[list[Held]]:
-    """``held`` in parts that one call takes."""
-    parcel: list[Held] = []
-    size = 0
-    for message in held:
-        bytes_of_it = len(message.body.encode())
-        if parcel and size + bytes_of_it > _MOST_BYTES:
-            yield parcel
-            parcel, size = [], 0
-        parcel.append(message)
-        size += bytes_of_it
-    if parcel:
-        yield parcel
+            sqs.release(dlq, passed_over)

@@ -12,9 +12,8 @@ from plaza.reactions.mysql_reactions import (
     read_log_head,
     wait_for_log_writers,
 )
+from plaza.reactions.queues import FOLLOWS, REACTIONS, REBUILDS, SETTLEMENTS, Unacknowledged
 from plaza.reactions.reacting import (
-    REACTIONS,
-    REBUILDS,
     Outcome,
     load,
     react,
@@ -32,7 +31,7 @@ from plaza.reactions.reactions import (
     Target,
 )
 from plaza.reactions.reading import Count, count, reacted, reactors, read_mine
-from plaza.reactions.rebuilding import read_step, rebuild
+from plaza.reactions.rebuilding import rebuild
 from plaza.reactions.redis_rankings import (
     GONE_VER,
     RANKING_KEPT,
@@ -57,7 +56,7 @@ from plaza.reactions.redis_reactions import (
     read_recent,
     target_of_key,
 )
-from plaza.reactions.saving import FOLLOWS, SETTLEMENTS, Unacknowledged, save, settle_again
+from plaza.reactions.saving import save, settle_again
 from plaza.reactions.sweeping import sweep_outbox
 
 __all__ = [
@@ -108,7 +107,6 @@ __all__ = [
     "read_ranked_posts",
     "read_ranking",
     "read_recent",
-    "read_step",
     "rebuild",
     "require_there",
     "save",

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import time
 
-from plaza.infra import queues, redis
+from plaza.infra import redis
 from plaza.infra.observability import record
 from plaza.reactions import mysql_failovers
-from plaza.reactions.saving import SETTLEMENTS, Unacknowledged
+from plaza.reactions.queues import SETTLEMENTS, Unacknowledged
 
 MOST_S = 10
 _PAGE = 1000
@@ -51,7 +51,7 @@ def _settle_again(after: int, head: int, until_s: float) -> tuple[int, int]:
         if not page:  # its partition was dropped meanwhile
             return asked, head
         keys = sorted({key for _, key in page})
-        queues.send(SETTLEMENTS, Unacknowledged(keys=keys).to_json())
+        SETTLEMENTS.send(Unacknowledged(keys=keys))
         asked, reached = asked + len(page), page[-1][0]
         if time.monotonic() >= until_s:
             break

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plaza import targets
-from plaza.infra import messages, queues
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
@@ -17,6 +16,7 @@ from plaza.infra.settings import settings
 from plaza.infra.spill import spill
 from plaza.reactions import mysql_reactions, redis_reactions
 from plaza.reactions.hot_totals import drop_total
+from plaza.reactions.queues import REACTIONS, REBUILDS, Step
 from plaza.reactions.reactions import (
     Commit,
     Key,
@@ -32,8 +32,6 @@ from plaza.reactions.reactions import (
 from plaza.reactions.redis_reactions import Decision
 from plaza.targets import There
 
-REACTIONS = "reactions"  # the queue of events
-REBUILDS = "rebuilds"  # the queue of targets whose Bloom filter is to be built
 LOAD_WAIT_S = 0.5  # how long a caller waits for another that loads the target
 _LOAD_POLL_S = 0.02
 _MAX_TRIES = 5
@@ -79,14 +77,13 @@ def publish(event: ReactionEvent) -> bool:
 
     False when neither took it: the sweeper sends it from the outbox.
     """
-    body = event.to_json()
     try:
-        queues.send(REACTIONS, body)
+        REACTIONS.send(event)
         return True
     except QueueDown as error:
         record("publish_postponed", {"postponed": 1}, **cause(error))
     try:
-        spill(REACTIONS, body)
+        spill(REACTIONS.name, REACTIONS.encode(event))
         return True
     except MysqlDown as error:
         record("spill_failed", **cause(error))
@@ -95,9 +92,8 @@ def publish(event: ReactionEvent) -> bool:
 
 def ask_rebuild(kind: Kind, target: Target) -> None:
     """Request a build of a target's Bloom filter. Without the queue it is requested again later."""
-    body = {"kind": kind.name, "target_type": target.type, "target_id": target.id}
     try:
-        queues.send(REBUILDS, messages.encode(body))
+        REBUILDS.send(Step(kind, target))
     except QueueDown as error:
         record("rebuild_postponed", **cause(error))
 
@@ -207,7 +203,7 @@ def _accept_provisionally(event: ReactionEvent, error: RedisDown) -> Outcome:
     target = event.key.target
     if not targets.seen_lately(*target):
         _insist(target, targets.look_up(*target))
-    queues.send(REACTIONS, event.to_json())
+    REACTIONS.send(event)
     record("provisional_accepted", {"provisional": 1}, **cause(error))
     return Outcome(event.on, None, None)
 

@@ -5,28 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pymysql.cursors import Cursor
 
 from plaza import counters, targets
 from plaza.counters import ContentCounter, UserCounter
-from plaza.infra import messages, mysql, queues
+from plaza.infra import mysql
 from plaza.infra.errors import Unavailable
-from plaza.infra.messages import ID, BadRecord, flag, list_of, read, row, whole
 from plaza.infra.observability import cause, record
 from plaza.infra.redis import RedisDown
 from plaza.reactions import mysql_reactions, redis_rankings, redis_reactions
+from plaza.reactions.queues import FOLLOWS, MAX_PAIRS, REACTIONS, SETTLEMENTS, Unacknowledged
 from plaza.reactions.reacting import ask_rebuild, load
 from plaza.reactions.reactions import (
     FOLLOW,
-    KIND,
     KINDS,
     LIKE,
-    MOST_ID,
-    MOST_VER_US,
-    PROTOCOL,
-    TARGET_TYPE,
     Commit,
     Key,
     Kind,
@@ -36,21 +30,12 @@ from plaza.reactions.reactions import (
     add_up,
     newest_rows,
     replay,
-    require_kind,
     transitions,
 )
 from plaza.reactions.redis_rankings import PostLikes
 from plaza.reactions.redis_reactions import MAX_ROWS
 
-SETTLEMENTS = "settlements"  # the queue of commits that Redis did not take
-FOLLOWS = "follows"  # the queue of (actor, user) whose follow may have changed
-_MAX_KEYS = 1000  # of a message
 _NEVER = Row(False, 0)
-_N = whole(0, MOST_VER_US)
-_TOTAL = whole(-MOST_ID, MOST_ID)
-_ROWS = list_of(row(ID, _N, flag), 0, _MAX_KEYS)
-_COMMITS = list_of(row(KIND, TARGET_TYPE, ID, _N, _TOTAL, flag, _ROWS), 0, _MAX_KEYS)
-_KEYS = list_of(row(TARGET_TYPE, ID, KIND, ID), 0, _MAX_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,47 +50,7 @@ class Saved:
     changed_us: Sequence[int] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Unacknowledged:
-    """A message of SETTLEMENTS: commits that Redis did not take, or keys to be read again."""
-
-    commits: Sequence[Commit] = ()
-    keys: Sequence[Key] = ()
-
-    def to_json(self) -> str:
-        """The body of the message."""
-        fields: dict[str, Any] = {"protocol": PROTOCOL, "keys": self.keys}
-        fields["commits"] = [[c.kind.name, *c.target, *c[2:]] for c in self.commits]
-        return messages.encode(fields)
-
-    @classmethod
-    def from_json(cls, body: str) -> Unacknowledged:
-        """The message in ``body``. Raises BadRecord, UnknownProtocol."""
-        fields = messages.read_object(body)
-        messages.require_protocol(fields, PROTOCOL)
-        commits = [_commit(*one) for one in read(fields, "commits", _COMMITS)]
-        keys = [Key(*one) for one in read(fields, "keys", _KEYS)]
-        for key in keys:
-            require_kind(key.kind, key.target_type)
-        count = sum(len(commit.rows) for commit in commits) + len(keys)
-        if not 0 < count <= _MAX_KEYS:
-            raise BadRecord(f"{count} rows and keys, not 1 to {_MAX_KEYS}")
-        return cls(commits, keys)
-
-
-def _commit(
-    kind: str,
-    target_type: str,
-    target_id: int,
-    n: int,
-    total: int,
-    is_new: bool,
-    rows: list[tuple[int, int, bool]],
-) -> Commit:
-    require_kind(kind, target_type)
-    return Commit(KINDS[kind], Target(target_type, target_id), n, total, is_new, rows)
-
-
+@REACTIONS.consumer
 def save(events: Sequence[ReactionEvent]) -> None:
     """Save a batch of events in one transaction of nine statements at most (two more
     when a target has no counter yet), then tell Redis.
@@ -127,7 +72,7 @@ def save(events: Sequence[ReactionEvent]) -> None:
         acknowledge(saved)
         _record_lag(saved.changed_us)
     except RedisDown as error:
-        queues.send(SETTLEMENTS, Unacknowledged(commits=saved.commits).to_json())
+        SETTLEMENTS.send(Unacknowledged(commits=saved.commits))
         record("settle_postponed", {"settles_postponed": len(saved.commits)}, **cause(error))
     _tell_of_follows(events)
 
@@ -145,9 +90,8 @@ def _tell_of_follows(events: Sequence[ReactionEvent]) -> None:
     """Send whose follows may have changed, also when this batch changed none: the consumer that
     saved them may have been killed before. Raises QueueDown; the batch comes again then."""
     pairs = sorted({(e.key.actor_id, e.key.target_id) for e in events if e.key.kind == FOLLOW.name})
-    for start in range(0, len(pairs), _MAX_KEYS):
-        part = pairs[start : start + _MAX_KEYS]
-        queues.send(FOLLOWS, messages.encode(part))
+    for start in range(0, len(pairs), MAX_PAIRS):
+        FOLLOWS.send(pairs[start : start + MAX_PAIRS])
 
 
 def acknowledge(saved: Saved) -> None:
@@ -197,6 +141,7 @@ def resync(
         record("load_postponed", targets=len(todo), **cause(error))
 
 
+@SETTLEMENTS.consumer
 def settle_again(messages: Sequence[Unacknowledged]) -> None:
     """Apply commits that Redis did not take, and what MySQL has of some keys by now.
 

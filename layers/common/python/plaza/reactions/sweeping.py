@@ -11,12 +11,12 @@ from __future__ import annotations
 import random
 import time
 
-from plaza.infra import queues
+from plaza.infra import sqs
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import cause, record
 from plaza.infra.spill import send_spilled
 from plaza.reactions import redis_reactions
-from plaza.reactions.reacting import REACTIONS
+from plaza.reactions.queues import REACTIONS
 from plaza.reactions.saving import resync
 
 GRACE_US = 30_000_000
@@ -34,7 +34,7 @@ def sweep_outbox(grace_us: int = GRACE_US) -> int:
 
     At most 50,000 and for 20 s; what is left is due at the next run. Raises RedisDown, QueueDown.
     """
-    waiting = queues.backlog(REACTIONS)
+    waiting = REACTIONS.count_backlog()
     if waiting > _MOST_BACKLOG:
         record("sweep_held_back", {"sweeps_held_back": 1}, backlog=waiting)
         return 0
@@ -46,7 +46,7 @@ def sweep_outbox(grace_us: int = GRACE_US) -> int:
         due = random.sample(due, min(len(due), _TARGETS_PER_ROUND))
         swept = redis_reactions.sweep_all(due, grace_us, EVENTS_PER_TARGET, LONGEST_WAIT_US)
         events = [event for of_target in swept for event in of_target.events]
-        sent += queues.send_all(REACTIONS, [event.to_json() for event in events])
+        sent += REACTIONS.send_all(events)
         targets += len(due)
         oldest_us = min([oldest_us, *(event.stamped for event in events)])
         resync(
@@ -54,7 +54,7 @@ def sweep_outbox(grace_us: int = GRACE_US) -> int:
             [(s.kind, s.target) for s in swept if s.code == "COLD"],
         )
     try:
-        sent += send_spilled(REACTIONS, lambda bodies: queues.send_all(REACTIONS, bodies))
+        sent += send_spilled(REACTIONS.name, lambda bodies: sqs.send_all(REACTIONS.name, bodies))
     except MysqlDown as error:
         record("spilled_postponed", **cause(error))
     outbox_age_s = round(time.time() - oldest_us / 1e6, 1)

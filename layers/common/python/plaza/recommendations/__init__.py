@@ -1,8 +1,9 @@
 """What readers are shown first: the best reviews of a shop, the most liked posts."""
 
 from plaza.recommendations.mysql_votes import take_totals
+from plaza.recommendations.queues import RECOMMENDATIONS
 from plaza.recommendations.ranking import RankedPost, RankingPage, rank, refresh_rankings
-from plaza.recommendations.recommendations import LENGTH, RECOMMENDATIONS, Rebuild
+from plaza.recommendations.recommendations import LENGTH, Rebuild
 from plaza.recommendations.recommending import (
     RecommendedPage,
     rebuild_recommendations,

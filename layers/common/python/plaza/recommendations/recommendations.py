@@ -8,7 +8,6 @@ from typing import NamedTuple
 from plaza.infra import messages
 from plaza.infra.messages import ID, list_of, read
 
-RECOMMENDATIONS = "recommendations"  # the queue of lists that are to be made again
 LENGTH = 100
 MOST_SHOPS = 10  # of one message
 _SHOP_IDS = list_of(ID, 1, MOST_SHOPS)

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from plaza import content
 from plaza.content import Whole
-from plaza.infra import queues
 from plaza.infra.limits import TokenBucket
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.recommendations import mysql_recommendations, redis_recommendations
-from plaza.recommendations.recommendations import MOST_SHOPS, RECOMMENDATIONS, Rebuild
+from plaza.recommendations.queues import RECOMMENDATIONS
+from plaza.recommendations.recommendations import MOST_SHOPS, Rebuild
 
 MOST_S = 40
 _SHOPS_PER_PAGE = 1_000
@@ -61,12 +61,13 @@ def _read_list(shop_id: int) -> Sequence[int]:
         return mysql_recommendations.read_best([shop_id])[shop_id].review_ids
     if look.ask:
         try:
-            queues.send(RECOMMENDATIONS, Rebuild([shop_id]).to_json())
+            RECOMMENDATIONS.send(Rebuild([shop_id]))
         except QueueDown as error:  # the next reader asks, in two seconds
             record("rebuild_unasked", {"rebuilds_unasked": 1}, shop_id=shop_id, **cause(error))
     return look.review_ids
 
 
+@RECOMMENDATIONS.consumer
 def rebuild_recommendations(rebuilds: Sequence[Rebuild]) -> None:
     """Make the lists of shops again, as MySQL has them now.
 
@@ -88,7 +89,7 @@ def refresh_recommendations() -> int:
     Nothing is asked for while the queue is behind. A list stays due until its rebuild is done.
     Raises MysqlDown, QueueDown.
     """
-    waiting = queues.backlog(RECOMMENDATIONS)
+    waiting = RECOMMENDATIONS.count_backlog()
     if waiting > _MOST_BACKLOG:
         record("refresh_held_back", {"refreshes_held_back": 1}, backlog=waiting)
         return 0
@@ -96,7 +97,7 @@ def refresh_recommendations() -> int:
     while time.monotonic() - began_s < MOST_S:
         shop_ids = mysql_recommendations.find_stale(after_id, _SHOPS_PER_PAGE)
         parts = [shop_ids[i : i + MOST_SHOPS] for i in range(0, len(shop_ids), MOST_SHOPS)]
-        queues.send_all(RECOMMENDATIONS, [Rebuild(part).to_json() for part in parts])
+        RECOMMENDATIONS.send_all(map(Rebuild, parts))
         asked += len(shop_ids)
         if len(shop_ids) < _SHOPS_PER_PAGE:
             break

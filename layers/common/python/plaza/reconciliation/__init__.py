@@ -4,11 +4,10 @@ A run walks through all targets and users in bounded steps, leaves alone what is
 what differs put right through a queue.
 """
 
-from plaza.reconciliation.comparing import REPAIRS
+from plaza.reconciliation.queues import COMPARISONS, REPAIRS
 from plaza.reconciliation.reconciliation import PartAsked, RepairsAsked, Report
 from plaza.reconciliation.repairing import repair
 from plaza.reconciliation.running import (
-    COMPARISONS,
     read_report,
     read_reports,
     start,

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza import counters, reactions
-from plaza.infra import queues
 from plaza.infra.queues import QueueDown
 from plaza.reactions import KINDS, Kind, Target
 from plaza.reconciliation import mysql_counts, mysql_runs, redis_walk
 from plaza.reconciliation.looking import look_at
+from plaza.reconciliation.queues import REPAIRS
 from plaza.reconciliation.reconciliation import (
     BLOOM,
     FILTER,
@@ -39,7 +39,6 @@ from plaza.reconciliation.reconciliation import (
     compare_counts,
 )
 
-REPAIRS = "repairs"  # the queue of findings that are to be repaired
 AGAIN = "again"
 SENDING = "repairs"
 _TARGETS_PER_STEP = 300
@@ -198,10 +197,10 @@ def _find_denied(suspects: Sequence[Suspect]) -> list[Finding]:
 
 def _send_repairs(run_id: int, after_id: int) -> Done:
     ids = mysql_runs.read_unrepaired(run_id, after_id, _FINDINGS_PER_STEP)
-    bodies = [
-        RepairsAsked(tuple(ids[start : start + MOST_FINDINGS_PER_MESSAGE])).to_json()
+    messages = [
+        RepairsAsked(tuple(ids[start : start + MOST_FINDINGS_PER_MESSAGE]))
         for start in range(0, len(ids), MOST_FINDINGS_PER_MESSAGE)
     ]
-    if queues.send_all(REPAIRS, bodies) < len(bodies):
+    if REPAIRS.send_all(messages) < len(messages):
         raise QueueDown("SQS did not take all repairs")
     return Done(str(ids[-1] if ids else after_id), is_last=len(ids) < _FINDINGS_PER_STEP)

@@ -18,6 +18,7 @@ from plaza.infra.observability import record
 from plaza.reactions import KINDS, LIKE, Held, Kind, PostLikes, Target
 from plaza.reconciliation import mysql_counts, mysql_runs
 from plaza.reconciliation.looking import look_at
+from plaza.reconciliation.queues import REPAIRS
 from plaza.reconciliation.reconciliation import (
     CONTENT_TOTALS,
     COUNTER,
@@ -43,6 +44,7 @@ class Corrected:
     epoch: int
 
 
+@REPAIRS.consumer
 def repair(asked: Sequence[RepairsAsked]) -> None:
     """Put right what was found, where it is still wrong.
 

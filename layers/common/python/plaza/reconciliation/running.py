@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from plaza.infra import queues
 from plaza.infra.observability import record
 from plaza.infra.queues import QueueDown
 from plaza.reconciliation import comparing, mysql_runs
 from plaza.reconciliation.comparing import AGAIN, SENDING
+from plaza.reconciliation.queues import COMPARISONS
 from plaza.reconciliation.reconciliation import MOST_ID, Part, PartAsked, Report
 
-COMPARISONS = "comparisons"  # the queue of parts that are to be taken further
 MOST_S = 15.0
 AGAIN_AFTER_S = 20  # longer than what was written is announced before (plaza.targets.announce)
 EXAMPLES = 20
@@ -30,6 +29,7 @@ def start() -> int:
     return run_id
 
 
+@COMPARISONS.consumer
 def take_parts(asked: Sequence[PartAsked]) -> None:
     """Take each part further for about 15 s, then let the queue bring it back.
 
@@ -56,7 +56,7 @@ def _take(run_id: int, name: str) -> None:
     until_s, steps = time.monotonic() + MOST_S, 0
     while part := mysql_runs.read_part(run_id, name):
         if steps and time.monotonic() >= until_s:
-            queues.send(COMPARISONS, PartAsked(run_id, name).to_json())
+            COMPARISONS.send(PartAsked(run_id, name))
             break
         done = comparing.take(part)
         if not mysql_runs.keep_step(part, done):
@@ -89,8 +89,7 @@ def _go_on(run_id: int, parts: Sequence[Part]) -> None:
                 mysql_runs.add_part(run_id, name)
             if name not in last or not last[name].is_done:
                 wait = name == AGAIN and mysql_runs.has_suspects(run_id)
-                body = PartAsked(run_id, name).to_json()
-                queues.send(COMPARISONS, body, delay_s=AGAIN_AFTER_S if wait else 0)
+                COMPARISONS.send(PartAsked(run_id, name), AGAIN_AFTER_S if wait else 0)
                 return
         _end(run_id)
 
@@ -101,8 +100,7 @@ def _is_added(part: Part) -> bool:
 
 
 def _ask(parts: Sequence[Part]) -> None:
-    bodies = [PartAsked(part.run_id, part.name).to_json() for part in parts]
-    if queues.send_all(COMPARISONS, bodies) < len(bodies):
+    if COMPARISONS.send_all(PartAsked(part.run_id, part.name) for part in parts) < len(parts):
         raise QueueDown("SQS did not take all parts")
 
 

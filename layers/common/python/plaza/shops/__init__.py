@@ -1,6 +1,7 @@
 """Shops: their pages, their types, what is near. Written by admins, read by everybody."""
 
 from plaza.shops.near import NearPage, NearShop, find_near
+from plaza.shops.queues import SHOPS
 from plaza.shops.reading import forget_types, read, read_many, read_types
 from plaza.shops.refreshing import adopt, refresh_everything, work_through
 from plaza.shops.shop_types import create_type, delete_type, replace_type
@@ -8,7 +9,6 @@ from plaza.shops.shops import (
     MOST_LATITUDE,
     MOST_LONGITUDE,
     MOST_RADIUS_M,
-    SHOPS,
     Area,
     Changed,
     Place,
@@ -19,7 +19,6 @@ from plaza.shops.shops import (
     ShopType,
     ShopTypeDraft,
     Step,
-    read_message,
 )
 from plaza.shops.writing import create, delete, replace
 
@@ -49,7 +48,6 @@ __all__ = [
     "forget_types",
     "read",
     "read_many",
-    "read_message",
     "read_types",
     "refresh_everything",
     "replace",

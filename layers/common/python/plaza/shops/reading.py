@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from cachetools import TTLCache
 
-from plaza.infra import cache, queues
+from plaza.infra import cache
 from plaza.infra.cache import NEVER_STALE, STALE_THEN_REBUILT, Entry, Held, StillLoading
 from plaza.infra.limits import TokenBucket
 from plaza.infra.observability import cause, record
@@ -21,10 +21,10 @@ from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.shops import mysql_shops, redis_shops
 from plaza.shops.mysql_shops import Types
+from plaza.shops.queues import SHOPS
 from plaza.shops.shops import (
     FILTER,
     MOST_SHOPS,
-    SHOPS,
     Refresh,
     Shop,
     ShopGone,
@@ -110,7 +110,7 @@ def take_the_place_of_redis(error: RedisDown | StillLoading) -> None:
 def ask_for(message: Refresh | Step) -> None:
     """Have it done in the background. When the queue is away, the next reader asks again."""
     try:
-        queues.send(SHOPS, message.to_json())
+        SHOPS.send(message)
     except QueueDown as error:
         record("rebuild_unasked", {"rebuilds_unasked": 1}, **cause(error))
 

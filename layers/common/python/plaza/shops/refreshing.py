@@ -5,16 +5,16 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 
-from plaza.infra import cache, queues
+from plaza.infra import cache
 from plaza.infra.cache import NEVER_STALE, STALE_THEN_REBUILT, Entry
 from plaza.infra.observability import record
 from plaza.shops import mysql_shops, reading, redis_shops
+from plaza.shops.queues import SHOPS
 from plaza.shops.shops import (
     EVERYTHING,
     FILTER,
     GONE_VER,
     MOST_SHOPS,
-    SHOPS,
     Changed,
     Placed,
     Refresh,
@@ -28,6 +28,7 @@ PAGES_PER_STEP = 50
 AGAIN_S = 1
 
 
+@SHOPS.consumer
 def work_through(messages: Sequence[Refresh | Step]) -> None:
     """Refresh all shops that the messages name, and take each walk one step further.
 
@@ -73,7 +74,7 @@ def adopt(changed: Sequence[Changed], types: bool) -> None:
         refresh_types()
         again.append([])
     for part in again:
-        queues.send(SHOPS, Refresh(part).to_json(), delay_s=AGAIN_S)
+        SHOPS.send(Refresh(part), delay_s=AGAIN_S)
 
 
 def refresh_types() -> None:
@@ -84,8 +85,8 @@ def refresh_types() -> None:
 
 def refresh_everything() -> None:
     """Have Redis told everything about shops: nobody knows what changed. Raises QueueDown."""
-    queues.send(SHOPS, Refresh([]).to_json())
-    queues.send(SHOPS, Step(EVERYTHING).to_json())
+    SHOPS.send(Refresh([]))
+    SHOPS.send(Step(EVERYTHING))
 
 
 def tell_of(stored: Mapping[int, Stored], missing: Sequence[int] = ()) -> None:
@@ -107,8 +108,8 @@ def tell_of(stored: Mapping[int, Stored], missing: Sequence[int] = ()) -> None:
     again = sorted(redis_shops.put_places(sets))
     for start in range(0, len(again), MOST_SHOPS):
         # A row that was taken out may be back, and older than what was heard of it.
-        body = Refresh(again[start : start + MOST_SHOPS]).to_json()
-        queues.send(SHOPS, body, delay_s=redis_shops.TAKEN_OUT_S + 1)
+        part = Refresh(again[start : start + MOST_SHOPS])
+        SHOPS.send(part, delay_s=redis_shops.TAKEN_OUT_S + 1)
 
 
 def _is_of(stored: Mapping[int, Stored], shop_id: int, type_id: int) -> bool:
@@ -126,7 +127,7 @@ def _take(step: Step) -> None:
         if (after_id := _take_page(begun, after_id or 0)) is None:
             break
     else:
-        queues.send(SHOPS, begun._replace(after_id=after_id or 0).to_json())
+        SHOPS.send(begun._replace(after_id=after_id or 0))
     record("walk_stepped", walk=step.walk, type_id=step.type_id, after_id=after_id)
 
 

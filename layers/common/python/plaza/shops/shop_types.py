@@ -10,11 +10,12 @@ from typing import TypeVar
 
 from pymysql.cursors import Cursor
 
-from plaza.infra import ids, mysql, queues
+from plaza.infra import ids, mysql
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import cause, record
 from plaza.shops import mysql_shop_types, refreshing
-from plaza.shops.shops import SHOPS, Refresh, ShopType, ShopTypeDraft, TypeInUse, TypeMissing
+from plaza.shops.queues import SHOPS
+from plaza.shops.shops import Refresh, ShopType, ShopTypeDraft, TypeInUse, TypeMissing
 
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ def _write(work: Callable[[Cursor], T]) -> T:
     """The result of ``work``, committed. That Redis is away is no error: MySQL has it."""
     result = mysql.atomically(work)
     try:
-        queues.send(SHOPS, Refresh([]).to_json(), delay_s=refreshing.AGAIN_S)
+        SHOPS.send(Refresh([]), delay_s=refreshing.AGAIN_S)
         refreshing.refresh_types()
     except Unavailable as error:
         record("telling_postponed", {"tellings_postponed": 1}, announced=False, **cause(error))

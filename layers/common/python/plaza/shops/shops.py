@@ -11,7 +11,6 @@ from plaza.infra import messages
 from plaza.infra.errors import BadInput, Conflict, Gone, NotFound
 from plaza.infra.messages import ID, BadRecord, list_of, nullable, one_of, read, text, whole
 
-SHOPS = "shops"  # the queue of what Redis is to be told of shops
 MOST_LATITUDE = 85.05112878  # of a GEO set, as of a web map: the poles are infinitely far there
 MOST_LONGITUDE = 180.0
 MOST_RADIUS_M = 50_000
@@ -213,8 +212,13 @@ class Step(NamedTuple):
         return messages.encode(self._asdict())
 
 
+def write_message(message: Refresh | Step) -> str:
+    """The body of a message of SHOPS."""
+    return message.to_json()
+
+
 def read_message(body: str) -> Refresh | Step:
-    """What ``to_json`` of either wrote. Raises BadRecord."""
+    """What ``write_message`` wrote. Raises BadRecord."""
     fields = messages.read_object(body)
     if "shop_ids" in fields:
         return Refresh(read(fields, "shop_ids", list_of(ID, 0, MOST_SHOPS)))

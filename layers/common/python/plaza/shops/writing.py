@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from pymysql.cursors import Cursor
 
-from plaza.infra import cache, ids, mysql, queues
+from plaza.infra import cache, ids, mysql
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
 from plaza.shops import mysql_shops, redis_shops, refreshing
+from plaza.shops.queues import SHOPS
 from plaza.shops.shops import (
-    SHOPS,
     Refresh,
     Shop,
     ShopDraft,
@@ -70,7 +70,7 @@ def delete(shop_id: int) -> None:
 def _announce(shop_id: int) -> bool:
     """Have it refreshed in a moment; False when the queue is away, which is no reason to refuse."""
     try:
-        queues.send(SHOPS, Refresh([shop_id]).to_json(), delay_s=ANNOUNCED_S)
+        SHOPS.send(Refresh([shop_id]), delay_s=ANNOUNCED_S)
     except QueueDown as error:
         record("write_unannounced", {"unannounced": 1}, **cause(error))
         return False

@@ -13,8 +13,9 @@ from cachetools import TTLCache
 
 from plaza.infra.redis import RedisDown
 from plaza.targets import mysql_targets, redis_targets
-from plaza.targets.announcing import REFRESHES, Refresh, announce
+from plaza.targets.announcing import announce
 from plaza.targets.mysql_targets import read_owners
+from plaza.targets.queues import REFRESHES, Refresh
 from plaza.targets.targets import There
 
 __all__ = [

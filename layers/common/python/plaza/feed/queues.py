@@ -1,0 +1,16 @@
+"""The queue of timelines that are to be rebuilt."""
+
+from __future__ import annotations
+
+from plaza.feed.feed import read_timelines, write_timelines
+from plaza.infra.queues import Queue
+from plaza.infra.retries import RetryPolicy
+
+INBOXES = Queue(
+    "inboxes",
+    write_timelines,
+    read_timelines,
+    batch_size=1,
+    retry=RetryPolicy(max_wait_s=4 * 3_600),  # the next reader asks again
+)
+"""Inboxes, and lists of stars' posts, that readers did not find in Redis."""

@@ -1,0 +1,244 @@
+"""The consumer runtime: what a function does with a batch of messages that Lambda gives it.
+
+A batch has three failures. A record that can't be read goes to the DLQ alone and at once, because
+trying again would not make it readable. A batch that meets a dependency that is unavailable waits
+for it, for hours if need be. A message that fails by itself is tried a few times. ``retries`` has
+the rules.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
+
+from plaza.infra import dead_letters, sqs
+from plaza.infra.dead_letters import CAUSE, ORIGINAL, dlq_of
+from plaza.infra.errors import Unavailable
+from plaza.infra.messages import BadRecord
+from plaza.infra.observability import cause, record
+from plaza.infra.retries import (
+    ATTEMPTS,
+    FIRST_SENT,
+    WAITING_SINCE,
+    Action,
+    Decision,
+    Delivery,
+    RetryPolicy,
+    decide,
+    read_delivery,
+    read_sent_ms,
+)
+from plaza.infra.sqs import Outgoing, QueueDown, read_request_id
+
+T = TypeVar("T")
+
+_MAX_SPLITS = 40
+_RETRY = RetryPolicy()
+
+
+class Failure(TypedDict):
+    """One message of a batch that is to be delivered again."""
+
+    itemIdentifier: str
+
+
+class PartialBatchResponse(TypedDict):
+    """What Lambda expects of a consumer with ReportBatchItemFailures."""
+
+    batchItemFailures: list[Failure]
+
+
+class Message(NamedTuple, Generic[T]):
+    """A message of a batch, as Lambda gives it and decoded."""
+
+    record: dict[str, Any]
+    value: T
+
+
+class _Undone(NamedTuple):
+    """A message that could not be handled, and what becomes of it."""
+
+    record: dict[str, Any]
+    delivery: Delivery
+    decision: Decision
+
+
+def consume(
+    event: dict[str, Any],
+    queue: str,
+    decode: Callable[[str], T],
+    handle: Callable[[list[T]], None],
+    retry: RetryPolicy = _RETRY,
+) -> PartialBatchResponse:
+    """Decode each message of ``event``, let ``handle`` take all at once; return which to deliver
+    again.
+
+    ``decode`` raises BadRecord for a message that goes to the DLQ. ``handle`` raises Unavailable
+    when the whole batch should come again. Any other error may be the fault of one message: the
+    batch is halved until it stands alone, so that its neighbours are saved. Alone with a BadRecord
+    it goes to the DLQ as well. ``retry`` says when what could not be handled comes again, and when
+    it is dead-lettered.
+
+    A decoded message gets the id of its request, if it has a field for that.
+    """
+    good: list[Message[T]] = []
+    failed: list[dict[str, Any]] = []
+    unread: list[dict[str, Any]] = []
+    for message in event["Records"]:
+        try:
+            value = _add_attributes(decode(message["body"]), message)
+            good.append(Message(message, value))
+        except Unavailable as error:  # another version of Plaza may be able to read it
+            unread.append(message)
+            failed += _back_off(queue, [message], error, retry)
+        except Exception as error:  # whatever it is, it will be the same the next time
+            if not dead_letters.dead_letter(queue, message, error):
+                failed.append(message)
+    undone, hidden = _handle(queue, good, handle, retry)
+    _record_batch(queue, event["Records"], [*failed, *unread, *undone])
+    failed += hidden
+    return {"batchItemFailures": [{"itemIdentifier": m["messageId"]} for m in failed]}
+
+
+def _add_attributes(event: T, message: dict[str, Any]) -> T:
+    """``event``, which was just decoded, with the attributes of its message that it has fields for:
+    ``request_id``, and ``sent_ms``, when a queue first took it."""
+    fields = getattr(event, "__dataclass_fields__", ())  # frozen; a copy takes 3 us
+    if "request_id" in fields and (request_id := read_request_id(message)) is not None:
+        object.__setattr__(event, "request_id", request_id)
+    if "sent_ms" in fields:
+        object.__setattr__(event, "sent_ms", read_sent_ms(message, int(time.time() * 1000)))
+    return event
+
+
+def _record_batch(
+    queue: str, messages: Sequence[dict[str, Any]], failed: Sequence[dict[str, Any]]
+) -> None:
+    """One line for what was done of a batch: how late it is, and for which requests it was."""
+    again = {message["messageId"] for message in failed}
+    done = [message for message in messages if message["messageId"] not in again]
+    if not done:
+        return
+    now_s = time.time()
+    sent_ms = (read_sent_ms(message, int(now_s * 1000)) for message in done)
+    lag_s = max(0.0, round(now_s - min(sent_ms) / 1000, 3))
+    record(
+        "batch_consumed",
+        {"batch_size": len(done), "consumer_lag_s": lag_s},
+        queue=queue,
+        **_requests_of(done),
+    )
+
+
+def _requests_of(messages: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """``request_ids`` of some messages, each once and in order, for a line; nothing if none has."""
+    ids = [found for message in messages if (found := read_request_id(message)) is not None]
+    return {"request_ids": list(dict.fromkeys(ids))} if ids else {}
+
+
+def _handle(
+    queue: str, messages: list[Message[T]], handle: Callable[[list[T]], None], retry: RetryPolicy
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Returns (the messages that could not be handled, those of them still in the queue)."""
+    undone: list[dict[str, Any]] = []
+    hidden: list[dict[str, Any]] = []
+    todo, splits = [messages] if messages else [], 0
+    while todo:
+        part = todo.pop()
+        try:
+            handle([message.value for message in part])
+        except Exception as error:
+            if not isinstance(error, Unavailable) and len(part) > 1 and splits < _MAX_SPLITS:
+                splits += 1
+                half = len(part) // 2
+                todo += [part[half:], part[:half]]
+                continue
+            alone = isinstance(error, BadRecord) and len(part) == 1
+            if alone and dead_letters.dead_letter(queue, part[0].record, error):
+                continue
+            records = [message.record for message in part]
+            undone += records
+            hidden += _back_off(queue, records, error, retry)
+    return undone, hidden
+
+
+def _back_off(
+    queue: str, messages: Sequence[dict[str, Any]], error: Exception, retry: RetryPolicy
+) -> list[dict[str, Any]]:
+    """Record why messages failed; hide, send again or dead-letter each. Returns those still in the
+    queue."""
+    now_ms = int(time.time() * 1000)
+    undone = []
+    for message in messages:
+        delivery = read_delivery(message, now_ms)
+        undone.append(_Undone(message, delivery, decide(delivery, error, retry, now_ms)))
+    dead = [one for one in undone if one.decision.action is Action.DEAD_LETTER]
+    again = [one for one in undone if one.decision.action is Action.SEND_AGAIN]
+    waits_s = [(now_ms - one.delivery.waiting_since_ms) / 1000 for one in undone]
+    record(
+        "batch_failed",
+        {
+            "failed": len(undone),
+            "given_up": len(dead),
+            "longest_wait_s": max(0.0, round(max(waits_s), 1)),
+        },
+        queue=queue,
+        receives=max(one.delivery.receives for one in undone),
+        attempts=max(one.decision.attempts for one in undone),
+        **_requests_of(messages),
+        **cause(error),
+    )
+    left = _send(dlq_of(queue), dead, {CAUSE: dead_letters.render_cause(error)})
+    left += _send(queue, again)
+    hidden = [one for one in undone if one.decision.action is Action.HIDE]
+    waiting = [(one.record, one.decision.delay_s) for one in hidden]
+    waiting += [(one.record, retry.back_off_s[-1]) for one in left]
+    _hide(queue, waiting)
+    return [message for message, _ in waiting]
+
+
+def _send(
+    queue: str, messages: Sequence[_Undone], added: Mapping[str, str] | None = None
+) -> list[_Undone]:
+    """Send messages to ``queue``, with ``added`` and what they carried; return those it did not
+    take.
+
+    A process that dies before Lambda deletes them where they were leaves one too many, never one
+    too few.
+    """
+    left: list[_Undone] = []
+    for part in sqs.split(messages, lambda one: sqs.count_bytes(one.record["body"])):
+        outgoing = [
+            Outgoing(one.record["body"], _attributes(one, added or {}), one.decision.delay_s)
+            for one in part
+        ]
+        try:
+            refused = sqs.send_part(queue, outgoing)
+        except QueueDown as down:
+            record("move_failed", queue=queue, **cause(down))
+            return [*left, *messages[messages.index(part[0]) :]]
+        left += [part[place] for place in refused]
+    return left
+
+
+def _attributes(one: _Undone, added: Mapping[str, str]) -> dict[str, str]:
+    """Returns what a message carries on: what it had, and what it has spent by now."""
+    delivery, (action, _, attempts) = one.delivery, one.decision
+    carried = {FIRST_SENT: str(delivery.sent_ms), ORIGINAL: one.record["messageId"]}
+    for name, part in one.record.get("messageAttributes", {}).items():
+        if "stringValue" in part:
+            carried[name] = part["stringValue"]
+    if attempts:
+        carried[ATTEMPTS] = str(attempts)
+    if action is Action.SEND_AGAIN and attempts == delivery.attempts:
+        carried[WAITING_SINCE] = str(delivery.waiting_since_ms)
+    return {**carried, **added}
+
+
+def _hide(queue: str, messages: Sequence[tuple[dict[str, Any], int]]) -> None:
+    """Let messages come again after so many seconds each."""
+    try:
+        sqs.hide(queue, [(message["receiptHandle"], delay_s) for message, delay_s in messages])
+    except QueueDown as down:  # then the queue's own visibility timeout has to do
+        record("back_off_failed", queue=queue, **cause(down))

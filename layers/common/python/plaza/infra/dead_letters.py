@@ -1,0 +1,63 @@
+"""Dead letters: the messages that a queue gave up, in its dead-letter queue (DLQ).
+
+The queue ``x`` has the DLQ ``x_dlq``. A message that can't be read goes there alone and at once,
+one that failed too often after its last attempt (infra.consumer), and one over which consumers died
+is moved by SQS. An operator redrives them (plaza.operations).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from plaza.infra import sqs
+from plaza.infra.observability import cause, record
+from plaza.infra.retries import ATTEMPTS, FIRST_SENT, WAITING_SINCE, read_sent_ms
+from plaza.infra.sqs import REQUEST, Outgoing, QueueDown, Received, read_request_id
+
+CAUSE, ORIGINAL = "cause", "message_id"  # attributes: why it is here, and the id that it had
+_OF_A_LIFE = (CAUSE, ORIGINAL, ATTEMPTS, WAITING_SINCE)  # attributes that a redrive leaves behind
+_MAX_CAUSE = 256
+
+
+def dlq_of(queue: str) -> str:
+    """Return the name of the DLQ of ``queue``."""
+    return f"{queue}_dlq"
+
+
+def dead_letter(queue: str, message: dict[str, Any], error: Exception) -> bool:
+    """Send a message that can't be read to the DLQ; False when SQS did not take it."""
+    attributes = {CAUSE: render_cause(error), ORIGINAL: message["messageId"]}
+    if "SentTimestamp" in message["attributes"]:
+        attributes[FIRST_SENT] = str(read_sent_ms(message, 0))
+    request_id = read_request_id(message)
+    if request_id:
+        attributes[REQUEST] = request_id
+    try:
+        sqs.forward(dlq_of(queue), Outgoing(message["body"], attributes))
+    except QueueDown as down:
+        record("bury_failed", queue=queue, message_id=message["messageId"], **cause(down))
+        return False
+    record(
+        "record_buried",
+        {"buried": 1},
+        queue=queue,
+        message_id=message["messageId"],
+        **({"request_ids": [request_id]} if request_id else {}),
+        **cause(error),
+    )
+    return True
+
+
+def redrive(queue: str, received: Sequence[Received]) -> list[Received]:
+    """Move up to ten messages of the DLQ back to ``queue``; return those that were sent.
+
+    The attributes that say why they died, and how often they were tried, stay behind. Raises
+    QueueDown.
+    """
+    return sqs.move(dlq_of(queue), queue, received, without=_OF_A_LIFE)
+
+
+def render_cause(error: Exception) -> str:
+    """Return the text of ``error`` in characters that SQS takes."""
+    return str(error).encode("unicode_escape").decode()[:_MAX_CAUSE] or "unreadable"

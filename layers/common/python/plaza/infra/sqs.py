@@ -1,0 +1,320 @@
+"""The client of SQS: sends, receives, releases, moves, hides and counts messages by queue name.
+
+Contexts use a ``Queue`` (infra.queues). This is below it, for the consumer runtime, dead letters
+and operators. A call takes two seconds at most; it is repeated once unless SQS was silent.
+
+A message that is sent while a request is answered carries the id of that request, as an attribute
+and not in its body.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
+
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError
+from pybreaker import CircuitBreakerError
+
+from plaza.infra.breakers import new_breaker
+from plaza.infra.errors import Unavailable
+from plaza.infra.observability import REQUEST_ID, present_request, record
+from plaza.infra.retries import FIRST_SENT
+from plaza.infra.settings import settings
+
+T = TypeVar("T")
+
+REQUEST = "request_id"  # attribute of a message that was sent while a request was answered
+MAX_CALL_BYTES = 262_144  # of one call, attributes included; SQS took no more for many years
+_MAX_MESSAGES = 10  # of one call
+_MAX_ATTRIBUTES_BYTES = 1_024  # of one message
+_DEPTHS = (
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+    "ApproximateNumberOfMessagesDelayed",
+)
+
+
+class QueueDown(Unavailable):
+    """SQS can't be reached, or didn't take the message."""
+
+
+class Depth(NamedTuple):
+    """About how many messages of a queue wait, were received and not deleted, and are delayed."""
+
+    backlog: int
+    in_flight: int
+    delayed: int
+
+
+class Outgoing(NamedTuple):
+    """A message that is to be sent."""
+
+    body: str
+    attributes: Mapping[str, str]
+    delay_s: int = 0
+
+
+class Received(NamedTuple):
+    """A message that was received outside of a consumer. ``receives`` counts this one too."""
+
+    id: str
+    receipt: str
+    body: str
+    sent_ms: int
+    receives: int
+    attributes: Mapping[str, str]
+
+
+breaker = new_breaker("sqs")
+
+_client: Any = None
+
+
+def client() -> Any:
+    """Return the SQS client of this process: one try of two seconds; ``_guarded`` repeats."""
+    global _client
+    if _client is None:
+        config = Config(
+            connect_timeout=1,
+            read_timeout=2,
+            retries={"total_max_attempts": 1},
+            parameter_validation=False,  # a tenth of a call's CPU, and the types are ours
+        )
+        _client = botocore.session.get_session().create_client("sqs", config=config)
+    return _client
+
+
+def send(queue: str, body: str, delay_s: int = 0) -> None:
+    """Send one message to the queue named ``queue``. Raises QueueDown."""
+    forward(queue, Outgoing(body, _attributes_of_request(), delay_s))
+
+
+def send_all(queue: str, bodies: Sequence[str], until_s: float | None = None) -> int:
+    """Send many messages; return how many SQS took.
+
+    Up to ten messages and 256 KiB a call. What SQS refuses for the moment is sent once more; what
+    it refuses then is left out, and counted by ``messages_refused``. No call begins after
+    ``until_s`` (time.monotonic()). Raises QueueDown when SQS can't be reached: some may have been
+    sent.
+    """
+    attributes = _attributes_of_request()
+    taken = 0
+    for part in split(bodies, count_bytes):
+        if until_s is not None and time.monotonic() >= until_s:
+            break
+        outgoing = [Outgoing(body, attributes) for body in part]
+        refused = send_part(queue, outgoing)
+        passing = [place for place, entry in refused.items() if not entry.get("SenderFault")]
+        if passing:
+            lasting = [entry for entry in refused.values() if entry.get("SenderFault")]
+            again = send_part(queue, [outgoing[place] for place in passing])
+            refused = dict(enumerate([*lasting, *again.values()]))
+        if refused:
+            codes = sorted({str(entry.get("Code", "")) for entry in refused.values()})
+            record("messages_refused", {"refused": len(refused)}, queue=queue, codes=codes)
+        taken += len(part) - len(refused)
+    return taken
+
+
+def forward(queue: str, message: Outgoing) -> None:
+    """Send one message with its own attributes. Raises QueueDown."""
+    _guarded(
+        lambda: client().send_message(
+            QueueUrl=settings().queues[queue],
+            MessageBody=message.body,
+            DelaySeconds=message.delay_s,
+            **_render_attributes(message.attributes),
+        )
+    )
+
+
+def send_part(queue: str, messages: Sequence[Outgoing]) -> dict[int, Mapping[str, Any]]:
+    """Send up to ten messages in one call. Raises QueueDown.
+
+    Returns the places of those that SQS refused, with what it says of each.
+    """
+    entries: Any = [
+        {
+            "Id": str(place),
+            "MessageBody": message.body,
+            "DelaySeconds": message.delay_s,
+            **_render_attributes(message.attributes),
+        }
+        for place, message in enumerate(messages)
+    ]
+    answer = _guarded(
+        lambda: client().send_message_batch(QueueUrl=settings().queues[queue], Entries=entries)
+    )
+    taken = {int(entry["Id"]) for entry in answer.get("Successful", [])}
+    causes = {int(entry["Id"]): entry for entry in answer.get("Failed", [])}
+    return {place: causes.get(place, {}) for place in range(len(messages)) if place not in taken}
+
+
+def split(items: Iterable[T], count_bytes: Callable[[T], int]) -> Iterator[list[T]]:
+    """Split ``items`` into parts that one call takes. One that no call takes stands alone.
+
+    ``count_bytes`` is of the body.
+    """
+    part: list[T] = []
+    part_bytes = 0
+    for item in items:
+        item_bytes = count_bytes(item) + _MAX_ATTRIBUTES_BYTES
+        if part and (len(part) == _MAX_MESSAGES or part_bytes + item_bytes > MAX_CALL_BYTES):
+            yield part
+            part, part_bytes = [], 0
+        part.append(item)
+        part_bytes += item_bytes
+    if part:
+        yield part
+
+
+def count_bytes(body: str) -> int:
+    """Count the bytes of a body."""
+    return len(body.encode())
+
+
+def measure(queue: str) -> Depth:
+    """Measure how deep a queue is. Raises QueueDown."""
+    answer = _guarded(
+        lambda: client().get_queue_attributes(
+            QueueUrl=settings().queues[queue], AttributeNames=list(_DEPTHS)
+        )
+    )
+    return Depth(*(int(answer["Attributes"].get(name, 0)) for name in _DEPTHS))
+
+
+def receive(queue: str, hide_s: int, wait_s: int = 1) -> list[Received]:
+    """Receive up to ten messages, and hide them for ``hide_s``. Raises QueueDown.
+
+    None after ``wait_s`` (SQS then asked all its servers): nothing is visible.
+    """
+    answer = _guarded(
+        lambda: client().receive_message(
+            QueueUrl=settings().queues[queue],
+            MaxNumberOfMessages=_MAX_MESSAGES,
+            VisibilityTimeout=hide_s,
+            WaitTimeSeconds=wait_s,
+            AttributeNames=["SentTimestamp", "ApproximateReceiveCount"],
+            MessageAttributeNames=["All"],
+        )
+    )
+    return [
+        Received(
+            message["MessageId"],
+            message["ReceiptHandle"],
+            message["Body"],
+            int(message["Attributes"]["SentTimestamp"]),
+            int(message["Attributes"]["ApproximateReceiveCount"]),
+            {
+                name: value["StringValue"]
+                for name, value in message.get("MessageAttributes", {}).items()
+                if "StringValue" in value
+            },
+        )
+        for message in answer.get("Messages", [])
+    ]
+
+
+def release(queue: str, received: Iterable[Received]) -> None:
+    """Make received messages visible. Raises QueueDown; they show by themselves then."""
+    hide(queue, [(message.receipt, 0) for message in received])
+
+
+def hide(queue: str, receipts: Iterable[tuple[str, int]]) -> None:
+    """Hide received messages for so many seconds each, from now. Raises QueueDown."""
+    rest = iter(receipts)
+    while part := list(islice(rest, _MAX_MESSAGES)):
+        entries: Any = [
+            {"Id": str(place), "ReceiptHandle": receipt, "VisibilityTimeout": hide_s}
+            for place, (receipt, hide_s) in enumerate(part)
+        ]
+        _guarded(
+            lambda entries=entries: client().change_message_visibility_batch(  # type: ignore[misc]
+                QueueUrl=settings().queues[queue], Entries=entries
+            )
+        )
+
+
+def move(
+    source: str, target: str, received: Sequence[Received], without: Collection[str] = ()
+) -> list[Received]:
+    """Move up to ten received messages to ``target``; return those that were sent.
+
+    Each is sent, then deleted: a process that dies in between leaves one too many, never one too
+    few. The attributes ``without`` stay behind. Raises QueueDown.
+    """
+    refused = send_part(
+        target,
+        [
+            Outgoing(
+                message.body,
+                {FIRST_SENT: str(message.sent_ms)}
+                | {k: v for k, v in message.attributes.items() if k not in without},
+            )
+            for message in received
+        ],
+    )
+    sent = [message for place, message in enumerate(received) if place not in refused]
+    if sent:
+        entries: Any = [
+            {"Id": str(place), "ReceiptHandle": message.receipt}
+            for place, message in enumerate(sent)
+        ]
+        _guarded(
+            lambda: client().delete_message_batch(
+                QueueUrl=settings().queues[source], Entries=entries
+            )
+        )
+    return sent
+
+
+def read_request_id(record: Mapping[str, Any]) -> str | None:
+    """Read the id of the request that sent a message, as Lambda gives it to its consumer; None
+    where there is no sound one."""
+    value = record.get("messageAttributes", {}).get(REQUEST, {}).get("stringValue")
+    return value if isinstance(value, str) and REQUEST_ID.fullmatch(value) else None
+
+
+def _attributes_of_request() -> Mapping[str, str]:
+    """The attribute that names the request that is answered; none outside of any."""
+    request_id = present_request()
+    return {} if request_id is None else {REQUEST: request_id}
+
+
+def _render_attributes(attributes: Mapping[str, str]) -> dict[str, Any]:
+    if not attributes:
+        return {}
+    return {
+        "MessageAttributes": {
+            name: {"DataType": "String", "StringValue": value} for name, value in attributes.items()
+        }
+    }
+
+
+def _guarded(call: Callable[[], T]) -> T:
+    try:
+        return breaker.call(lambda: _twice_unless_silent(call))
+    except CircuitBreakerError:
+        raise QueueDown("SQS is away, not asked") from None
+    except (BotoCoreError, ClientError) as error:
+        raise QueueDown(f"SQS is away: {type(error).__name__}") from error
+
+
+def _twice_unless_silent(call: Callable[[], T]) -> T:
+    """Repeat a call once, soon, when the connection was closed or SQS refused for the moment. An
+    SQS that is silent has cost a timeout: the caller does not wait for a second one."""
+    try:
+        return call()
+    except ConnectionClosedError:
+        pass
+    except ClientError as error:
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        if status < 500 and "Throttl" not in error.response["Error"]["Code"]:
+            raise
+    time.sleep(random.uniform(0.02, 0.1))
+    return call()

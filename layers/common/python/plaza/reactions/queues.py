@@ -1,0 +1,146 @@
+"""The queues of reactions and their messages: events, commits, steps of builds, follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plaza.infra import messages
+from plaza.infra.messages import ID, BadRecord, flag, list_of, read, row, text, whole
+from plaza.infra.queues import Queue
+from plaza.infra.retries import RetryPolicy
+from plaza.reactions.reactions import (
+    KIND,
+    KINDS,
+    MOST_ID,
+    MOST_VER_US,
+    PROTOCOL,
+    TARGET_TYPE,
+    Commit,
+    Key,
+    Kind,
+    ReactionEvent,
+    Target,
+    require_kind,
+)
+
+MAX_PAIRS = 1_000  # of a message
+MAX_BUILD = 64  # characters of the name of a build
+_MAX_KEYS = 1_000  # of a message
+_N = whole(0, MOST_VER_US)
+_TOTAL = whole(-MOST_ID, MOST_ID)
+_ROWS = list_of(row(ID, _N, flag), 0, _MAX_KEYS)
+_COMMITS = list_of(row(KIND, TARGET_TYPE, ID, _N, _TOTAL, flag, _ROWS), 0, _MAX_KEYS)
+_KEYS = list_of(row(TARGET_TYPE, ID, KIND, ID), 0, _MAX_KEYS)
+_PAIRS = list_of(row(ID, ID), 1, MAX_PAIRS)
+
+Pair = tuple[int, int]
+"""(actor, user) whose follow may have changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unacknowledged:
+    """A message of SETTLEMENTS: commits that Redis did not take, or keys to be read again."""
+
+    commits: Sequence[Commit] = ()
+    keys: Sequence[Key] = ()
+
+    def to_json(self) -> str:
+        """The body of the message."""
+        fields: dict[str, Any] = {"protocol": PROTOCOL, "keys": self.keys}
+        fields["commits"] = [[c.kind.name, *c.target, *c[2:]] for c in self.commits]
+        return messages.encode(fields)
+
+    @classmethod
+    def from_json(cls, body: str) -> Unacknowledged:
+        """The message in ``body``. Raises BadRecord, UnknownProtocol."""
+        fields = messages.read_object(body)
+        messages.require_protocol(fields, PROTOCOL)
+        commits = [_commit(*one) for one in read(fields, "commits", _COMMITS)]
+        keys = [Key(*one) for one in read(fields, "keys", _KEYS)]
+        for key in keys:
+            require_kind(key.kind, key.target_type)
+        count = sum(len(commit.rows) for commit in commits) + len(keys)
+        if not 0 < count <= _MAX_KEYS:
+            raise BadRecord(f"{count} rows and keys, not 1 to {_MAX_KEYS}")
+        return cls(commits, keys)
+
+
+def _commit(
+    kind: str,
+    target_type: str,
+    target_id: int,
+    n: int,
+    total: int,
+    is_new: bool,
+    rows: list[tuple[int, int, bool]],
+) -> Commit:
+    require_kind(kind, target_type)
+    return Commit(KINDS[kind], Target(target_type, target_id), n, total, is_new, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where a build stands: the name it has in Redis ('' not begun) and the last actor it added."""
+
+    kind: Kind
+    target: Target
+    build: str = ""
+    after_id: int = 0
+
+    def to_json(self) -> str:
+        """The step as it stands on the queue."""
+        fields: dict[str, Any] = {
+            "kind": self.kind.name,
+            "target_type": self.target.type,
+            "target_id": self.target.id,
+        }
+        if self.build:
+            fields |= {"build": self.build, "after_id": self.after_id}
+        return messages.encode(fields)
+
+    @classmethod
+    def from_json(cls, body: str) -> Step:
+        """The step in ``body``. Raises BadRecord."""
+        fields = messages.read_object(body)
+        kind, target_type = read(fields, "kind", KIND), read(fields, "target_type", TARGET_TYPE)
+        require_kind(kind, target_type)
+        target = Target(target_type, read(fields, "target_id", ID))
+        build = read(fields, "build", text(0, MAX_BUILD), default="")
+        after_id = read(fields, "after_id", whole(0, MOST_ID), default=0)
+        if after_id and not build:  # its filter would lack the actors up to there
+            raise BadRecord("after_id is of a build without a name")
+        return cls(KINDS[kind], target, build, after_id)
+
+
+def write_pairs(pairs: Sequence[Pair]) -> str:
+    """The body of a message of FOLLOWS."""
+    return messages.encode(pairs)
+
+
+def read_pairs(body: str) -> Sequence[Pair]:
+    """What ``write_pairs`` wrote. Raises BadRecord."""
+    return [(actor_id, user_id) for actor_id, user_id in messages.read_body(body, _PAIRS)]
+
+
+REACTIONS = Queue(
+    "reactions", ReactionEvent.to_json, ReactionEvent.from_json, batch_size=1_000, window_s=1
+)
+"""Events; versions order them, not the queue."""
+
+SETTLEMENTS = Queue("settlements", Unacknowledged.to_json, Unacknowledged.from_json)
+"""Commits that Redis did not take, and keys to be read again."""
+
+REBUILDS = Queue(
+    "rebuilds",
+    Step.to_json,
+    Step.from_json,
+    batch_size=1,
+    visibility_s=361,
+    retry=RetryPolicy(max_wait_s=4 * 3_600),  # the gate requests the build again
+)
+"""Targets whose Bloom filter is to be built."""
+
+FOLLOWS = Queue("follows", write_pairs, read_pairs)
+"""Follows that may have changed; the feed consumes it."""

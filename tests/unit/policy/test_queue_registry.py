@@ -1,0 +1,143 @@
+"""All that says something of a queue agrees with its declaration: the template, the functions, the
+samples, and the queues of the tests."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.registry import load_queues
+from plaza.infra.dead_letters import dlq_of
+from plaza.infra.queues import Queue
+from tests.plaza import FakeQueues
+from tests.unit.policy import template
+from tests.unit.policy.modules import (
+    FUNCTIONS,
+    imports_of,
+    module_file,
+    product_files,
+    queue_named,
+    tree_of,
+)
+from tests.unit.policy.template import QUEUE, ROOT, EventSource, queue_name, resources
+
+QUEUES = load_queues()
+SOURCES = {queue_name(source.queue): source for source in template.event_sources()}
+
+every_queue = pytest.mark.parametrize("name", sorted(QUEUES))
+
+
+def test_the_template_has_the_declared_queues_and_a_consumer_of_each() -> None:
+    assert {queue_name(resource) for resource in template.working_queues()} == set(QUEUES)
+    assert set(SOURCES) == set(QUEUES)
+    assert len(list(template.event_sources())) == len(QUEUES)
+
+
+@every_queue
+def test_the_template_gives_a_queue_its_declared_rules(name: str) -> None:
+    queue, source = QUEUES[name], SOURCES[name]
+    properties = resources(QUEUE)[source.queue]
+    redrive = properties["RedrivePolicy"]
+    assert source.properties["BatchSize"] == queue.batch_size
+    assert source.properties.get("MaximumBatchingWindowInSeconds", 0) == queue.window_s
+    assert properties["VisibilityTimeout"] == queue.visibility_s
+    assert redrive["maxReceiveCount"] == queue.retry.max_receives
+    assert queue_name(template.name_in(redrive["deadLetterTargetArn"])) == dlq_of(name)
+
+
+@every_queue
+def test_the_function_of_a_queue_is_its_handler_and_loads_its_consumer(name: str) -> None:
+    app = app_of(SOURCES[name])
+    *_, assignment = tree_of(app).body
+    match assignment:
+        case ast.Assign(
+            targets=[ast.Name(id="handler")],
+            value=ast.Attribute(value=ast.Name(id=constant), attr="handler"),
+        ):
+            queue = queue_named(app, constant)
+            assert queue is QUEUES[name]
+        case _:
+            raise AssertionError(f"{app} has no handler of a queue")
+    assert module_file(queue.handle.__module__) in loaded_by(app)
+
+
+def test_every_function_of_a_queue_consumes_a_declared_one() -> None:
+    assert {app_of(source) for source in SOURCES.values()} == set(
+        (FUNCTIONS / "queue").glob("*/app.py")
+    )
+
+
+@every_queue
+def test_a_queue_has_samples_that_its_function_can_read(name: str) -> None:
+    folder = template.folder_of(SOURCES[name].function).name
+    files = [f for f in (ROOT / "events").glob(f"{folder}.*.json") if ".poison." not in f.name]
+    records = [record for file in files for record in json.loads(file.read_text())["Records"]]
+    assert [QUEUES[name].decode(record["body"]) for record in records]
+    assert (ROOT / "events" / "messages" / f"{name}.jsonl").read_text()
+
+
+def test_the_queues_of_the_tests_give_each_message_to_its_consumer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake = FakeQueues()
+    given: dict[str, list[Any]] = {}
+    for name, queue in QUEUES.items():
+        monkeypatch.setattr(queue, "_handle", lambda batch, name=name: given.update({name: batch}))
+        for body in bodies_of(name):
+            fake.send(name, body)
+    fake.drain()
+    assert set(given) == set(QUEUES)
+    for name, queue in QUEUES.items():
+        assert [queue.encode(message) for message in given[name]] == bodies_of(name)
+
+
+@pytest.mark.parametrize("file", product_files(), ids=lambda f: f"{f.parent.name}/{f.name}")
+def test_a_producer_does_not_load_the_consumer_runtime(file: Path) -> None:
+    for node in tree_of(file).body:
+        if isinstance(node, ast.ImportFrom):
+            names = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            assert "plaza.infra.consumer" not in names
+
+
+def test_a_name_is_declared_once_and_a_queue_has_one_consumer() -> None:
+    with pytest.raises(ValueError, match="declared twice"):
+        Queue("reactions", str, str)
+    with pytest.raises(ValueError, match="two consumers"):
+        QUEUES["reactions"].consumer(lambda _: None)
+
+
+@every_queue
+def test_what_waits_for_a_dependency_waits_for_hours_and_within_its_retention(name: str) -> None:
+    queue = QUEUES[name]
+    retention_s = resources(QUEUE)[SOURCES[name].queue]["MessageRetentionPeriod"]
+    assert 4 * 3_600 <= queue.retry.max_wait_s < retention_s / 2
+    assert max(queue.retry.back_off_s) <= 900, "SQS delays no message for longer"
+
+
+def bodies_of(name: str) -> list[str]:
+    return (ROOT / "events" / "messages" / f"{name}.jsonl").read_text().splitlines()
+
+
+def app_of(source: EventSource) -> Path:
+    return template.folder_of(source.function) / "app.py"
+
+
+def loaded_by(app: Path) -> set[Path]:
+    """The files of ours that are loaded when ``app`` is."""
+    todo, seen = [app], set[Path]()
+    while todo:
+        file = todo.pop()
+        if file in seen:
+            continue
+        seen.add(file)
+        for found in imports_of(file):
+            if found.module.partition(".")[0] != "plaza":
+                continue
+            parts = [*found.module.split("."), found.name]
+            names = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
+            todo += [path for name in names if (path := module_file(name)).exists()]
+    return seen
