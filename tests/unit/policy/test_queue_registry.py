@@ -12,7 +12,6 @@ import pytest
 
 from local.registry import load_queues
 from plaza.infra.dead_letters import dlq_of
-from plaza.infra.queues import Queue
 from tests.plaza import FakeQueues
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
@@ -101,13 +100,6 @@ def test_a_producer_does_not_load_the_consumer_runtime(file: Path) -> None:
         if isinstance(node, ast.ImportFrom):
             names = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
             assert "plaza.infra.consumer" not in names
-
-
-def test_a_name_is_declared_once_and_a_queue_has_one_consumer() -> None:
-    with pytest.raises(ValueError, match="declared twice"):
-        Queue("reactions", str, str)
-    with pytest.raises(ValueError, match="two consumers"):
-        QUEUES["reactions"].consumer(lambda _: None)
 
 
 @every_queue

@@ -1,0 +1,74 @@
+"""A queue as contexts and functions use it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from plaza.infra import queues
+from plaza.infra.queues import Queue
+from plaza.infra.retries import RetryPolicy
+from tests.unit.infra.test_queues import FakeSqs, batch_of, failures, read
+from tests.unit.infra.test_queues import sqs as sqs
+
+
+@pytest.fixture
+def work(sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch) -> Queue[str]:
+    monkeypatch.setattr(queues, "_declared", {})
+    return Queue("work", str.upper, read, retry=RetryPolicy(max_attempts=1))
+
+
+def test_messages_are_sent_encoded_to_the_queue_of_that_name(
+    work: Queue[str], sqs: FakeSqs
+) -> None:
+    work.send("a", delay_s=3)
+    assert work.send_all(letter for letter in "bc") == 2
+    assert [(m["QueueUrl"], m["MessageBody"], m["DelaySeconds"]) for m in sqs.sent] == [
+        ("https://sqs/work", "A", 3),
+        ("https://sqs/work", "B", 0),
+        ("https://sqs/work", "C", 0),
+    ]
+
+
+def test_what_waits_and_what_is_unfinished_are_counted(
+    work: Queue[str], sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("", "NotVisible", "Delayed")
+    depths = {f"ApproximateNumberOfMessages{name}": str(n) for n, name in enumerate(names, 1)}
+    monkeypatch.setattr(sqs, "get_queue_attributes", lambda **_: {"Attributes": depths})
+    assert work.count_backlog() == 1
+    assert work.count_unfinished() == 6
+
+
+def test_the_handler_decodes_a_batch_for_the_consumer_and_keeps_the_policy(
+    work: Queue[str], sqs: FakeSqs
+) -> None:
+    taken: list[str] = []
+
+    @work.consumer
+    def take(batch: Sequence[str]) -> None:
+        taken.extend(batch)
+        if "poison" in batch:
+            raise ValueError("a poison")
+
+    assert work.handle is take
+    assert failures(work.handler(batch_of("a", "unreadable"), None)) == []
+    assert taken == ["a"]
+    assert failures(work.handler(batch_of("poison"), None)) == []
+    assert [m["MessageBody"] for m in sqs.sent] == ["unreadable", "poison"]
+    assert {m["QueueUrl"] for m in sqs.sent} == {"https://sqs/work-dlq"}
+
+
+def test_a_function_whose_consumer_is_not_loaded_fails_when_it_is_loaded(work: Queue[str]) -> None:
+    with pytest.raises(LookupError, match="consumes the queue work"):
+        _ = work.handler
+
+
+def test_a_queue_has_one_declaration_and_one_consumer(work: Queue[str]) -> None:
+    with pytest.raises(ValueError, match="declared twice"):
+        Queue("work", str, str)
+    work.consumer(lambda _: None)
+    with pytest.raises(ValueError, match="two consumers"):
+        work.consumer(lambda _: None)
+    assert list(queues.declared()) == ["work"]
