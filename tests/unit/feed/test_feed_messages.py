@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from plaza.content import FanOut, Place
 from plaza.feed.feed import (
     INBOX,
-    MOST_ID,
     MOST_TIMELINES,
     POSTS,
     Entry,
@@ -22,7 +21,7 @@ from plaza.feed.feed import (
     read_timelines,
     write_timelines,
 )
-from plaza.infra.messages import BadRecord
+from plaza.infra.messages import MAX_ID, BadRecord
 from plaza.reactions.queues import MAX_PAIRS, read_pairs
 from tests.unit.reactions.test_reactions import json_values
 
@@ -32,7 +31,7 @@ READERS = (FanOut.from_json, read_pairs, read_timelines)
 def test_what_is_written_is_read() -> None:
     for one in (FanOut(11), FanOut(11, 7), FanOut(11, 7, announce=True)):
         assert FanOut.from_json(one.to_json()) == one
-    asked = [Timeline(INBOX, 7), Timeline(POSTS, MOST_ID)]
+    asked = [Timeline(INBOX, 7), Timeline(POSTS, MAX_ID)]
     assert read_timelines(write_timelines(asked)) == asked
     assert read_pairs("[[7,8],[8,7]]") == [(7, 8), (8, 7)]
 

@@ -9,7 +9,6 @@ from plaza.content import Place
 from plaza.infra import messages
 from plaza.infra.messages import ID, list_of, one_of, row
 
-MOST_ID = messages.MAX_ID
 MOST_TIMELINES = 100
 BEGINNING_US = 1  # the floor of a timeline that is whole to its end
 NOWHERE_US = 2**53 - 1  # the floor of one that says nothing

@@ -17,7 +17,6 @@ from plaza.infra import messages
 from plaza.infra.errors import Conflict, Gone, NotFound, TooMany, Unavailable
 from plaza.infra.messages import ID, BadRecord, read, whole
 
-MOST_ID = messages.MAX_ID
 MOST_EPOCH = messages.MAX_VERSION
 MOST_STOCK = 10_000_000
 BUYERS_PER_BUCKET = 64  # about; Redis keeps so few in one piece of memory, and small sales few keys
