@@ -21,7 +21,7 @@ from plaza.infra.settings import settings
 MOST_S = 40
 _MOST_BACKLOG = 10_000
 _VOUCHERS = 500
-ORDERS_PER_VOUCHER = 1_000
+ORDERS_PER_VOUCHER = 500
 _BATCH = 1_000
 
 
