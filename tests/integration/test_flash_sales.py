@@ -783,7 +783,7 @@ def test_a_sale_that_is_over_is_settled_and_leaves_redis(plaza: World) -> None:
     close(voucher.id)
     assert flash_sales.settle_vouchers() == 1
     assert flash_sales.settle_vouchers() == 0
-    keys = find_keys("*voucher*")
+    keys = find_keys("*:voucher:*")
     assert keys
     assert all(redis.execute("TTL", key) > 0 for key in keys)
     redis.execute("DEL", *keys)

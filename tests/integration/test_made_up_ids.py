@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
-from plaza import flash_sales
+from plaza import flash_sales, targets
 from plaza.content import reading
+from plaza.flash_sales import mysql_vouchers, redis_vouchers
 from plaza.flash_sales.flash_sales import NotReady, VoucherMissing
-from plaza.infra import mysql
+from plaza.flash_sales.voucher_filter import VOUCHER_IDS
+from plaza.infra import mysql, redis
 from plaza.infra.hot_values import HotValues
 from plaza.infra.limits import TokenBucket
 from plaza.shops import Step
@@ -102,6 +105,60 @@ def test_vouchers_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
     assert work.statements == 40
 
 
+def order(voucher_id: int) -> Reply:
+    return ask("POST", f"/vouchers/{voucher_id}/orders", folder="api/flash_sales")
+
+
+def test_vouchers_that_were_made_up_do_not_reach_mysql(plaza: World) -> None:
+    voucher = sales.offer()
+    flash_sales.build_filter()
+    chance = random.Random(5)
+    with counting_work() as work:
+        for _ in range(100):
+            assert order(chance.randrange(1, 2**63)).status == 404
+    assert work.statements <= 2
+    assert order(voucher.id).status == 202
+
+
+def test_a_voucher_that_is_made_while_its_filter_is_built_is_in_it(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Added before the build began, committed after it had read: the second adding counts."""
+    insert = mysql_vouchers.insert
+
+    def build_then_insert(*args: Any) -> None:
+        flash_sales.build_filter()
+        insert(*args)
+
+    monkeypatch.setattr(mysql_vouchers, "insert", build_then_insert)
+    voucher = sales.offer()
+    assert order(voucher.id).status == 202
+    flash_sales.forget_sales()
+    redis.execute("DEL", redis_vouchers.state_key(voucher.id))
+    assert order(voucher.id).status != 404
+    assert not VOUCHER_IDS.ask(voucher.id + 1).maybe
+
+
+def test_the_recovery_adds_a_voucher_whose_maker_died(plaza: World) -> None:
+    voucher = sales.offer()
+    VOUCHER_IDS.begin("one", 1)
+    VOUCHER_IDS.fill("one", [], last=True)
+    assert not VOUCHER_IDS.ask(voucher.id).maybe
+    flash_sales.recover_orders()
+    assert VOUCHER_IDS.ask(voucher.id).maybe
+
+
+def test_a_long_build_goes_on_in_the_next_run(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plaza.flash_sales.voucher_filter._PAGE", 2)
+    vouchers = [sales.offer().id for _ in range(5)]
+    redis.execute("DEL", *VOUCHER_IDS.keys)
+    assert [flash_sales.build_filter(max_s=0) for _ in range(4)] == [2, 2, 1, 0]
+    assert all(VOUCHER_IDS.ask(voucher_id).maybe for voucher_id in vouchers)
+    assert not VOUCHER_IDS.ask(vouchers[-1] + 1).maybe
+
+
 def test_a_voucher_is_found_though_somebody_asked_for_its_id_too_early(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +169,38 @@ def test_a_voucher_is_found_though_somebody_asked_for_its_id_too_early(
     voucher = sales.offer()
     assert voucher.id == 4711
     monkeypatch.undo()
+
+
+# ---------------------------------------------------------------- targets
+
+
+def query(post_ids: range) -> Reply:
+    asked = [{"type": "post", "id": str(i)} for i in post_ids]
+    return ask("POST", "/reactions/query", {"targets": asked}, user=None, folder="api/reactions")
+
+
+def test_queries_of_ids_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(targets, "_lookup_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
+    with counting_work() as work:
+        replies = [query(range(n, n + 10)) for n in range(1, 301, 10)]
+    assert [reply.status for reply in replies] == [200] * 5 + [503] * 25
+    assert work.statements == 5
+    with counting_work() as work:
+        assert query(range(1, 11)).status == 200
+    assert work.statements == 0
+
+
+@pytest.mark.parametrize("path", ["/posts/{}", "/posts/{}/comments", "/users/{}/posts"])
+def test_texts_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(targets, "_lookup_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
+    with counting_work() as work:
+        statuses = [ask("GET", path.format(n), user=None).status for n in range(1, 31)]
+    assert statuses == [404] * 5 + [503] * 25
+    assert work.statements == 5
 
 
 # ---------------------------------------------------------------- lists that anybody can read

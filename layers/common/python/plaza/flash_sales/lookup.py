@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from plaza.flash_sales import mysql_vouchers
 from plaza.flash_sales.flash_sales import NotReady, Voucher
+from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra import cache
 from plaza.infra.cache import NEVER_STALE, Entry
 from plaza.infra.limits import TokenBucket
@@ -24,12 +25,14 @@ _lookup_budget = TokenBucket(rate_per_s=20, burst=40)
 def find(voucher_id: int) -> Voucher | None:
     """Returns a voucher as MySQL has it, None when there is none.
 
-    One round trip, and a statement and another round trip unless Redis remembers that there is
-    none. Raises NotReady when the budget is used up; MysqlDown.
+    Two round trips when Redis remembers or its filter says that there is none; else a statement
+    and another round trip. Raises NotReady when the budget is used up; MysqlDown.
     """
     key = _none_key(voucher_id)
     with suppress(RedisDown):
         if cache.read_all([key])[0] is not None:
+            return None
+        if not VOUCHER_IDS.ask(voucher_id).maybe:
             return None
     if not _lookup_budget.take():
         raise NotReady("Too many vouchers are being looked up", retry_after_s=1)
@@ -41,7 +44,11 @@ def find(voucher_id: int) -> Voucher | None:
 
 
 def note_made(voucher_id: int) -> None:
-    """A voucher was made: nothing says any more that there is none. Raises RedisDown."""
+    """A voucher was made: nothing says any more that there is none. Two round trips.
+
+    Raises RedisDown.
+    """
+    VOUCHER_IDS.add([voucher_id])  # a build may have begun, and read past it, before it was made
     cache.drop_all({_none_key(voucher_id): _THERE})
 
 
