@@ -14,10 +14,13 @@ the hash tag ``{<shard>}``. Per target and kind, under ``{<shard>}:<kind>:<targe
                      recent has all with a version above it; bloom, the bits of the filter in use, 0
                      none; filling, filling_by, filling_at: of the filter being built; rebuild_at,
                      when a build was last requested; blocked, since when a commit is missing; gone,
-                     it was deleted; sweeps, sweep_cursor
+                     it was deleted; earliest, a later row on with at most this version comes into
+                     the page; sweeps, sweep_cursor
     outbox   hash    actor -> want:ver:base:nonce; accepted, not yet confirmed. The nonce has a
                      letter before it: c when the request changed the state, u when it did not
     recent   zset    actor -> ver; the newest saved actors, at most cap
+    earliest zset    actor -> ver; the first page of the earliest saved actors, good as long as
+                     meta has the field
     bloom    bitmap  Bloom filter of the saved actors that are not in recent
     filling  bitmap  the Bloom filter that is being built
     ahead    hash    n -> total|rows; commits that wait for the one before them
@@ -48,7 +51,7 @@ from typing import Any, NamedTuple
 from plaza.infra import redis
 from plaza.infra.lua import load_script
 from plaza.infra.projections import key_of
-from plaza.infra.redis import Call, RedisDown
+from plaza.infra.redis import Argument, Call, RedisDown
 from plaza.infra.settings import settings
 from plaza.infra.shards import SHARDS, shard_of
 from plaza.reactions.mysql_reactions import Reacted, Reactor, Snapshot
@@ -69,6 +72,7 @@ LOAD_LEASE_TTL_MS = 10_000
 MAX_AHEAD = 100  # commits that may wait for the one before them
 MAX_ROWS = 250  # of one call of a script
 LIST_LENGTH = 100
+EARLIEST_TTL_S = 3_600
 LIST_TTL_S = 86_400
 LEASE_TTL_S = 10
 _FLOOR = "floor"
@@ -80,6 +84,7 @@ READ = load_script(_LUA / "read.lua")
 PAGE = load_script(_LUA / "page.lua")
 LEASE = load_script(_LUA / "lease.lua")
 REBASE = load_script(_LUA / "rebase.lua")
+KEEP_EARLIEST = load_script(_LUA / "keep_earliest.lua")
 HYDRATE = load_script(_LUA / "hydrate.lua")
 APPLY = load_script(_LUA / "apply.lua")
 DROP = load_script(_LUA / "drop.lua")
@@ -108,6 +113,7 @@ class Keys(NamedTuple):
     loading: str
     asked: str
     toggles: str
+    earliest: str
     there: str
     outboxes: str
     member: str
@@ -212,6 +218,7 @@ def keys_of(kind: str, target: Target) -> Keys:
         loading=f"{base}:loading",
         asked=f"{base}:asked",
         toggles=f"{base}:toggles",
+        earliest=f"{base}:earliest",
         there=key_of(str(target), "there"),
         outboxes=_index_key(shard),
         member=f"{kind}:{target}",
@@ -516,6 +523,7 @@ def _apply_call(commit: Commit, expires_at_ms: int) -> Call:
             keys.lease,
             keys.asked,
             keys.outboxes,
+            keys.earliest,
         ),
         (
             _run_id(keys),
@@ -612,25 +620,40 @@ def read_recent(wanted: Sequence[tuple[Kind, Target]], most: int) -> list[dict[s
 def read_page(
     kind: Kind, target: Target, after: Reactor | None, latest: bool, count: int
 ) -> tuple[bool, list[Reactor]] | None:
-    """(everybody is in recent, the page of it from ``after`` on), or None when the target is away.
+    """(the page is whole by itself, the page from ``after`` on), or None when the target is away.
 
-    The page holds ``count`` or more if there are so many, those equal to ``after`` included.
-    Raises RedisDown.
+    It is whole when Redis has everybody, and when it has the earliest and those are asked for. Else
+    it is the part that is in recent. The page holds ``count`` or more if there are so many, those
+    equal to ``after`` included; of the earliest not more than were kept. Raises RedisDown.
     """
     keys = keys_of(kind.name, target)
     begin = after.ver_us if after else ("+inf" if latest else "-inf")
     order = "desc" if latest else "asc"
 
     def calls() -> list[Call]:
-        return [Call(PAGE, (keys.meta, keys.recent), (_run_id(keys), begin, order, count))]
+        args = (_run_id(keys), begin, order, count)
+        return [Call(PAGE, (keys.meta, keys.recent, keys.earliest), args)]
 
     [answer] = _run_reads([keys], calls)
     if not answer:
         return None
     pairs = iter(answer[1:])
-    return answer[0] == 1, [
+    return answer[0] > 0, [
         Reactor(int(actor), int(float(ver))) for actor, ver in zip(pairs, pairs, strict=True)
     ]
+
+
+def keep_earliest(kind: Kind, target: Target, n: int, earliest: Sequence[Reactor]) -> bool:
+    """Keep the first page of the earliest actors, as MySQL had it at version ``n`` of the counter.
+
+    There are more actors than those. False when the target is not loaded or was brought to a later
+    version. One round trip. Raises RedisDown.
+    """
+    keys = keys_of(kind.name, target)
+    args: list[Argument] = [_run_id(keys), n, earliest[-1].ver_us, EARLIEST_TTL_S * 1000]
+    for actor_id, ver_us in earliest:
+        args += [ver_us, actor_id]
+    return bool(redis.run(KEEP_EARLIEST, (keys.meta, keys.earliest), args) == 1)
 
 
 def read_list(kind: Kind, actor_id: int) -> tuple[int, list[Reacted]] | None:

@@ -10,6 +10,7 @@
   KEYS[8]  {<shard>}:<kind>:<target>:lease    string: who loads the target
   KEYS[9]  {<shard>}:<kind>:<target>:asked    hash: actor -> s when its row was asked for
   KEYS[10]  {<shard>}:outboxes                 zset: member -> version of the oldest entry
+  KEYS[11]  {<shard>}:<kind>:<target>:earliest  zset: actor -> ver, the first page of the earliest saved actors
   ARGV[1]  run_id of this node
   ARGV[2]  n: version of the counter after the commit
   ARGV[3]  total of the counter after the commit
@@ -35,12 +36,13 @@
 --!include state
 --!include idle
 --!include commits
+--!include earliest
 local AHEAD_TTL_S = 120
 local meta_key, outbox, recent, bloom, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local ahead, fence, lease, asked, index = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local n, total, is_new, cap = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', tonumber(ARGV[6])
 
-local meta, fields = read_meta(meta_key, ARGV[1], 'floor', 'blocked', 'sweeps', 'filling')
+local meta, fields = read_meta(meta_key, ARGV[1], 'floor', 'blocked', 'sweeps', 'filling', 'earliest')
 if not meta then
   -- Who loads the target has read a snapshot that may be older than this commit.
   if redis.call('EXISTS', lease) == 1 then
@@ -55,6 +57,7 @@ if not meta then
 end
 meta.floor, meta.blocked, meta.budget = tonumber(fields[11]), tonumber(fields[12]), MAX_ROWS
 meta.filling = tonumber(fields[14] or 0)
+if fields[15] then meta.note_rows = watch_earliest(meta, meta_key, KEYS[11], tonumber(fields[15])) end
 
 local before, waiting, code, has_next = meta.s, meta.waiting, 'APPLIED', false
 if n <= meta.s then
