@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from plaza import flash_sales, targets
-from plaza.content import reading
+from plaza.content import mysql_content, reading, redis_content
 from plaza.flash_sales import mysql_vouchers, redis_vouchers
 from plaza.flash_sales.flash_sales import NotReady, VoucherMissing
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra import mysql, redis
 from plaza.infra.hot_values import HotValues
+from plaza.infra.http import pack_cursor
 from plaza.infra.limits import TokenBucket
+from plaza.reactions import Target
 from plaza.shops import Step
 from plaza.shops.shops import FILTER
 from tests import sales
@@ -23,6 +25,7 @@ from tests.integration.content_api import (
     SHOP,
     Reply,
     add_shop,
+    add_users,
     as_another_process,
     ask,
     counting_work,
@@ -35,6 +38,7 @@ FOLDERS = {
     "reviews/recommended": "api/recommendations",
     "vouchers": "api/flash_sales",
 }
+LAST = {"reviews": (10**15, 1), "vouchers": (2**62,)}  # where no page begins
 every_list = pytest.mark.parametrize("what", FOLDERS)
 
 
@@ -218,11 +222,68 @@ def test_pages_are_read_from_mysql_as_far_as_the_budget_goes(
     plaza: World, no_budget: None, what: str
 ) -> None:
     add_shop()
+    after = pack_cursor(*LAST[what])
     replies = [
-        ask("GET", f"/shops/{SHOP}/{what}?limit={n}", folder=FOLDERS[what]) for n in range(1, 11)
+        ask("GET", f"/shops/{SHOP}/{what}?limit={n}&cursor={after}", folder=FOLDERS[what])
+        for n in range(1, 11)
     ]
     assert [reply.status for reply in replies] == [200] * 5 + [503] * 5
     assert replies[-1].headers["retry-after"]
+
+
+@pytest.mark.parametrize("user", [None, 7])
+@pytest.mark.parametrize("what", ["reviews", "vouchers"])
+def test_a_first_page_is_read_from_mysql_once_whatever_its_length(
+    plaza: World, what: str, user: int | None
+) -> None:
+    add_shop()
+    add_users(7)
+    made = str(sales.offer().id) if what == "vouchers" else review()
+    assert [item["id"] for item in read(what, SHOP).body["items"]] == [made]
+    with counting_work() as work:
+        for limit in range(1, 21):
+            as_another_process()
+            path = f"/shops/{SHOP}/{what}?limit={limit}"
+            reply = ask("GET", path, user=user, folder=FOLDERS[what])
+            assert [item["id"] for item in reply.body["items"]] == [made]
+    assert work.statements == 0
+
+
+def review() -> str:
+    return str(ask("POST", f"/shops/{SHOP}/reviews", REVIEW).body["id"])
+
+
+@pytest.mark.parametrize("what", ["reviews", "vouchers"])
+def test_what_was_just_made_is_on_the_first_page(plaza: World, what: str) -> None:
+    add_shop()
+    assert read(what, SHOP).body["items"] == []
+    made = str(sales.offer().id) if what == "vouchers" else review()
+    as_another_process()
+    assert [item["id"] for item in read(what, SHOP).body["items"]] == [made]
+
+
+def test_a_text_that_was_deleted_leaves_the_first_page_and_no_hole(plaza: World) -> None:
+    add_shop()
+    made = [review() for _ in range(4)]
+    assert len(read("reviews", SHOP).body["items"]) == 4
+    assert ask("DELETE", f"/reviews/{made[2]}").status == 204
+    as_another_process()
+    page = ask("GET", f"/shops/{SHOP}/reviews?limit=2", user=None).body
+    assert [item["id"] for item in page["items"]] == [made[3], made[1]]
+    rest = ask("GET", f"/shops/{SHOP}/reviews?limit=2&cursor={page['next']}", user=None).body
+    assert ([item["id"] for item in rest["items"]], rest["next"]) == ([made[0]], None)
+
+
+def test_a_page_with_a_text_that_is_gone_is_read_again(plaza: World) -> None:
+    """The writer died before Redis let go of the page, and the text's own refresh came."""
+    add_shop()
+    made = [review() for _ in range(3)]
+    read("reviews", SHOP)
+    mysql.write("UPDATE content SET deleted_at = UTC_TIMESTAMP(6) WHERE content_id = %s", made[1:2])
+    redis_content.keep_texts(mysql_content.read([Target("review", int(made[1]))]).values())
+    as_another_process()
+    page = ask("GET", f"/shops/{SHOP}/reviews?limit=2", user=None).body
+    assert ([item["id"] for item in page["items"]], page["next"]) == ([made[2], made[0]], None)
 
 
 def test_a_hot_first_page_costs_anonymous_callers_no_statement(

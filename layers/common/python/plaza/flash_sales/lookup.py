@@ -1,6 +1,7 @@
 """Looking up vouchers that Redis has no sale of: MySQL is asked as rarely as possible.
 
-{<shard>}:voucher:<id>:none  hash  ver, value: for half a minute, that MySQL has no such voucher
+{<shard>}:voucher:<id>:none   hash  ver, value: for half a minute, that MySQL has no such voucher
+{<shard>}:shop:<id>:vouchers  hash  ver, value: the first page of what a shop offers
 """
 
 from __future__ import annotations
@@ -43,13 +44,19 @@ def find(voucher_id: int) -> Voucher | None:
     return voucher
 
 
-def note_made(voucher_id: int) -> None:
-    """A voucher was made: nothing says any more that there is none. Two round trips.
+def note_made(voucher_id: int, shop_id: int) -> None:
+    """A voucher was made: nothing says any more that there is none. Three round trips.
 
     Raises RedisDown.
     """
     VOUCHER_IDS.add([voucher_id])  # a build may have begun, and read past it, before it was made
     cache.drop_all({_none_key(voucher_id): _THERE})
+    cache.drop_first_pages([list_key(shop_id)])
+
+
+def list_key(shop_id: int) -> str:
+    """Returns the key of the first page of what a shop offers."""
+    return key_of(f"shop:{shop_id}", "vouchers")
 
 
 def _none_key(voucher_id: int) -> str:

@@ -48,7 +48,7 @@ def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Vouc
     if not mysql.atomically(write):
         return offer(terms, creator_id, attempt)
     try:
-        lookup.note_made(voucher_id)
+        lookup.note_made(voucher_id, terms.shop_id)
         loading.bring_back(voucher_id)
     except (Unavailable, NotOpen, VoucherGone) as error:
         # Then the first who clicks has it brought in.
