@@ -9,7 +9,7 @@ import pytest
 
 from plaza import reactions
 from plaza.infra import mysql, queues, redis, spill
-from plaza.infra.queues import QueueDown
+from plaza.infra.queues import Outgoing, QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.reactions import LIKE, ReactionEvent, Target, redis_reactions, sweeping
 from plaza.reactions.redis_reactions import Swept
@@ -219,8 +219,8 @@ def test_what_the_queue_refused_is_sent_from_mysql_by_the_sweeper(plaza: World) 
     assert {actor: on for actor, (on, _) in rows().items()} == {7: True}
 
 
-def send_events(bodies: Sequence[str]) -> int:
-    return queues.send_all(reactions.REACTIONS, bodies)
+def send_events(messages: Sequence[Outgoing]) -> int:
+    return queues.send_all(reactions.REACTIONS, messages)
 
 
 def test_while_the_queue_is_behind_spilled_messages_are_sent_and_nothing_else(

@@ -64,7 +64,7 @@ def sweep_outbox(grace_us: int = GRACE_US) -> int:
 def _send_spilled() -> int:
     """Send what the queue refused before; returns how many messages it took. Raises QueueDown."""
     try:
-        return send_spilled(REACTIONS, lambda bodies: queues.send_all(REACTIONS, bodies))
+        return send_spilled(REACTIONS, lambda messages: queues.send_all(REACTIONS, messages))
     except MysqlDown as error:
         record("spilled_postponed", **cause(error))
         return 0
