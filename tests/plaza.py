@@ -42,8 +42,10 @@ from plaza.infra import (
     settings,
 )
 from plaza.infra.cache import DROPS, Drops
-from plaza.infra.queues import QueueDown
-from plaza.reactions import ReactionEvent, Unacknowledged
+from plaza.infra.limits import TokenBucket
+from plaza.infra.observability import present_request
+from plaza.infra.queues import Outgoing, QueueDown
+from plaza.reactions import ReactionEvent, Unacknowledged, reading
 from plaza.recommendations import Rebuild
 from plaza.reconciliation import PartAsked, RepairsAsked
 from plaza.targets import Refresh
@@ -52,20 +54,24 @@ from tests.servers import IS_CLUSTER
 
 
 class Sent(str):
-    """The body of a message, with when its queue took it, milliseconds since 1970."""
+    """The body of a message, with its attributes: when its queue took it, milliseconds since 1970,
+    and the request that it was sent for."""
 
     sent_ms: int
+    request_id: str | None
 
-    def __new__(cls, body: str, sent_ms: int) -> Sent:
+    def __new__(cls, body: str, sent_ms: int, request_id: str | None = None) -> Sent:
         sent = super().__new__(cls, body)
-        sent.sent_ms = sent_ms
+        sent.sent_ms, sent.request_id = sent_ms, request_id
         return sent
 
 
 def read_event(body: str) -> ReactionEvent:
     """The event in a message, with what its consumer knows of the message."""
     event = ReactionEvent.from_json(body)
-    return replace(event, sent_ms=body.sent_ms) if isinstance(body, Sent) else event
+    if not isinstance(body, Sent):
+        return event
+    return replace(event, sent_ms=body.sent_ms, request_id=body.request_id)
 
 
 @dataclass
@@ -77,15 +83,24 @@ class FakeQueues:
 
     def send(self, queue: str, body: str, delay_s: int = 0) -> None:
         """Take one message, or raise as the real one does."""
+        self._take(queue, Outgoing(body, present_request()))
+
+    def send_all(
+        self, queue: str, messages: Sequence[str | Outgoing], until_s: float | None = None
+    ) -> int:
+        """Take many messages, however late it is."""
+        for message in messages:
+            if isinstance(message, str):
+                self.send(queue, message)
+            else:
+                self._take(queue, message)
+        return len(messages)
+
+    def _take(self, queue: str, message: Outgoing) -> None:
         if self.away:
             raise QueueDown("SQS is away (a test says so)")
-        self.messages[queue].append(Sent(body, time.time_ns() // 1_000_000))
-
-    def send_all(self, queue: str, bodies: Sequence[str], until_s: float | None = None) -> int:
-        """Take many messages, however late it is."""
-        for body in bodies:
-            self.send(queue, body)
-        return len(bodies)
+        now_ms = time.time_ns() // 1_000_000
+        self.messages[queue].append(Sent(message.body, now_ms, message.request_id))
 
     def backlog(self, queue: str) -> int:
         """How many messages wait."""
@@ -228,12 +243,19 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     fake = FakeQueues()
     for name in ("send", "send_all", "backlog", "unfinished"):
         monkeypatch.setattr(queues, name, getattr(fake, name))
+    lift_budgets(monkeypatch)
     monkeypatch.setattr(secrets, "read", lambda secret_id: f"the secret {secret_id}")
     redis.execute("FLUSHALL")
     for table in TABLES:
         mysql.write(f"DELETE FROM {table}")
     yield World(fake)
     forget()
+
+
+def lift_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test ask MySQL for more in a second than a process may; tests of budgets set theirs."""
+    monkeypatch.setattr(targets, "_lookup_budget", TokenBucket(1e9, 10**9))
+    monkeypatch.setattr(reading, "_list_budget", TokenBucket(1e9, 10**9))
 
 
 def forget() -> None:

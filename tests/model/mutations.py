@@ -82,6 +82,15 @@ MUTATIONS: Mapping[str, Mutation] = {
     "commits wait ahead": Mutation(
         "APPLY", "redis.call('HSET', ahead, n_text, total .. '|' .. text)", "", ("none",)
     ),
+    "who leaves the first page": Mutation(
+        "APPLY", "changed = changed or listed[actor] or", "changed = changed or", ("none", "queue")
+    ),
+    "who comes into the first page": Mutation(
+        "APPLY", "or states[i] ~= '0' and tonumber(vers[i]) <= last", "", ("away", "late", "all")
+    ),
+    "the version of the first page": Mutation(
+        "KEEP_EARLIEST", "or tonumber(m[1]) > tonumber(ARGV[2])", "", ("none", "queue")
+    ),
     "entries of an older commit": Mutation(
         "APPLY",
         "if #actors > 0 then answer_entries(meta, outbox, actors, vers, states, false) end",

@@ -31,6 +31,7 @@ from plaza.reactions import (
     Target,
     mysql_reactions,
     reacting,
+    reading,
     rebuilding,
     redis_reactions,
     sweeping,
@@ -40,13 +41,14 @@ from tests import plaza as plaza_in_tests
 from tests.integration.looking import add_users
 from tests.keyspace import find_keys
 from tests.model.scheduler import Scheduler
-from tests.plaza import FakeQueues, World, forget, read_event
+from tests.plaza import FakeQueues, World, forget, lift_budgets, read_event
 from tests.servers import IS_CLUSTER
 
 CAP, MAX_AHEAD, MAX_FOLLOWED = 3, 3, 3
 GATE_TIMEOUT_S, LOAD_WAIT_S, GAP_US = 0.03, 0.05, 100_000  # of the model's clock
 LEASES_MS = (30, 500)  # of real time; one of them in a run
 GRACE_US = 300_000
+PAGE_OF_READERS = 3
 PAGE = 3  # actors of a page of a filter that is built
 MAX_LATE_STEPS = 1_500
 ACTORS = range(1, 13)
@@ -270,9 +272,10 @@ class Run:
         (kind, target), actor = self.rng.choice(self.targets), self.rng.choice(ACTORS)
 
         def work() -> None:
+            limit = self.rng.choice((PAGE_OF_READERS, 20))
             with suppress(Unavailable):
                 reactions.count([(kind, target)], actor)
-                listed, _ = reactions.reactors(kind, target, None, self.rng.random() < 0.5, 20)
+                listed, _ = reactions.reactors(kind, target, None, self.rng.random() < 0.5, limit)
                 actors = [reactor.actor_id for reactor in listed]
                 assert len(set(actors)) == len(actors), f"a list names an actor twice: {listed}"
                 reactions.reacted(LIKE, actor, None, 5)
@@ -481,7 +484,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.scheduler.hook(monkeypatch)
     clock = run.scheduler.clock
     clock.sleep = run.scheduler.sleep  # type: ignore[attr-defined]
-    for module in (redis, redis_reactions, reacting, sweeping, plaza_in_tests):
+    for module in (redis, redis_reactions, reacting, reading, sweeping, plaza_in_tests):
         monkeypatch.setattr(module, "time", clock)
     send_pipeline = redis._send
 
@@ -691,7 +694,7 @@ def _read_list(kind: Kind, target: Target, latest: bool) -> list[int]:
     listed: list[int] = []
     after = None
     while True:
-        page, after = reactions.reactors(kind, target, after, latest, 3)
+        page, after = reactions.reactors(kind, target, after, latest, PAGE_OF_READERS)
         listed += [reactor.actor_id for reactor in page]
         if after is None:
             return listed
@@ -784,6 +787,8 @@ def set_up(world: World, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(redis_counters, "CLOCKS_APART_US", 0)  # it is one clock here
     patch.setattr(reacting, "LOAD_WAIT_S", LOAD_WAIT_S)
     patch.setattr(rebuilding, "PAGE", PAGE)
+    patch.setattr(reading, "EARLIEST_LENGTH", PAGE_OF_READERS + 1)
+    lift_budgets(patch)
     forget()
     if not IS_CLUSTER:
         for name in ("GATE", "APPLY", "HYDRATE", "SWEEP", "READ", "BEGIN_BLOOM", "FILL_BLOOM"):

@@ -6,7 +6,8 @@ from plaza.flash_sales import ORDERS, OrderReserved, save
 from plaza.infra.queues import PartialBatchResponse, consume
 from plaza.infra.retries import RetryPolicy
 
-RETRY = RetryPolicy(max_wait_s=12 * 3_600)
+# A buyer waits for each of them: short at first.
+RETRY = RetryPolicy(max_wait_s=12 * 3_600, back_off_s=(1, 2, 3, 3, 3, 3, 3, 3, 5, 10, 30, 120, 600))
 
 
 def handler(event: dict[str, Any], context: object) -> PartialBatchResponse:

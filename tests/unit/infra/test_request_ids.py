@@ -13,7 +13,7 @@ from plaza.infra import mysql, observability, queues, settings
 from plaza.infra.errors import Unavailable
 from plaza.infra.http import PROBLEM, api, refuse, serve
 from plaza.infra.observability import begin_request, end_request, present_request, record
-from plaza.infra.queues import BadRecord, consume
+from plaza.infra.queues import BadRecord, Outgoing, consume
 
 GIVEN = "JKJaXmPLvHcESHA="  # as API Gateway makes them
 TOKEN = "Zm9yLXRlc3RzLW9ubHktbm90LWEtcmVhbC10b2tlbi0"
@@ -248,6 +248,12 @@ def test_what_a_request_sends_has_its_id_and_what_nobody_asked_for_has_none(sqs:
     attribute = {"request_id": {"DataType": "String", "StringValue": "my-request-3"}}
     assert [m.get("MessageAttributes") for m in sqs.sent] == [attribute, attribute, None, None]
     assert sqs.sent[0]["MessageBody"] == "a", "who does not know of ids reads the same body"
+
+
+def test_a_message_that_is_sent_for_an_earlier_request_has_the_id_of_that(sqs: FakeSqs) -> None:
+    queues.send_all("work", [Outgoing("a", "my-request-3"), Outgoing("b", None)])
+    attribute = {"request_id": {"DataType": "String", "StringValue": "my-request-3"}}
+    assert [m.get("MessageAttributes") for m in sqs.sent] == [attribute, None]
 
 
 def test_a_fact_gets_the_id_of_its_message_old_messages_have_none(sqs: FakeSqs) -> None:

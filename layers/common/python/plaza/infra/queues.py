@@ -94,6 +94,13 @@ class Held(NamedTuple):
     attributes: Mapping[str, str]
 
 
+class Outgoing(NamedTuple):
+    """A message to send, and the id of the request that it is for."""
+
+    body: str
+    request_id: str | None
+
+
 class Message(NamedTuple, Generic[T]):
     """A message of a batch and what it says."""
 
@@ -127,13 +134,13 @@ def send(queue: str, body: str, delay_s: int = 0) -> None:
             QueueUrl=settings().queues[queue],
             MessageBody=body,
             DelaySeconds=delay_s,
-            **_of_present_request(),
+            **_of_request(present_request()),
         )
     )
 
 
-def send_all(queue: str, bodies: Sequence[str], until_s: float | None = None) -> int:
-    """Send many messages; return how many SQS took.
+def send_all(queue: str, messages: Sequence[str | Outgoing], until_s: float | None = None) -> int:
+    """Send many messages; return how many SQS took. A body alone is for the present request.
 
     Up to ten messages and 256 KiB a call. What SQS refuses for the moment is sent once more; what
     it refuses then is left out, and counted by ``messages_refused``. No call begins after
@@ -141,12 +148,13 @@ def send_all(queue: str, bodies: Sequence[str], until_s: float | None = None) ->
     sent.
     """
     taken = 0
-    for part in _sendable(bodies, _count_bytes):
+    outgoing = [m if isinstance(m, Outgoing) else Outgoing(m, present_request()) for m in messages]
+    for part in _sendable(outgoing, lambda message: _count_bytes(message.body)):
         if until_s is not None and time.monotonic() >= until_s:
             break
         refused = _send_batch(queue, part)
-        if passing := [body for body, entry in refused if not entry.get("SenderFault")]:
-            lasting = [(body, entry) for body, entry in refused if entry.get("SenderFault")]
+        if passing := [message for message, entry in refused if not entry.get("SenderFault")]:
+            lasting = [(message, entry) for message, entry in refused if entry.get("SenderFault")]
             refused = [*lasting, *_send_batch(queue, passing)]
         if refused:
             codes = sorted({str(entry.get("Code", "")) for _, entry in refused})
@@ -155,18 +163,22 @@ def send_all(queue: str, bodies: Sequence[str], until_s: float | None = None) ->
     return taken
 
 
-def _send_batch(queue: str, bodies: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
+def _send_batch(
+    queue: str, messages: Sequence[Outgoing]
+) -> list[tuple[Outgoing, Mapping[str, Any]]]:
     """Send up to ten messages in one call; those that SQS refused, and what it says of each."""
     entries: Any = [
-        {"Id": str(i), "MessageBody": body, **_of_present_request()}
-        for i, body in enumerate(bodies)
+        {"Id": str(i), "MessageBody": message.body, **_of_request(message.request_id)}
+        for i, message in enumerate(messages)
     ]
     answer = _guarded(
         lambda: client().send_message_batch(QueueUrl=settings().queues[queue], Entries=entries)
     )
     taken = {entry["Id"] for entry in answer.get("Successful", [])}
     said = {entry["Id"]: entry for entry in answer.get("Failed", [])}
-    return [(body, said.get(str(i), {})) for i, body in enumerate(bodies) if str(i) not in taken]
+    return [
+        (message, said.get(str(i), {})) for i, message in enumerate(messages) if str(i) not in taken
+    ]
 
 
 def _sendable(items: Iterable[T], count_bytes: Callable[[T], int]) -> Iterator[list[T]]:
@@ -334,9 +346,8 @@ def _add_attributes(event: T, message: dict[str, Any]) -> T:
     return event
 
 
-def _of_present_request() -> dict[str, Any]:
+def _of_request(request_id: str | None) -> dict[str, Any]:
     """What says in a call of SQS for which request a message is sent; nothing outside of any."""
-    request_id = present_request()
     if request_id is None:
         return {}
     return {"MessageAttributes": {REQUEST: _text(request_id)}}
