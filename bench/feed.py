@@ -203,9 +203,11 @@ def _queue_in_memory() -> Iterator[None]:
     """What is sent on is taken by whoever sends."""
     send_all, send = queues.send_all, queues.send
 
-    def keep(queue: str, bodies: Sequence[str]) -> int:
+    def keep(
+        queue: str, bodies: Sequence[str | queues.Outgoing], until_s: float | None = None
+    ) -> int:
         if queue == "fanouts":
-            _sent.extend(bodies)
+            _sent.extend(body for body in bodies if isinstance(body, str))
         return len(bodies)
 
     queues.send_all, queues.send = keep, lambda queue, body, delay_s=0: None

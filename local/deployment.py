@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from local.aws import REGION, connect, credentials
 from local.event_sources import EventSource
 from local.gateway import name_function
-from local.paths import LAMBDA_PYTHON, ROOT, TOOLS, LocalError
+from local.paths import ALARMS, LAMBDA_PYTHON, ROOT, TOOLS, LocalError
 from local.processes import run_to_end
 from local.routes import read_authorizers, read_body, read_routes
 from local.servers import without_credentials
@@ -63,6 +63,7 @@ def build_template(template: Path, directory: Path) -> Path:
             _build(template, shared, directory)
             stamp.write_text(sources)
         shutil.copytree(shared / "build", build, dirs_exist_ok=True)
+        _bring_alarms(template, shared / "build", build / "template.yaml")
     return build / "template.yaml"
 
 
@@ -71,11 +72,22 @@ def hash_sources(template: Path) -> str:
     digest = hashlib.sha256(bytes(template))
     folders = (template.parent / "functions", template.parent / "layers", ROOT / "requirements")
     files = (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file())
-    for path in (template, *files):
+    for path in (template, *template.parent.glob(ALARMS.name), *files):
         if "__pycache__" not in path.parts:
             digest.update(f"\0{path}\0".encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
+
+
+def _bring_alarms(template: Path, directory: Path, copy: Path) -> None:
+    """Put the alarms that a template includes beside its copy.
+
+    ``sam build`` refers to them by their way from ``directory``, which is not the copy's.
+    """
+    alarms = template.with_name(ALARMS.name)
+    shutil.copy(alarms, copy.parent)
+    text = copy.read_text()
+    copy.write_text(text.replace(os.path.relpath(alarms, directory), alarms.name))
 
 
 def _build(template: Path, shared: Path, directory: Path) -> None:

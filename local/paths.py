@@ -6,6 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LAYER = ROOT / "layers" / "common" / "python"
 TEMPLATE = ROOT / "template.yaml"
+ALARMS = ROOT / "alarms.json"  # which the template includes
 DIRECTORY = ROOT / ".local"
 TOOLS = ROOT / ".venv-tools" / "bin"
 LAMBDA_PYTHON = ROOT / ".venv-lambda" / "bin" / "python"

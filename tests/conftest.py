@@ -13,7 +13,7 @@ from tests.servers import IS_CLUSTER
 os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests find what tests find
 
 
-class ByFile(LoadScopeScheduling):
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """A file stays in one process, and all that need the stack stay with the one that has it."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -62,7 +62,8 @@ def _begin_all(stage: Stage) -> None:
 
 def _of_one_shard() -> list[int]:
     """The readers that one run of push may be given, for each run of the case."""
-    wanted, found, user_id = shard_of(f"user:{_FIRST}"), [], _FIRST
+    found: list[int] = []
+    wanted, user_id = shard_of(f"user:{_FIRST}"), _FIRST
     while len(found) < _READERS * MAX_TIMELINES_PER_CALL:
         if shard_of(f"user:{user_id}") == wanted:
             found.append(user_id)

@@ -54,7 +54,8 @@ def render(rows: Sequence[Row], took_s: float) -> str:
         notes = []
         for fault in FAULTS:
             name = f"{part} {fault}"
-            if row := found.get(name):
+            if name in found:
+                row = found[name]
                 cells = " | ".join(_cell(cell) for cell in row.cells)
                 lines.append(f"| {fault} | {cells} | {row.quiet_s:.0f} s |")
                 notes.append(f"* {fault}: {row.how}.")

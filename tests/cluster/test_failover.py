@@ -356,7 +356,8 @@ def test_a_process_that_knows_only_dead_nodes_asks_those_that_the_url_names(
     traffic: Traffic,
 ) -> None:
     manager: Any = redis.client().nodes_manager
-    gone = ClusterNode("127.0.0.1", 1, redis_connection=redis_py.Redis(port=1))
+    make_node: Callable[..., Any] = ClusterNode
+    gone = make_node("127.0.0.1", 1, redis_connection=redis_py.Redis(port=1))
     # As if all of them had been replaced while this process was frozen.
     manager.nodes_cache = {gone.name: gone}
     manager.slots_cache = {slot: [gone] for slot in range(16_384)}

@@ -74,7 +74,7 @@ def test_a_command_without_a_key_is_for_all_nodes_also_when_hot_keys_are_to_be_t
 ) -> None:
     redis.run_all([Call(put_and_get, (f"{tag}:a",), (tag,)) for tag in TAGS])
     hot = [("ZINCRBY", "{1}:hot", 1, "a")]
-    monkeypatch.setattr(redis.sampler, "notice", lambda commands: hot)
+    monkeypatch.setattr("plaza.infra.redis.sampler.notice", lambda commands: hot)
     redis.execute("FLUSHALL")
     assert find_keys("*:a") == []
 

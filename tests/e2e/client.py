@@ -15,7 +15,7 @@ import urllib3
 @functools.cache
 def pool_from(source: str | None) -> urllib3.PoolManager:
     """Connections that come from ``source``, a loopback address; None: from any."""
-    origin = {"source_address": (source, 0)} if source else {}
+    origin: dict[str, Any] = {"source_address": (source, 0)} if source else {}
     return urllib3.PoolManager(maxsize=32, retries=False, **origin)
 
 

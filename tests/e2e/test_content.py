@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
-from tests.e2e.client import problem, wait_until
+from local.stack import Stack
+from tests.e2e.client import Client, problem, wait_until
 
 POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}
 AUTHOR, READER, OTHER, TWICE = 5_500_001, 5_500_002, 5_500_003, 5_500_004
@@ -14,20 +17,22 @@ SHOP = 5_500_100
 
 
 @pytest.fixture
-def shop(rows, stack, anyone) -> int:
+def shop(rows: Callable[..., Any], stack: Stack, anyone: Client) -> int:
     rows("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Noodles')", SHOP)
     stack.invoke("FollowBinlog", {})
     wait_until("the shop is known", lambda: anyone("GET", f"/shops/{SHOP}").status == 200)
     return SHOP
 
 
-def write(client, path: str, body) -> str:
+def write(client: Client, path: str, body: Any) -> str:
     reply = client("POST", path, body)
     assert reply.status == 201, reply.json
     return str(reply.json["id"])
 
 
-def test_a_post_is_written_read_listed_commented_liked_and_deleted(anyone, user, rows) -> None:
+def test_a_post_is_written_read_listed_commented_liked_and_deleted(
+    anyone: Client, user: Callable[[int], Client], rows: Callable[..., Any]
+) -> None:
     author, reader = user(AUTHOR), user(READER)
     written = author("POST", "/posts", POST | {"images": ["https://pics.example/n.jpg"]})
     assert written.status == 201
@@ -81,7 +86,9 @@ def test_a_post_is_written_read_listed_commented_liked_and_deleted(anyone, user,
     )
 
 
-def test_a_review_is_written_listed_and_deleted(anyone, user, shop) -> None:
+def test_a_review_is_written_listed_and_deleted(
+    anyone: Client, user: Callable[[int], Client], shop: int
+) -> None:
     author = user(AUTHOR)
     path = f"/shops/{shop}/reviews"
     first = write(author, path, {"score": 5, "body": "Quick and warm."})
@@ -95,7 +102,9 @@ def test_a_review_is_written_listed_and_deleted(anyone, user, shop) -> None:
     assert anyone("GET", "/shops/5500199/reviews").status == 404
 
 
-def test_what_is_sent_twice_under_one_key_is_made_once(user, rows) -> None:
+def test_what_is_sent_twice_under_one_key_is_made_once(
+    user: Callable[[int], Client], rows: Callable[..., Any]
+) -> None:
     client, key = user(TWICE), {"idempotency-key": "9d6a-6f0f"}
     with ThreadPoolExecutor(5) as tries:
         replies = list(tries.map(lambda _: client("POST", "/posts", POST, key), range(10)))
@@ -107,7 +116,9 @@ def test_what_is_sent_twice_under_one_key_is_made_once(user, rows) -> None:
     assert rows("SELECT posts_total FROM user_counter WHERE user_id = %s", TWICE) == ((1,),)
 
 
-def test_what_can_not_be_meant_is_refused_before_it_is_written(user, rows) -> None:
+def test_what_can_not_be_meant_is_refused_before_it_is_written(
+    user: Callable[[int], Client], rows: Callable[..., Any]
+) -> None:
     client = user(OTHER)
     before = rows("SELECT COUNT(*) FROM content WHERE author_id = %s", OTHER)
     for body in (
@@ -126,7 +137,9 @@ def test_what_can_not_be_meant_is_refused_before_it_is_written(user, rows) -> No
     assert rows("SELECT COUNT(*) FROM content WHERE author_id = %s", OTHER) == before
 
 
-def test_redis_hears_of_what_was_announced_although_nobody_told_it(anyone, user, rows) -> None:
+def test_redis_hears_of_what_was_announced_although_nobody_told_it(
+    anyone: Client, user: Callable[[int], Client], rows: Callable[..., Any]
+) -> None:
     """As if who deletes it had died after the commit: the refresh of a write before comes later."""
     post_id = write(user(OTHER), "/posts", POST)
     path = f"/posts/{post_id}"

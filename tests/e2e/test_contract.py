@@ -40,11 +40,11 @@ class SignedIn:
     token = ""
     leaving = ""
 
-    def get(self, case: schemathesis.Case, context: object) -> str:
+    def get(self, case: schemathesis.Case[Any], context: object) -> str:
         return self.leaving if case.operation.path.startswith("/auth/") else self.token
 
-    def set(self, case: schemathesis.Case, data: str, context: object) -> None:
-        case.headers = {**(case.headers or {}), "Authorization": f"Bearer {data}"}
+    def set(self, case: schemathesis.Case[Any], data: str, context: object) -> None:
+        case.headers["Authorization"] = f"Bearer {data}"
 
 
 def _is(form: str, value: object) -> bool:
@@ -52,7 +52,7 @@ def _is(form: str, value: object) -> bool:
 
 
 @schemathesis.hook
-def before_call(context: object, case: schemathesis.Case, kwargs: dict[str, Any]) -> None:
+def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str, Any]) -> None:
     """A cursor is one that the API gave, not any text: put such a one in the place of a text."""
     query = dict(case.query or {})
     cursor = query.get("cursor")
@@ -88,7 +88,7 @@ def test_the_contract_is_served(base_url: str) -> None:
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_every_answer_is_as_the_contract_says(case: schemathesis.Case, base_url: str) -> None:
+def test_every_answer_is_as_the_contract_says(case: schemathesis.Case[Any], base_url: str) -> None:
     # DELETE /posts/{post_id} takes this path too, and says that it is no id.
     shared = [unsupported_method] if case.operation.path == "/posts/ranking" else []
     # A function that starts for the first time may take its time on a busy machine.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 
 import pytest
@@ -13,7 +14,7 @@ _ids = count(5_800_001)
 
 
 @pytest.fixture
-def some(user):
+def some(user: Callable[[int], Client]) -> Callable[[int], list[tuple[int, Client]]]:
     """``some(3)``: as many users nobody knows yet, (id, client) each."""
 
     def make(number: int) -> list[tuple[int, Client]]:
@@ -41,7 +42,9 @@ def feed(client: Client, limit: int = 2) -> list[str]:
         cursor = f"&cursor={reply.json['next']}"
 
 
-def test_what_those_whom_i_follow_post_is_in_my_feed_until_it_is_deleted_or_i_leave(some) -> None:
+def test_what_those_whom_i_follow_post_is_in_my_feed_until_it_is_deleted_or_i_leave(
+    some: Callable[[int], list[tuple[int, Client]]],
+) -> None:
     (ada_id, ada), (bo_id, bo), (_, me) = some(3)
     assert feed(me) == []
     before = write(ada)
@@ -67,7 +70,9 @@ def test_what_those_whom_i_follow_post_is_in_my_feed_until_it_is_deleted_or_i_le
     assert feed(me) == [third], "at once"
 
 
-def test_a_feed_needs_a_session_and_good_questions(anyone, some) -> None:
+def test_a_feed_needs_a_session_and_good_questions(
+    anyone: Client, some: Callable[[int], list[tuple[int, Client]]]
+) -> None:
     [(_, me)] = some(1)
     refused = anyone("GET", "/feed")
     assert (refused.status, problem(refused)) == (401, "unauthenticated")

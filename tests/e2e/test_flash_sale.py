@@ -53,7 +53,11 @@ def offer(
 
 
 def test_a_crowd_gets_what_there_is_one_each_and_everybody_learns_it(
-    stack: Stack, anyone: Client, user: Callable[[int], Client], offer, rows
+    stack: Stack,
+    anyone: Client,
+    user: Callable[[int], Client],
+    offer: Callable[..., Reply],
+    rows: Callable[..., Any],
 ) -> None:
     made = offer(stock=5)
     assert made.status == 201
@@ -102,7 +106,7 @@ def test_a_crowd_gets_what_there_is_one_each_and_everybody_learns_it(
 
 
 def test_only_admins_offer_and_only_an_open_sale_sells(
-    anyone: Client, user: Callable[[int], Client], offer
+    anyone: Client, user: Callable[[int], Client], offer: Callable[..., Reply]
 ) -> None:
     later = offer(stock=1, opens_in_s=600, closes_in_s=1200).json
     buyer = user(BUYERS[0])
@@ -116,7 +120,10 @@ def test_only_admins_offer_and_only_an_open_sale_sells(
 
 
 def test_an_order_whose_message_was_lost_is_sent_again(
-    stack: Stack, user: Callable[[int], Client], offer, rows
+    stack: Stack,
+    user: Callable[[int], Client],
+    offer: Callable[..., Reply],
+    rows: Callable[..., Any],
 ) -> None:
     voucher = int(offer(stock=3).json["id"])
     # As an API function leaves it that dies between its reservation and the queue.

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
+from local.stack import Stack
 from tests.e2e.client import Client, counted, problem, wait_until
 
 
-def test_a_like_goes_from_http_into_mysql_and_back(anyone, user, add, rows) -> None:
+def test_a_like_goes_from_http_into_mysql_and_back(
+    anyone: Client, user: Callable[[int], Client], add: Callable[..., int], rows: Callable[..., Any]
+) -> None:
     post = add()
     first = user(1)("PUT", f"/posts/{post}/likes/me")
     assert (first.status, first.json) == (
@@ -32,7 +38,9 @@ def test_a_like_goes_from_http_into_mysql_and_back(anyone, user, add, rows) -> N
     assert likers["next"] is None
 
 
-def test_clicks_from_many_tabs_at_once_are_one_like(user, add, rows) -> None:
+def test_clicks_from_many_tabs_at_once_are_one_like(
+    user: Callable[[int], Client], add: Callable[..., int], rows: Callable[..., Any]
+) -> None:
     post, client = add(), user(3)
     with ThreadPoolExecutor(6) as tabs:
         replies = list(tabs.map(lambda _: client("PUT", f"/posts/{post}/likes/me"), range(20)))
@@ -42,7 +50,9 @@ def test_clicks_from_many_tabs_at_once_are_one_like(user, add, rows) -> None:
     wait_until("MySQL has one like", lambda: counted(rows, post) == (1, 1))
 
 
-def test_posts_comments_and_reviews_can_be_liked_and_posts_collected(user, add) -> None:
+def test_posts_comments_and_reviews_can_be_liked_and_posts_collected(
+    user: Callable[[int], Client], add: Callable[..., int]
+) -> None:
     for kind, path in (("post", "posts"), ("comment", "comments"), ("review", "reviews")):
         target = add(kind)
         reply = user(4)("PUT", f"/{path}/{target}/likes/me")
@@ -53,7 +63,9 @@ def test_posts_comments_and_reviews_can_be_liked_and_posts_collected(user, add) 
     assert user(4)("DELETE", f"/posts/{post}/collects/me").json["collects"] == 0
 
 
-def test_my_likes_are_mine_alone_newest_first_page_by_page(anyone, user, add, rows) -> None:
+def test_my_likes_are_mine_alone_newest_first_page_by_page(
+    anyone: Client, user: Callable[[int], Client], add: Callable[..., int], rows: Callable[..., Any]
+) -> None:
     client, posts = user(8_900_001), [add() for _ in range(5)]
     for post in posts:
         client("PUT", f"/posts/{post}/likes/me")
@@ -78,7 +90,9 @@ def test_my_likes_are_mine_alone_newest_first_page_by_page(anyone, user, add, ro
     assert (refused.status, problem(refused)) == (401, "unauthenticated")
 
 
-def test_a_hundred_targets_are_counted_in_one_call(anyone, user, add) -> None:
+def test_a_hundred_targets_are_counted_in_one_call(
+    anyone: Client, user: Callable[[int], Client], add: Callable[..., int]
+) -> None:
     posts = [add() for _ in range(99)]
     comment = add("comment")
     user(5)("PUT", f"/posts/{posts[0]}/likes/me")
@@ -104,7 +118,9 @@ def test_a_hundred_targets_are_counted_in_one_call(anyone, user, add) -> None:
     assert anyone("POST", "/reactions/query", question).json["items"][0]["mine"] is None
 
 
-def test_what_is_not_there_is_404_and_what_was_deleted_410(anyone, user, add) -> None:
+def test_what_is_not_there_is_404_and_what_was_deleted_410(
+    anyone: Client, user: Callable[[int], Client], add: Callable[..., int]
+) -> None:
     gone = add(deleted=True)
     for _ in range(2):  # from MySQL, then from the marker
         for reply, status, slug in (
@@ -119,7 +135,7 @@ def test_what_is_not_there_is_404_and_what_was_deleted_410(anyone, user, add) ->
 @pytest.mark.parametrize(
     "post", ["abc", "0", "-1", "01", "1.5", "9223372036854775808", "1%00", "%F0%9F%98%80", "1e3"]
 )
-def test_a_path_id_that_is_none_is_404(user, post: str) -> None:
+def test_a_path_id_that_is_none_is_404(user: Callable[[int], Client], post: str) -> None:
     reply = user(6)("PUT", f"/posts/{post}/likes/me")
     assert (reply.status, problem(reply)) == (404, "not-found")
 
@@ -128,7 +144,9 @@ def test_a_path_id_that_is_none_is_404(user, post: str) -> None:
     "header",
     ["Bearer", "Bearer x", "Basic dTpw", "Bearer " + "A" * 43, "Bearer " + "é" * 43, "x" * 5000],
 )
-def test_a_token_that_is_broken_unknown_or_missing_is_401(anyone, add, header: str) -> None:
+def test_a_token_that_is_broken_unknown_or_missing_is_401(
+    anyone: Client, add: Callable[..., int], header: str
+) -> None:
     post = add()
     for method, path in (("PUT", f"/posts/{post}/likes/me"), ("GET", f"/posts/{post}/likers")):
         reply = anyone(method, path, headers={"authorization": header.encode().decode("latin-1")})
@@ -136,7 +154,9 @@ def test_a_token_that_is_broken_unknown_or_missing_is_401(anyone, add, header: s
     assert anyone("PUT", f"/posts/{post}/likes/me").status == 401
 
 
-def test_an_expired_token_is_401(base_url, add, rows, sign_in) -> None:
+def test_an_expired_token_is_401(
+    base_url: str, add: Callable[..., int], rows: Callable[..., Any], sign_in: Callable[..., str]
+) -> None:
     token = sign_in(8_900_002)
     rows(
         "UPDATE session SET expires_at = NOW(6) - INTERVAL 1 SECOND"
@@ -163,7 +183,7 @@ def test_an_expired_token_is_401(base_url, add, rows, sign_in) -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_bad_body_is_400_and_names_the_field(anyone, body, field: str) -> None:
+def test_a_bad_body_is_400_and_names_the_field(anyone: Client, body: Any, field: str) -> None:
     reply = anyone("POST", "/reactions/query", body)
     assert (reply.status, problem(reply)) == (400, "bad-input")
     assert field in json.dumps(reply.json.get("errors") or reply.json["detail"])
@@ -172,7 +192,7 @@ def test_a_bad_body_is_400_and_names_the_field(anyone, body, field: str) -> None
 @pytest.mark.parametrize(
     "content_type", ["text/plain", "multipart/form-data", "application/x-www-form-urlencoded"]
 )
-def test_a_body_that_says_it_is_no_json_is_400(anyone, content_type: str) -> None:
+def test_a_body_that_says_it_is_no_json_is_400(anyone: Client, content_type: str) -> None:
     body = json.dumps({"targets": [{"type": "post", "id": "1"}]}).encode()
     reply = anyone("POST", "/reactions/query", body, {"content-type": content_type})
     assert (reply.status, problem(reply)) == (400, "bad-input")
@@ -182,12 +202,12 @@ def test_a_body_that_says_it_is_no_json_is_400(anyone, content_type: str) -> Non
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=101", "limit=x", "cursor=!", "cursor=WzFd", "cursor=", "order=best"]
 )
-def test_a_bad_query_is_400(anyone, add, query: str) -> None:
+def test_a_bad_query_is_400(anyone: Client, add: Callable[..., int], query: str) -> None:
     reply = anyone("GET", f"/posts/{add()}/likers?{query}")
     assert (reply.status, problem(reply)) == (400, "bad-input")
 
 
-def test_a_wrong_method_is_405_and_an_unknown_path_404(anyone) -> None:
+def test_a_wrong_method_is_405_and_an_unknown_path_404(anyone: Client) -> None:
     wrong = anyone("POST", "/posts/1/likes/me")
     assert (wrong.status, problem(wrong)) == (405, "method-not-allowed")
     assert wrong.headers["allow"] == "DELETE, PUT"
@@ -196,8 +216,11 @@ def test_a_wrong_method_is_405_and_an_unknown_path_404(anyone) -> None:
 
 
 def test_a_poison_record_goes_to_the_dlq_alone_and_its_neighbours_are_saved(
-    stack, user, add, rows
+    stack: Stack, user: Callable[[int], Client], add: Callable[..., int], rows: Callable[..., Any]
 ) -> None:
+    def is_saved(post: int) -> bool:
+        return counted(rows, post) == (1, 1)
+
     sqs = stack.connect("sqs")
     dead = stack.queues["reactions_dlq"]
     posts = [add() for _ in range(3)]
@@ -219,7 +242,7 @@ def test_a_poison_record_goes_to_the_dlq_alone_and_its_neighbours_are_saved(
         Entries=[{"Id": str(i), "MessageBody": body} for i, body in enumerate(bodies)],
     )
     for post in posts:
-        wait_until("the neighbours are saved", lambda post=post: counted(rows, post) == (1, 1))
+        wait_until("the neighbours are saved", functools.partial(is_saved, post))
     buried: dict[str, str] = {}
 
     def both_are_there() -> bool:
@@ -236,6 +259,6 @@ def test_a_poison_record_goes_to_the_dlq_alone_and_its_neighbours_are_saved(
     assert "actor_id" in buried[bodies[-1]]
 
 
-def test_health_says_what_is_up(anyone) -> None:
+def test_health_says_what_is_up(anyone: Client) -> None:
     up = {"status": "up", "redis": "up", "mysql": "up", "queue": "up"}
     wait_until("health says that all is up", lambda: anyone("GET", "/health").json == up, 10)

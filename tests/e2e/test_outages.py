@@ -19,7 +19,7 @@ from tests.e2e.client import Client, Reply, counted, problem, wait_until
 @pytest.fixture
 def redis_server(stack: Stack) -> Iterator[Server]:
     """The stack's Redis; it runs again after the test."""
-    assert stack.redis is not None
+    assert isinstance(stack.redis, Server)
     yield stack.redis
     stack.redis.resume()
     stack.redis.start()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ _ids = count(5_000_001)
 
 
 @pytest.fixture
-def some(user):
+def some(user: Callable[[int], Client]) -> Callable[[int], list[tuple[int, Client]]]:
     """``some(3)``: as many users nobody knows yet, (id, client) each."""
 
     def make(number: int) -> list[tuple[int, Client]]:
@@ -24,7 +26,7 @@ def some(user):
 
 
 @pytest.fixture
-def totals(rows):
+def totals(rows: Callable[..., Any]) -> Callable[[int], tuple[tuple[int, int], tuple[int, int]]]:
     """``totals(7)``: (followers, following) of a user by counter, and the same by rows."""
 
     def ask(user_id: int) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -54,7 +56,11 @@ def listed(client: Client, path: str) -> list[str]:
         cursor = f"&cursor={page['next']}"
 
 
-def test_a_follow_goes_from_http_into_mysql_and_back(some, anyone, totals) -> None:
+def test_a_follow_goes_from_http_into_mysql_and_back(
+    some: Callable[[int], list[tuple[int, Client]]],
+    anyone: Client,
+    totals: Callable[[int], tuple[tuple[int, int], tuple[int, int]]],
+) -> None:
     (ada_id, ada), (bo_id, bo) = some(2)
     first = bo("PUT", f"/users/{ada_id}/followers/me")
     assert (first.status, first.json) == (200, {"following": True, "followers": 1, "changed": True})
@@ -71,7 +77,11 @@ def test_a_follow_goes_from_http_into_mysql_and_back(some, anyone, totals) -> No
     assert ada("GET", "/users/me").json["followers"] == 0
 
 
-def test_many_follow_one_at_once_and_each_counts_once(some, anyone, totals) -> None:
+def test_many_follow_one_at_once_and_each_counts_once(
+    some: Callable[[int], list[tuple[int, Client]]],
+    anyone: Client,
+    totals: Callable[[int], tuple[tuple[int, int], tuple[int, int]]],
+) -> None:
     [(star_id, _)], fans = some(1), some(12)
     path = f"/users/{star_id}/followers/me"
     with ThreadPoolExecutor(6) as crowd:
@@ -83,7 +93,11 @@ def test_many_follow_one_at_once_and_each_counts_once(some, anyone, totals) -> N
     assert sorted(map(int, followers)) == sorted(fan_id for fan_id, _ in fans)
 
 
-def test_lists_of_people_are_newest_first_and_say_whom_i_follow(some, anyone, totals) -> None:
+def test_lists_of_people_are_newest_first_and_say_whom_i_follow(
+    some: Callable[[int], list[tuple[int, Client]]],
+    anyone: Client,
+    totals: Callable[[int], tuple[tuple[int, int], tuple[int, int]]],
+) -> None:
     (ada_id, ada), (bo_id, bo), *others = some(6)
     ids = [str(other_id) for other_id, _ in others]
     for other_id in ids:
@@ -101,7 +115,9 @@ def test_lists_of_people_are_newest_first_and_say_whom_i_follow(some, anyone, to
     assert (refused.status, problem(refused)) == (401, "unauthenticated")
 
 
-def test_nobody_follows_themselves_or_somebody_who_is_not_there(some, anyone) -> None:
+def test_nobody_follows_themselves_or_somebody_who_is_not_there(
+    some: Callable[[int], list[tuple[int, Client]]], anyone: Client
+) -> None:
     [(ada_id, ada)] = some(1)
     refused = ada("PUT", f"/users/{ada_id}/followers/me")
     assert (refused.status, problem(refused)) == (409, "self-follow")
@@ -120,7 +136,7 @@ def test_nobody_follows_themselves_or_somebody_who_is_not_there(some, anyone) ->
     assert anyone("PUT", f"/users/{ada_id}/followers/me").status == 401
 
 
-def follow_4999(actor_id, rows) -> None:
+def follow_4999(actor_id: int, rows: Callable[..., Any]) -> None:
     """As if the user had followed as many long ago: the audit looks at them, too."""
     rows(
         "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
@@ -152,7 +168,9 @@ def follow_4999(actor_id, rows) -> None:
 
 
 def test_who_follows_as_many_as_anybody_may_follows_one_more_only_for_another(
-    some, rows, totals
+    some: Callable[[int], list[tuple[int, Client]]],
+    rows: Callable[..., Any],
+    totals: Callable[[int], tuple[tuple[int, int], tuple[int, int]]],
 ) -> None:
     (ada_id, ada), (bo_id, _), (cy_id, _) = some(3)
     follow_4999(ada_id, rows)
@@ -173,7 +191,9 @@ def test_who_follows_as_many_as_anybody_may_follows_one_more_only_for_another(
 # ---------------------------------------------------------------- profiles
 
 
-def test_a_profile_is_changed_by_its_owner_and_shown_to_all(some, anyone) -> None:
+def test_a_profile_is_changed_by_its_owner_and_shown_to_all(
+    some: Callable[[int], list[tuple[int, Client]]], anyone: Client
+) -> None:
     (ada_id, ada), (_, bo) = some(2)
     assert anyone("GET", f"/users/{ada_id}").status == 200
     said = {"nickname": "  Ada 🦊 ", "avatar": "https://pics.example/ada.png"}
@@ -200,7 +220,9 @@ def test_a_profile_is_changed_by_its_owner_and_shown_to_all(some, anyone) -> Non
         ({"avatar": "http://pics.example/a.png"}, "body.avatar"),
     ],
 )
-def test_what_is_not_ones_to_change_is_refused(some, rows, said, field: str) -> None:
+def test_what_is_not_ones_to_change_is_refused(
+    some: Callable[[int], list[tuple[int, Client]]], rows: Callable[..., Any], said: Any, field: str
+) -> None:
     [(ada_id, ada)] = some(1)
     before = rows("SELECT nickname, avatar, role, ver FROM user WHERE id = %s", ada_id)
     refused = ada("PATCH", "/users/me", said, {"content-type": "application/json"})
@@ -210,7 +232,9 @@ def test_what_is_not_ones_to_change_is_refused(some, rows, said, field: str) -> 
     assert before[0][2] == "user"
 
 
-def test_nobody_changes_or_reads_what_is_somebody_elses(some, anyone, add) -> None:
+def test_nobody_changes_or_reads_what_is_somebody_elses(
+    some: Callable[[int], list[tuple[int, Client]]], anyone: Client, add: Callable[..., int]
+) -> None:
     (ada_id, ada), (_, bo) = some(2)
     post = add()
     ada("PUT", f"/posts/{post}/likes/me")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -163,7 +164,7 @@ def test_rankings_are_what_mysql_says(stack: Any, anyone: Client, user: User, ro
 
     for window in ("all", "day", "week"):
         wait_until(
-            f"the ranking of {window} is right", lambda window=window: agrees(window), PATIENCE_S
+            f"the ranking of {window} is right", functools.partial(agrees, window), PATIENCE_S
         )
         ours = [entry for entry in shown(window) if entry[1] in posts]
         assert ours == [(4, posts[1]), (2, posts[2]), (2, posts[0]), (1, posts[3])]

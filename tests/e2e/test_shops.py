@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 import pytest
 
+from local.stack import Stack
 from tests.e2e.client import Client, problem, wait_until
 
 ADMIN = 5_950_001
@@ -14,26 +17,26 @@ _places = count(1)  # each test is at a place of its own
 
 
 @pytest.fixture
-def admin(base_url, sign_in) -> Client:
+def admin(base_url: str, sign_in: Callable[..., str]) -> Client:
     """Who may write shops."""
     return Client(base_url, sign_in(ADMIN, role="admin"))
 
 
 @pytest.fixture
-def place(rows):
+def place(rows: Callable[..., Any]) -> dict[str, Any]:
     """A type that is there, and somewhere nobody else is."""
     rows("INSERT IGNORE INTO shop_type (id, name, sort) VALUES (%s, 'Noodles', 1)", TYPE)
     return {"type_id": str(TYPE), "place": {"x": -170.0 + next(_places), "y": -44.0}}
 
 
 @pytest.fixture
-def follow(stack):
+def follow(stack: Stack) -> Callable[[], Any]:
     """Let the binlog be followed now; on its own it is within a minute."""
     return lambda: stack.invoke("FollowBinlog", {})
 
 
 def test_a_shop_is_made_changed_and_deleted_by_an_admin_and_seen_by_all(
-    admin, anyone, user, place
+    admin: Client, anyone: Client, user: Callable[[int], Client], place: dict[str, Any]
 ) -> None:
     made = admin("POST", "/shops", {"name": "Noodles", **place})
     assert made.status == 201
@@ -50,7 +53,9 @@ def test_a_shop_is_made_changed_and_deleted_by_an_admin_and_seen_by_all(
     assert (gone.status, problem(gone)) == (410, "gone")
 
 
-def test_near_me_is_by_distance_in_pages_and_follows_a_move(admin, anyone, place) -> None:
+def test_near_me_is_by_distance_in_pages_and_follows_a_move(
+    admin: Client, anyone: Client, place: dict[str, Any]
+) -> None:
     ids, (x, y) = [], place["place"].values()
     for km in (2, 1, 3):
         said = {"name": f"{km} km", **place, "place": {"x": x, "y": y + km / 111.2}}
@@ -77,14 +82,22 @@ def test_near_me_is_by_distance_in_pages_and_follows_a_move(admin, anyone, place
     assert names() == ["1 km", "2 km"]
 
 
-def test_what_an_operator_changes_in_mysql_is_shown(admin, anyone, place, rows, follow) -> None:
+def test_what_an_operator_changes_in_mysql_is_shown(
+    admin: Client,
+    anyone: Client,
+    place: dict[str, Any],
+    rows: Callable[..., Any],
+    follow: Callable[[], Any],
+) -> None:
     path = f"/shops/{admin('POST', '/shops', {'name': 'Noodles', **place}).json['id']}"
     assert anyone("GET", path).json["name"] == "Noodles"
     rows("UPDATE shop SET name = 'Soup' WHERE id = %s", path.rpartition("/")[2])
     wait_until("it is shown", lambda: follow() and anyone("GET", path).json["name"] == "Soup")
 
 
-def test_types_are_listed_and_what_is_no_shop_is_not_there(anyone, place) -> None:
+def test_types_are_listed_and_what_is_no_shop_is_not_there(
+    anyone: Client, place: dict[str, Any]
+) -> None:
     def listed() -> bool:
         return str(TYPE) in [one["id"] for one in anyone("GET", "/shop-types").json["items"]]
 

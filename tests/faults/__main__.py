@@ -24,7 +24,7 @@ from tests.faults.expected import find_expected
 from tests.faults.play import Player
 from tests.faults.scene import open_scene
 from tests.faults.transport import Mode
-from tests.faults.use_cases import USE_CASES
+from tests.faults.use_cases import USE_CASES, UseCase
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,7 +55,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def play_all(
-    player: Player, cases: Sequence, modes: Sequence[Mode], until_s: float, *, only_calls: bool
+    player: Player,
+    cases: Sequence[UseCase],
+    modes: Sequence[Mode],
+    until_s: float,
+    *,
+    only_calls: bool,
 ) -> int:
     """Play the use cases in order; the exit status."""
     outcomes: Counter[str] = Counter()

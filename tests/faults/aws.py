@@ -141,14 +141,14 @@ class Aws:
                     message.is_received &= message.id not in shown
                 return {"Successful": [{"Id": one["Id"]} for one in asked["Entries"]]}
             case "GetQueueAttributes":
-                received = sum(message.is_received for message in messages)
+                in_flight = sum(message.is_received for message in messages)
                 visible = sum(message.is_visible for message in messages)
                 return {
                     "Attributes": {
                         "ApproximateNumberOfMessages": str(visible),
-                        "ApproximateNumberOfMessagesNotVisible": str(received),
+                        "ApproximateNumberOfMessagesNotVisible": str(in_flight),
                         "ApproximateNumberOfMessagesDelayed": str(
-                            len(messages) - visible - received
+                            len(messages) - visible - in_flight
                         ),
                     }
                 }

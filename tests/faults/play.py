@@ -56,7 +56,7 @@ class Triple(NamedTuple):
     @property
     def id(self) -> str:
         """For a line and for the name of a test."""
-        return f"{self.case.name} [{self.fault.index} {self.call}] {self.fault.mode}"
+        return f"{self.case.name} [{self.fault.number} {self.call}] {self.fault.mode}"
 
 
 @dataclass
@@ -322,13 +322,14 @@ def compare(expected: End, found: End, unstable: set[tuple[str, str]]) -> Iterat
         if before != now:
             yield f"{table}: missing {_some(before - now)}, extra {_some(now - before)}"
     for name, view in expected.views.items():
-        now = found.views.get(name, "")
-        if ("", name) not in unstable and now != view:
+        shown = found.views.get(name, "")
+        if ("", name) not in unstable and shown != view:
             same = sum(
-                1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(now, view, strict=False))
+                1
+                for _ in takewhile(lambda pair: pair[0] == pair[1], zip(shown, view, strict=False))
             )
             start, end = max(0, same - _CONTEXT), same + 3 * _CONTEXT
-            yield f"{name}: ...{now[start:end]}... not ...{view[start:end]}..."
+            yield f"{name}: ...{shown[start:end]}... not ...{view[start:end]}..."
 
 
 def find_unstable(one: End, other: End) -> Iterator[tuple[str, str]]:

@@ -179,7 +179,7 @@ class Scene:
 
     def run_schedule(self, folder: str) -> None:
         """Run a schedule once, as if what waits had waited long enough."""
-        namespace = _handler(folder).__globals__  # type: ignore[attr-defined]
+        namespace = _handler(folder).__globals__
         kept = dict(namespace)
         for name, value in kept.items():
             if callable(value) and getattr(value, "__module__", "").startswith("plaza."):
@@ -315,7 +315,7 @@ class Scene:
                     marks = ", ".join(["%s"] * len(columns))
                     cursor.executemany(f"INSERT INTO `{table}` ({names}) VALUES ({marks})", rows)
             cursor.execute("SHOW MASTER STATUS")
-            log_file, log_pos = cursor.fetchone()[:2]
+            [(log_file, log_pos, *_)] = cursor.fetchall()
             # What runs before this one wrote is not read again.
             cursor.execute(
                 "UPDATE binlog_position SET log_file = %s, log_pos = %s", (log_file, log_pos)
@@ -346,7 +346,7 @@ class Scene:
         """How many transactions are open in MySQL."""
         with self.mysql.cursor() as cursor:
             cursor.execute("SELECT COUNT(*) FROM information_schema.innodb_trx")
-            [count] = cursor.fetchone()
+            [(count,)] = cursor.fetchall()
         self.mysql.commit()
         return int(count)
 

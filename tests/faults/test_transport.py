@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import botocore.session
 import pytest
@@ -129,7 +130,7 @@ def test_sqs_and_s3_answer_botocore(monkeypatch: pytest.MonkeyPatch) -> None:
     aws = Aws()
     with aws.serving():
         config = Config(s3={"addressing_style": "path"})
-        create = botocore.session.get_session().create_client
+        create: Callable[..., Any] = botocore.session.get_session().create_client
         sqs, s3 = (
             create(name, "us-east-1", endpoint_url=aws.url, config=config) for name in ("sqs", "s3")
         )

@@ -60,7 +60,7 @@ class Call(NamedTuple):
 class Fault(NamedTuple):
     """Which call is faulted, counted from 0, and how."""
 
-    index: int
+    number: int
     mode: Mode
 
 
@@ -104,7 +104,7 @@ class Transport:
             return None
         index = len(self.calls)
         self.calls.append(Call(service, describe(service, data)))
-        if self.fault is None or self.fault.index != index:
+        if self.fault is None or self.fault.number != index:
             return None
         if self.fault.mode == Mode.OVERTAKEN and service == "mysql":
             return None  # its transaction would hold rows that the requests that follow wait for
@@ -158,7 +158,8 @@ class CallSocket(_PLAIN_SOCKET):
 
     def connect(self, address: Any) -> None:
         """Connect; from here on the calls are counted."""
-        transport, port = CallSocket.transport, address[1] if isinstance(address, tuple) else None
+        transport = CallSocket.transport
+        port = address[1] if isinstance(address, tuple) else 0
         if transport is not None and port in transport.services:
             if transport.is_dead:
                 raise Killed
@@ -239,7 +240,10 @@ class CallSocket(_PLAIN_SOCKET):
                 self._seen_by.kill()
             case Mode.DELAYED | Mode.OVERTAKEN:
                 self._delay()
-        raise self._error or Killed
+        raise self._failure()
+
+    def _failure(self) -> BaseException:
+        return self._error or Killed()
 
     def _delay(self) -> None:
         """Leave the connection to the transport, which sends what was kept."""

@@ -113,15 +113,15 @@ def facts_in_mysql(mysql_url: str) -> Known:
 
 
 def known(facts: Sequence[ReactionEvent]) -> Known:
-    return {(*fact.key, fact.ver_us, int(fact.on)) for fact in facts}
+    return {(*fact.key, fact.stamped, int(fact.on)) for fact in facts}
 
 
 def totals_of(facts: Sequence[ReactionEvent], until_us: int) -> dict[tuple[Target, str], int]:
     """What content_counter must say after ``facts`` up to a version, told in plain Python."""
     newest: dict[Key, ReactionEvent] = {}
     for one in facts:
-        if one.ver_us <= until_us and (
-            one.key not in newest or newest[one.key].ver_us < one.ver_us
+        if one.stamped <= until_us and (
+            one.key not in newest or newest[one.key].stamped < one.stamped
         ):
             newest[one.key] = one
     totals: dict[tuple[Target, str], int] = {}

@@ -134,21 +134,21 @@ def somebody_waits(mysql_url: str) -> bool:
 def check_counters() -> None:
     """Raises AssertionError unless posts_total and comment_total are what the rows say, in MySQL
     and as readers get them."""
-    posts = dict(
+    posts: dict[int, int] = dict(
         mysql.fetch_all(
             "SELECT author_id, CAST(SUM(deleted_at IS NULL) AS SIGNED) FROM content"
             " WHERE content_type = 'post' GROUP BY author_id"
         )
     )
-    comments = dict(
+    comments: dict[int, int] = dict(
         mysql.fetch_all(
             "SELECT parent_id, CAST(SUM(deleted_at IS NULL) AS SIGNED) FROM content"
             " WHERE content_type = 'comment' GROUP BY parent_id"
         )
     )
-    counted = dict(mysql.fetch_all("SELECT user_id, posts_total FROM user_counter"))
+    counted: dict[int, int] = dict(mysql.fetch_all("SELECT user_id, posts_total FROM user_counter"))
     assert {user: counted.get(user, 0) for user in posts} == posts
-    of_posts = dict(
+    of_posts: dict[int, int] = dict(
         mysql.fetch_all(
             "SELECT target_id, comment_total FROM content_counter WHERE target_type = 'post'"
         )

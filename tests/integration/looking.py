@@ -35,7 +35,7 @@ def keys(target: Target = POST, kind: Kind = LIKE) -> Keys:
     return redis_reactions.keys_of(kind.name, target)
 
 
-def meta(target: Target = POST, kind: Kind = LIKE) -> dict[str, int]:
+def meta(target: Target = POST, kind: Kind = LIKE) -> dict[str, Any]:
     """The meta hash, numbers where they are numbers."""
     found = redis.client().hgetall(keys(target, kind).meta)
     return {name: int(v) if v.lstrip("-").isdigit() else v for name, v in found.items()}
@@ -123,7 +123,8 @@ def apply(
 
 def total(target: Target = POST, kind: Kind = LIKE) -> int:
     """The total as Redis has it."""
-    return meta(target, kind)["base"] + meta(target, kind)["delta"]
+    found = meta(target, kind)
+    return int(found["base"]) + int(found["delta"])
 
 
 def rows(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[bool, int]]:

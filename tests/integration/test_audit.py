@@ -321,7 +321,7 @@ def test_an_actor_whom_the_filter_denies_is_found(viral: World, audit: Audit) ->
     ],
 )
 def test_a_member_of_recent_that_was_touched_is_found(
-    viral: World, audit: Audit, command: tuple[str | int, ...], said: str
+    viral: World, audit: Audit, command: tuple[str, str, int], said: str
 ) -> None:
     name, of, *rest = command
     plaza_redis.execute(name, getattr(of_post(), of), *rest)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from moto import mock_aws
-from moto.core import DEFAULT_ACCOUNT_ID
-from moto.sns import sns_backends
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.sns.models import sns_backends
 
 from plaza.auth import sms
 from plaza.auth.sms import SmsDown, SnsSender

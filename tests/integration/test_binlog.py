@@ -14,7 +14,7 @@ from local.paths import LAYER
 from local.processes import wait_until
 from local.servers import connect_mysql
 from plaza import changes, shops
-from plaza.changes import following, mysql_positions
+from plaza.changes import mysql_positions
 from plaza.infra import binlog, cache, mysql, redis
 from plaza.infra.binlog import BinlogUnusable, Part, Position, PositionLost
 from plaza.infra.mysql import MysqlDown
@@ -200,7 +200,7 @@ def test_who_dies_before_the_position_is_kept_tells_it_again(
     name_of(shop_id)
     operator("UPDATE shop SET name = 'Soup'")
     with monkeypatch.context() as patch:
-        patch.setattr(following.shops, "adopt", die)
+        patch.setattr("plaza.changes.following.shops.adopt", die)
         with pytest.raises(Killed):
             changes.follow_changes()
     assert name_of(shop_id) == NOODLES["name"]
@@ -410,7 +410,7 @@ def test_how_far_it_is_behind_is_told_when_its_time_was_over(
         insert([(n + 1, FOOD, *BERLIN)])
     now_s = time.time
     with monkeypatch.context() as patch:
-        patch.setattr(binlog.time, "time", lambda: now_s() + 100)
+        patch.setattr("plaza.infra.binlog.time.time", lambda: now_s() + 100)
         changes.follow_changes(most_s=0)  # one transaction, and its time is over
     [lag_s] = lags()
     assert 98 < lag_s < 130

@@ -99,7 +99,7 @@ def test_500_concurrent_readers_of_what_ended_cost_one_database_read(
 def test_a_post_that_ended_is_read_by_one_of_its_readers(
     many_clients: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
+    asked: list[object] = []
     text = Text(type="post", id=11, author_id=7, body="b", kind="note", title="t", created_us=1)
 
     def read(targets: Iterable[Target]) -> dict[Target, Stored]:
@@ -163,7 +163,7 @@ def test_500_readers_of_a_stale_value_get_it_at_once_and_one_has_it_rebuilt(
     keep(3, "noodles", STALE_THEN_REBUILT)
     assert held() == Held(3, "noodles", stale=False)
     now_s = time.time()
-    monkeypatch.setattr(cache.time, "time", lambda: now_s + 400)
+    monkeypatch.setattr("plaza.infra.cache.time.time", lambda: now_s + 400)
     together = threading.Barrier(READERS)
 
     def read(_: int) -> tuple[str | None, bool]:
@@ -190,7 +190,7 @@ def test_a_rebuild_makes_a_stale_value_fresh_though_its_version_is_the_same(
 ) -> None:
     keep(3, "noodles", STALE_THEN_REBUILT)
     now_s = time.time()
-    monkeypatch.setattr(cache.time, "time", lambda: now_s + 400)
+    monkeypatch.setattr("plaza.infra.cache.time.time", lambda: now_s + 400)
     keep(3, "noodles", STALE_THEN_REBUILT, create=False)
     assert held() == Held(3, "noodles", stale=False)
 
@@ -274,7 +274,8 @@ def test_the_second_time_leaves_alone_what_is_as_new(plaza: World) -> None:
 def test_the_message_comes_a_second_after(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = []
     monkeypatch.setattr(
-        cache.queues, "send", lambda queue, body, delay_s=0: sent.append((queue, body, delay_s))
+        "plaza.infra.cache.queues.send",
+        lambda queue, body, delay_s=0: sent.append((queue, body, delay_s)),
     )
     cache.drop_soon({KEY: 4})
     assert sent == [("drops", json.dumps({"versions": {KEY: 4}}, separators=(",", ":")), 1)]

@@ -16,6 +16,8 @@ from tests.chaos.proxy import Proxy
 
 
 class _Echo(socketserver.BaseRequestHandler):
+    server: _Server
+
     def handle(self) -> None:
         while said := self.request.recv(100):
             self.request.sendall(self.server.name + said)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -51,7 +51,7 @@ class Clock:
 
 
 @pytest.fixture
-def clock(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+def clock(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Clock:
     """It is noon, and Ada is there."""
     clock = Clock("2026-11-21T12:00:00")
     fake = SimpleNamespace(time=clock.time, time_ns=clock.time_ns)
@@ -531,7 +531,7 @@ def test_what_is_saved_while_it_is_read_is_not_missed(
     insert_run("2026-11-19", 2)
     late = CheckedIn(ADA, date(2026, 11, 20), int(clock.now_s * 1e6))
     read = mysql_checkins.read
-    tries = []
+    tries: list[object] = []
 
     def read_slowly(*args: Any) -> Any:
         found = read(*args)

@@ -17,6 +17,7 @@ from plaza.reactions import FOLLOW, ReactionEvent, Target
 from tests.integration.conftest import Away
 from tests.integration.looking import add_users
 from tests.plaza import World, read_event
+from tests.recording import recorded
 
 ME = 7
 COLUMN = "following_total"
@@ -55,10 +56,10 @@ def test_without_the_totals_nobody_can_say_if_there_is_room(plaza: World) -> Non
 def test_totals_that_are_away_are_brought_once(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
+    asked: list[object] = []
     read = counters.mysql_counters.read_users
     monkeypatch.setattr(
-        counters.mysql_counters, "read_users", lambda ids: asked.append(ids) or read(ids)
+        counters.mysql_counters, "read_users", lambda ids: recorded(asked, ids, read(ids))
     )
     assert counters.claim(ME, COLUMN, 5, "user:1")
     assert counters.claim(ME, COLUMN, 5, "user:2")

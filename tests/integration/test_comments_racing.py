@@ -12,6 +12,7 @@ import pymysql
 import pytest
 
 from local.servers import connect_mysql
+from plaza import counters
 from plaza.content import Draft, mysql_content, refreshing, writing
 from plaza.content.content import Text
 from plaza.infra import mysql, redis
@@ -178,7 +179,7 @@ def test_what_is_counted_later_is_counted_once_by_consumers_at_once(
     with stranger(mysql_url) as other:
         with other.cursor() as cursor:
             assert mysql_content.take_put_off(cursor, int(post_id)) == 3
-            writing.counters.add_to_content(cursor, {("post", int(post_id)): {"comment_total": 3}})
+            counters.add_to_content(cursor, {("post", int(post_id)): {"comment_total": 3}})
         with ThreadPoolExecutor() as pool:
             late = pool.submit(refreshing.refresh, [Refresh("comment", int(made[0]))])
             wait_for(lambda: somebody_waits(mysql_url), "the second waits for the first")
@@ -247,7 +248,7 @@ def test_whatever_happens_in_whatever_order_the_totals_are_those_of_the_rows(
         match lots.choice(["write", "write", "delete", "again", "read", "refresh", "odd"]):
             case "write":
                 what = lots.choice(["posts", "comments", "reviews"])
-                path, body = "/posts", dict(POST)
+                path, body = "/posts", dict[str, object](POST)
                 if what == "comments":
                     if not live["posts"]:
                         continue

@@ -264,7 +264,9 @@ def test_what_another_process_deleted_is_shown_for_a_second_at_most(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock_s = [0.0]
-    memory = TTLCache(maxsize=500, ttl=reading._TEXTS.ttl, timer=lambda: clock_s[0])
+    memory: TTLCache[Any, Any] = TTLCache(
+        maxsize=500, ttl=reading._TEXTS.ttl, timer=lambda: clock_s[0]
+    )
     monkeypatch.setattr(reading, "_TEXTS", memory)
     post_id = post()
     target = Target("post", int(post_id))

@@ -195,7 +195,7 @@ def test_a_query_that_can_not_be_meant_is_bad_input(query: str) -> None:
 @pytest.fixture
 def slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in memory stays there, however slow the machine is."""
-    memory = TTLCache(maxsize=500, ttl=1, timer=lambda: 0.0)
+    memory: TTLCache[Any, Any] = TTLCache(maxsize=500, ttl=1, timer=lambda: 0.0)
     monkeypatch.setattr(reading, "_TEXTS", memory)
 
 
@@ -305,7 +305,7 @@ def test_mysql_reads_a_page_off_its_index() -> None:
         assert index in {step["key"] for step in plan}
         mysql.write("FLUSH STATUS")
         fetch_all(sql, args)
-        handled = dict(fetch_all("SHOW SESSION STATUS LIKE 'Handler_read%%'"))
+        handled: dict[str, str] = dict(fetch_all("SHOW SESSION STATUS LIKE 'Handler_read%%'"))
         assert sum(int(n) for n in handled.values()) < 100, (sql, handled)
 
 

@@ -12,6 +12,7 @@ from plaza.reactions.reactions import TargetGone
 from plaza.targets import Refresh, There
 from tests.integration.looking import POST, hydrate, marker_key, meta, total
 from tests.plaza import World
+from tests.recording import recorded
 
 
 def delete() -> None:
@@ -70,9 +71,9 @@ def test_who_brought_a_target_back_while_it_was_deleted_is_put_right_later(plaza
 
 
 def test_markers_of_many_take_one_round_trip(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = []
+    sent: list[object] = []
     run_all = redis.run_all
-    monkeypatch.setattr(redis, "run_all", lambda *a: sent.append(a) or run_all(*a))
+    monkeypatch.setattr(redis, "run_all", lambda *a: recorded(sent, a, run_all(*a)))
     targets.mark_all_made([("post", n) for n in range(1, 101)])
     targets.mark_gone([("post", n) for n in range(1, 101)])
     assert len(sent) == 2

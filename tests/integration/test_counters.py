@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
+from pymysql.cursors import Cursor
 
 from plaza import counters
 from plaza.counters import UserCounter, redis_counters
@@ -37,16 +39,21 @@ def statements() -> int:
     return int(count)
 
 
+def noting(name: str, guarded: Callable[[Any], Any], asked: list[str]) -> Callable[[Any], Any]:
+    def note(call: Any) -> Any:
+        asked.append(name)
+        return guarded(call)
+
+    return note
+
+
 @contextmanager
 def asking(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Which of the two was asked, in order."""
     asked: list[str] = []
     with monkeypatch.context() as patch:
         for name, module in (("redis", redis), ("mysql", mysql)):
-            guarded = module._guarded
-            patch.setattr(
-                module, "_guarded", lambda call, n=name, g=guarded: asked.append(n) or g(call)
-            )
+            patch.setattr(module, "_guarded", noting(name, module._guarded, asked))
         yield asked
 
 
@@ -146,7 +153,7 @@ def test_nobody_comes_into_redis_because_a_writer_came_by(plaza: World) -> None:
 
 
 def test_totals_move_by_what_is_added_and_versions_by_one(plaza: World) -> None:
-    def work(cursor: mysql.Cursor) -> None:
+    def work(cursor: Cursor) -> None:
         counters.lock_content(cursor, [("post", 1), ("post", 2)])
         counters.add_to_content(
             cursor, {("post", 1): {"comment_total": 1}, ("post", 2): {"like_total": -2}}
@@ -168,7 +175,7 @@ def test_totals_move_by_what_is_added_and_versions_by_one(plaza: World) -> None:
 
 
 def test_adding_nothing_is_no_statement(plaza: World) -> None:
-    def work(cursor: mysql.Cursor) -> None:
+    def work(cursor: Cursor) -> None:
         counters.add_to_content(cursor, {})
         counters.add_to_users(cursor, {})
         assert counters.read_users_in(cursor, []) == {}
@@ -181,7 +188,7 @@ def test_adding_nothing_is_no_statement(plaza: World) -> None:
 def test_whoever_holds_the_counters_of_targets_reads_them_as_they_are(plaza: World) -> None:
     write_comments(2, 5, 9)
 
-    def work(cursor: mysql.Cursor) -> None:
+    def work(cursor: Cursor) -> None:
         wanted = [("post", 1), ("post", 2), ("user", 2)]
         held = counters.lock_content(cursor, wanted)
         assert sorted(held) == wanted

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import redis as redis_py
+from pymysql.cursors import Cursor
 
 from local.servers import Server, prepare_redis, running
 from plaza import reactions
@@ -186,9 +187,9 @@ def test_what_a_demoted_writer_refused_is_done_by_the_new_one_at_once(plaza: Wor
         return execute(cursor, sql, args)
 
     mysql.fetch_all("SELECT 1")
-    execute = mysql.Cursor.execute
+    execute = Cursor.execute
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mysql.Cursor, "execute", refuse_once)
+        patch.setattr("plaza.infra.mysql.Cursor.execute", refuse_once)
         assert mysql.write("DELETE FROM star") == 0
     assert tries.count("DELETE FROM star") == 2
     forget()

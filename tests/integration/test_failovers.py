@@ -35,7 +35,7 @@ def fail_over(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Turn:
         nonlocal epoch
         epoch += 1
 
-    monkeypatch.setattr(failovers.redis, "read_epoch", lambda: epoch)
+    monkeypatch.setattr("plaza.reactions.failovers.redis.read_epoch", lambda: epoch)
     return turn
 
 

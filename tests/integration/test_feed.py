@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -44,11 +44,10 @@ def world(plaza: World) -> World:
 
 
 @pytest.fixture
-def many_tokens(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def many_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many reads in Redis' place as a test needs."""
     for module in (reading, reactions.reading):
         monkeypatch.setattr(module, "_instead_of_redis", TokenBucket(1000, 1000))
-    return iter(())  # type: ignore[return-value]
 
 
 # ---------------------------------------------------------------- what is answered

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from plaza.infra import mysql, queues, redis
 from tests import sales
 from tests.integration.test_functions import event, handler
 from tests.plaza import World
+from tests.recording import recorded
 
 SAMPLE = 256705178760118273
 QUESTION = {
@@ -160,7 +162,7 @@ def test_an_order_is_202_then_200_then_decided(shop: World) -> None:
     assert ask("list_my_orders")[:2] == (200, {"items": [done], "next": None})
 
 
-def test_refusals_say_which_rule_says_no(shop: World, set_up) -> None:
+def test_refusals_say_which_rule_says_no(shop: World, set_up: Callable[..., None]) -> None:
     def refused(voucher_id: str, user_id: int) -> tuple[int, str]:
         status, problem, _ = order(voucher_id, user_id)
         return status, problem["type"].rpartition("/")[2]
@@ -201,8 +203,8 @@ def sample_voucher(stock: int = 10) -> None:
 def test_a_batch_is_saved_and_a_poisoned_record_goes_to_the_dlq_alone(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    buried = []
-    monkeypatch.setattr(queues, "_bury", lambda queue, message, error: buried.append(queue) or True)
+    buried: list[object] = []
+    monkeypatch.setattr(queues, "_bury", lambda queue, *_: recorded(buried, queue, True))
     sample_voucher()
     save = handler("queue/save_orders")
     assert save(event("save_orders.batch"), None) == {"batchItemFailures": []}
@@ -215,8 +217,8 @@ def test_a_batch_is_saved_and_a_poisoned_record_goes_to_the_dlq_alone(
 def test_the_dlq_decides_what_was_not_saved_and_buries_what_it_can_not_read(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    buried = []
-    monkeypatch.setattr(queues, "_bury", lambda queue, message, error: buried.append(queue) or True)
+    buried: list[object] = []
+    monkeypatch.setattr(queues, "_bury", lambda queue, *_: recorded(buried, queue, True))
     sample_voucher()
     batch = event("save_orders.batch")
     batch["Records"] = batch["Records"][:1]
@@ -234,9 +236,9 @@ def test_the_dlq_decides_what_was_not_saved_and_buries_what_it_can_not_read(
 def test_an_event_with_the_id_of_another_order_goes_to_the_dlq_alone_and_at_once(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    buried = []
+    buried: list[object] = []
     monkeypatch.setattr(
-        queues, "_bury", lambda queue, message, error: buried.append((queue, message)) or True
+        queues, "_bury", lambda queue, message, error: recorded(buried, (queue, message), True)
     )
     sample_voucher()
     batch = event("save_orders.batch")
@@ -261,7 +263,7 @@ def test_a_shop_that_is_deleted_answers_410_for_what_it_offered(shop: World) -> 
 # ---------------------------------------------------------------- schedules
 
 
-def test_the_schedules_recover_and_settle(plaza: World, set_up) -> None:
+def test_the_schedules_recover_and_settle(plaza: World, set_up: Callable[..., None]) -> None:
     set_up(resend_orders_after_s=1)
     voucher = sales.offer()
     plaza.queues.away = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -45,6 +45,7 @@ from tests import sales
 from tests.integration.conftest import Away
 from tests.keyspace import find_keys, own_client
 from tests.plaza import World
+from tests.recording import recorded
 
 
 def order(voucher_id: int, buyer_id: int) -> Order:
@@ -128,7 +129,7 @@ def test_a_voucher_that_is_not_there_is_missing(plaza: World) -> None:
             flash_sales.order(31, 7)
 
 
-def test_only_as_many_are_let_in_as_can_be_saved(plaza: World, set_up) -> None:
+def test_only_as_many_are_let_in_as_can_be_saved(plaza: World, set_up: Callable[..., None]) -> None:
     set_up(orders_per_s=2)
     voucher = sales.offer(stock=100)
     buyers = iter(range(1, 50))
@@ -142,7 +143,9 @@ def test_only_as_many_are_let_in_as_can_be_saved(plaza: World, set_up) -> None:
     order(voucher.id, 1000)
 
 
-def test_no_more_may_be_pending_than_settings_say(plaza: World, set_up) -> None:
+def test_no_more_may_be_pending_than_settings_say(
+    plaza: World, set_up: Callable[..., None]
+) -> None:
     set_up(most_pending_orders=2)
     voucher = sales.offer(stock=100)
     order(voucher.id, 1)
@@ -153,7 +156,7 @@ def test_no_more_may_be_pending_than_settings_say(plaza: World, set_up) -> None:
     order(voucher.id, 3)
 
 
-def test_sold_out_is_said_before_crowded(plaza: World, set_up) -> None:
+def test_sold_out_is_said_before_crowded(plaza: World, set_up: Callable[..., None]) -> None:
     set_up(orders_per_s=1)
     voucher = sales.offer(stock=1)
     order(voucher.id, 1)
@@ -863,13 +866,13 @@ def test_the_vouchers_of_a_shop_are_listed_with_what_is_left(plaza: World) -> No
 
 
 def test_who_waits_is_told_to_wait_longer_while_the_queue_is_long_and_sqs_is_asked_seldom(
-    plaza: World, set_up, monkeypatch: pytest.MonkeyPatch
+    plaza: World, set_up: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from plaza.infra import queues
 
     set_up(orders_per_s=100)
-    asked = []
-    monkeypatch.setattr(queues, "unfinished", lambda queue: asked.append(queue) or 450)
+    asked: list[object] = []
+    monkeypatch.setattr(queues, "unfinished", lambda queue: recorded(asked, queue, 450))
     assert [flash_sales.poll_after_s() for _ in range(10)] == [5] * 10
     assert len(asked) == 1
     flash_sales.forget_sales()
@@ -877,7 +880,7 @@ def test_who_waits_is_told_to_wait_longer_while_the_queue_is_long_and_sqs_is_ask
     assert flash_sales.poll_after_s() == 60
 
 
-def test_buyers_are_kept_in_many_small_keys(plaza: World, set_up) -> None:
+def test_buyers_are_kept_in_many_small_keys(plaza: World, set_up: Callable[..., None]) -> None:
     set_up(orders_per_s=100_000)
     voucher = sales.offer(stock=3000)
     for buyer in range(1, 3001):

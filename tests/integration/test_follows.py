@@ -210,14 +210,17 @@ def test_taking_one_back_makes_room_once_it_is_saved(limit_5: World) -> None:
     assert (followed(), total()) == ({12, 13, 14, 15, 16}, 5)
 
 
+def is_after(until_us: int) -> Callable[[], bool]:
+    return lambda: redis_us() > until_us
+
+
 def test_a_follow_that_is_taken_back_and_given_again_keeps_its_claim(limit_5: World) -> None:
     """Its first fact is saved while the third is on its way: that must not release the claim."""
     follow_many(range(11, 15))
     limit_5.queues.drain()
     for on in (True, False, True):
         (follows.follow if on else follows.unfollow)(15, ME)
-        later_us = redis_us() + 2 * CLOCKS_APART_US
-        wait_for(lambda until_us=later_us: redis_us() > until_us, "clocks can tell them apart")
+        wait_for(is_after(redis_us() + 2 * CLOCKS_APART_US), "clocks can tell them apart")
     first, second, third = limit_5.queues.take(REACTIONS)
     for fact in (first, second):
         reactions.save([ReactionEvent.from_json(fact)])

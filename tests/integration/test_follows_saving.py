@@ -35,6 +35,7 @@ from tests.integration.consumers import (
 )
 from tests.integration.looking import add_users, counter, outbox, received, rows, total
 from tests.plaza import World, read_event
+from tests.recording import recorded
 
 IDOL = Target("user", 1_000_000)
 
@@ -357,8 +358,8 @@ def test_what_can_not_be_a_follow_is_buried_and_its_neighbours_are_saved(
         [good],
     ]
     bodies = [json.dumps(good), *map(json.dumps, bad), "follow", follow(9, 8).to_json()]
-    buried = []
-    monkeypatch.setattr(queues, "_bury", lambda *args: buried.append(args[1]["messageId"]) or True)
+    buried: list[object] = []
+    monkeypatch.setattr(queues, "_bury", lambda *args: recorded(buried, args[1]["messageId"], True))
     response = consume(
         {
             "Records": [
@@ -373,7 +374,7 @@ def test_what_can_not_be_a_follow_is_buried_and_its_neighbours_are_saved(
         },
         "reactions",
         ReactionEvent.from_json,
-        reactions.save,  # type: ignore[arg-type]
+        reactions.save,
     )
     assert response == {"batchItemFailures": []}
     assert buried == [str(n) for n in range(1, len(bodies) - 1)]

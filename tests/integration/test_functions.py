@@ -77,7 +77,7 @@ def test_a_like_needs_a_caller_and_a_post(plaza: World) -> None:
 
 def test_one_who_toggles_too_often_is_told_to_wait(content: World) -> None:
     names = ["reactions.like_post", "reactions.unlike_post"]
-    codes = []
+    codes: list[int] = []
     while not codes or codes[-1] == 200:
         answer = handler("api/reactions")(event(names[len(codes) % 2]), None)
         codes.append(answer["statusCode"])
@@ -232,7 +232,7 @@ def test_the_functions_of_the_feed_take_their_samples(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)
-    asked = {"batchItemFailures": []}
+    asked: dict[str, list[Any]] = {"batchItemFailures": []}
     for _ in range(2):
         status, page = ask("feed.first_page", "api/feed")
         assert (status, page) == (200, {"items": [], "next": None})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,7 @@ from tests.integration.looking import (
 from tests.integration.test_gate import gate_call
 from tests.keyspace import find_keys
 from tests.plaza import World
+from tests.recording import recorded
 
 SetUp = Callable[..., None]
 EMPTY = Snapshot(0, 0, 0, [], True, [])
@@ -149,9 +151,10 @@ def test_while_another_loads_a_target_a_caller_waits_for_it(
         if len(waits) == 3:
             assert hydrate_with(lease, Snapshot(1, 1, 1000, [(7, 1000)], True, [])) == "HYDRATED"
 
-    monkeypatch.setattr(reacting.time, "sleep", load_meanwhile)
+    monkeypatch.setattr("plaza.reactions.reacting.time.sleep", load_meanwhile)
     monkeypatch.setattr(
-        reacting.mysql_reactions, "read_snapshots", lambda *_: pytest.fail("another loads it")
+        "plaza.reactions.reacting.mysql_reactions.read_snapshots",
+        lambda *_: pytest.fail("another loads it"),
     )
     assert reacting.load([(LIKE, POST)], wait_s=60) == []
     assert len(waits) == 3
@@ -258,10 +261,10 @@ def test_an_outbox_of_thousands_is_compared_in_pages(
         + [(POST, 10**6, 1, 5)]
     )
     assert drop() == "DROPPED"
-    pages = []
+    pages: list[Any] = []
     rebase_call = redis_reactions._rebase_call
     monkeypatch.setattr(
-        redis_reactions, "_rebase_call", lambda *args: pages.append(args[3]) or rebase_call(*args)
+        redis_reactions, "_rebase_call", lambda *args: recorded(pages, args[3], rebase_call(*args))
     )
     hydrate()
     assert pages == [1, 2, 3]

@@ -14,6 +14,7 @@ from local.paths import ROOT
 from plaza.infra import ids, redis
 from plaza.infra.ids import BLOCK, EPOCH_S, SerialsUsedUp, new_id
 from tests.plaza import World
+from tests.recording import recorded
 
 DAY_S = 86_400
 MIDNIGHT_S = 21_000 * DAY_S
@@ -46,7 +47,7 @@ def clocks(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Clocks:
         now = divmod(round((clocks.now_s + clocks.redis_s) * 1e6), 1_000_000)
         return redis.execute("EVAL", lease, len(keys), *keys, *args, *now)
 
-    monkeypatch.setattr(ids.redis, "run", run)
+    monkeypatch.setattr("plaza.infra.ids.redis.run", run)
     monkeypatch.setattr(ids, "time", clocks)
     return clocks
 
@@ -96,8 +97,10 @@ def test_a_block_is_used_to_its_end_before_redis_is_asked_again(
     process.new_ids()
     clocks.now_s += 1
     asked: list[object] = []
-    run = ids.redis.run
-    monkeypatch.setattr(ids.redis, "run", lambda *args: asked.append(args) or run(*args))
+    run = redis.run
+    monkeypatch.setattr(
+        "plaza.infra.ids.redis.run", lambda *args: recorded(asked, args, run(*args))
+    )
     process.new_ids(BLOCK - 1)
     assert asked == []
     process.new_ids()

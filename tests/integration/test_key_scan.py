@@ -194,7 +194,7 @@ def cluster(tmp_path: Path, set_up: Callable[..., None]) -> Iterator[list[Any]]:
     try:
         for server in nodes:
             server.start()
-        clients = [redis_py.Redis.from_url(s.url, decode_responses=True) for s in nodes]
+        clients: list[Any] = [redis_py.Redis.from_url(s.url, decode_responses=True) for s in nodes]
         clients[0].execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 8191)
         clients[1].execute_command("CLUSTER", "ADDSLOTSRANGE", 8192, 16383)
         clients[1].execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[0].port, buses[0])

@@ -468,7 +468,7 @@ def test_a_kill_at_any_call_of_storage_loses_nothing_and_the_next_run_goes_on(
     monkeypatch.undo()
     assert kills > 10
     assert days_in_mysql() == [0]
-    assert archived() == known([one for one in facts if one.ver_us < at(8)])
+    assert archived() == known([one for one in facts if one.stamped < at(8)])
 
 
 def archived_now(real: Any) -> Known:

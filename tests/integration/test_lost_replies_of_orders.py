@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from local.servers import Server
 from plaza import flash_sales
 from plaza.flash_sales import ORDERS, PENDING, SUCCESS, ordering, redis_vouchers
 from plaza.flash_sales.flash_sales import SoldOut
@@ -21,7 +22,9 @@ Lose = Callable[[], None]
 
 
 @pytest.fixture
-def lose_next_reply(plaza: World, redis_server, set_up) -> Iterator[Lose]:
+def lose_next_reply(
+    plaza: World, redis_server: Server, set_up: Callable[..., None]
+) -> Iterator[Lose]:
     """``lose_next_reply()``: Redis executes the next command, and its reply is lost."""
     with Proxy() as proxy:
         port = proxy.road("redis", redis_server.port)

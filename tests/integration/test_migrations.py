@@ -127,7 +127,7 @@ def test_a_deploy_does_not_run_into_another(
     def impatient(sql: str, args: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
         return fetch_all(sql.replace("%s, 10)", "%s, 0)"), args)
 
-    monkeypatch.setattr(migrations.mysql, "fetch_all", impatient)
+    monkeypatch.setattr("plaza.infra.migrations.mysql.fetch_all", impatient)
     with connect_mysql(mysql_url) as other, other.cursor() as cursor:
         cursor.execute("SELECT GET_LOCK('plaza-migrations', 0)")
         with pytest.raises(MigrationsBusy):

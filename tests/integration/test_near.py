@@ -32,6 +32,7 @@ from tests.integration.shop_api import (
 )
 from tests.keyspace import find_keys
 from tests.plaza import World
+from tests.recording import recorded
 
 X, Y = BERLIN
 NEAR = f"/shops?x={X}&y={Y}"
@@ -351,7 +352,7 @@ def explain_near(area: Area) -> tuple[str, str]:
     """How the innermost part of the statement reads, and by which index."""
     asked: list[tuple[str, Any]] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mysql, "fetch_all", lambda sql, args=(): asked.append((sql, args)) or [])
+        patch.setattr(mysql, "fetch_all", lambda sql, args=(): recorded(asked, (sql, args), []))
         mysql_shops.find_near(area, NEAREST, 20)
     step = next(step for step in explain(*asked[0]) if step["table"] == "shop")
     return step["type"], step["key"]

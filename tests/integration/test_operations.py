@@ -12,6 +12,7 @@ import pytest
 from plaza import operations
 from plaza.infra import queue_ages, queues, settings
 from plaza.infra.queues import QueueDown
+from plaza.infra.retries import FIRST_SENT
 from plaza.operations import HasConsumer, redriving
 from plaza.reactions import ReactionEvent
 from plaza.reactions.reactions import Key
@@ -138,7 +139,7 @@ def test_all_that_died_goes_back_with_its_request_and_without_its_cause(
     back = sqs.take("reactions")
     assert sorted(int(m["Body"]) for m in back) == list(range(23))
     for message in back:
-        assert set(message["MessageAttributes"]) == {"request_id", queues.FIRST_SENT}
+        assert set(message["MessageAttributes"]) == {"request_id", FIRST_SENT}
         assert message["MessageAttributes"]["request_id"]["StringValue"] == f"r{message['Body']}"
     [line] = lines(capsys, "messages_redriven")
     assert (line["by"], line["queue"], line["redriven"]) == ("9", "reactions", 23)

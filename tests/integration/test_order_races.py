@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 from plaza import flash_sales
@@ -25,7 +25,9 @@ def deciding(
     return working(what, [bodies[i : i + BATCH] for i in range(0, len(bodies), BATCH)])
 
 
-def test_whoever_decides_an_order_first_decides_it_for_all(plaza: World, set_up) -> None:
+def test_whoever_decides_an_order_first_decides_it_for_all(
+    plaza: World, set_up: Callable[..., None]
+) -> None:
     set_up(orders_per_s=100_000)
     vouchers = [sales.offer(stock=200) for _ in range(2)]
     for buyer in range(1, 201):

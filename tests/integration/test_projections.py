@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from plaza.counters import UserCounter, redis_counters
 from plaza.infra import mysql, projections, redis
 from plaza.infra.projections import FENCE_TTL_S, TTL_S, Projection, key_of
 from tests.plaza import World
+from tests.recording import recorded
 
 KEY = key_of("user:7", "counters")
 
@@ -105,9 +107,9 @@ def test_an_empty_value_is_a_value(plaza: World) -> None:
 def test_many_take_one_round_trip_and_none_take_none(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent = []
+    sent: list[Any] = []
     pipeline = redis._pipeline
-    monkeypatch.setattr(redis, "_pipeline", lambda *args: sent.append(args) or pipeline(*args))
+    monkeypatch.setattr(redis, "_pipeline", lambda *args: recorded(sent, args, pipeline(*args)))
     many = [Projection(key_of(f"user:{n}", "counters"), 1, str(n)) for n in range(1, 201)]
     projections.keep_all(many, create=True)
     assert projections.read_all([p.key for p in many]) == [(1, str(n)) for n in range(1, 201)]

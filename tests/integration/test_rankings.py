@@ -127,7 +127,8 @@ def test_a_consumer_that_was_stopped_after_its_commit_does_not_win(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(post(1), post(2))
-    project, stopped = redis_rankings.project_likes, []
+    stopped: list[Any] = []
+    project = redis_rankings.project_likes
     with monkeypatch.context() as patch:
         patch.setattr(redis_rankings, "project_likes", stopped.append)
         reactions.save([like(post(1), actor) for actor in range(1, 6)])
@@ -285,7 +286,8 @@ def test_refreshes_beside_consumers_at_work_turn_nothing_back(
         like(post(n), actor, on=draw.random() < 0.7, at=at)
         for at, n, actor in [(k, draw.randint(1, 10), draw.randint(1, 5)) for k in range(300)]
     ]
-    project_likes, at_work = redis_rankings.project_likes, []
+    at_work: list[Any] = []
+    project_likes = redis_rankings.project_likes
 
     def and_then(posts: Any) -> None:
         if not at_work and facts:
@@ -481,7 +483,7 @@ def test_a_forged_cursor_breaks_nothing(
     if whole:
         recommendations.refresh_rankings()
     for window in ("all", "day"):
-        page = recommendations.rank(window, Ranked(likes, post_id), 10, None)  # type: ignore[arg-type]
+        page = recommendations.rank(window, Ranked(likes, post_id), 10, None)
         expected = [1] if window == "all" and (likes, post_id) > (1, 1) else []
         assert [item.post.text.id for item in page.posts] == expected
 

@@ -14,6 +14,7 @@ from plaza import reactions, recommendations
 from plaza.infra import mysql, redis
 from plaza.infra.limits import TokenBucket
 from plaza.infra.redis import RedisDown
+from plaza.infra.settings import settings
 from plaza.reactions import LIKE
 from plaza.recommendations import (
     RECOMMENDATIONS,
@@ -128,11 +129,11 @@ def test_a_cursor_that_we_did_not_give_is_bad_input(shop: World, cursor: str) ->
 @contextmanager
 def own_connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each thread has a connection of its own, as each Lambda has."""
-    kept, clients, url = threading.local(), [], redis.settings().redis_url
+    kept, clients, url = threading.local(), [], settings().redis_url
 
     def client() -> Any:
         if not hasattr(kept, "client"):
-            kept.client = redis.connect(url, cluster=redis.settings().redis_cluster)
+            kept.client = redis.connect(url, cluster=settings().redis_cluster)
             clients.append(kept.client)
         return kept.client
 

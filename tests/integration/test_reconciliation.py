@@ -39,7 +39,7 @@ from plaza.reconciliation import (
     mysql_runs,
     running,
 )
-from plaza.reconciliation.reconciliation import Tally
+from plaza.reconciliation.reconciliation import MOST_ID, Tally
 from tests.integration.conftest import Away
 from tests.integration.consumers import statements
 from tests.integration.looking import add_users, counter, keys, meta, outbox, recent
@@ -533,7 +533,7 @@ def test_a_target_with_more_than_a_step_should_compare_stands_alone(
 ) -> None:
     monkeypatch.setattr(mysql_counts, "MOST_RELATIONS", 3)
     assert mysql_counts.find_targets("post", 0) == POST.id
-    assert mysql_counts.find_targets("post", POST.id) == mysql_counts.MOST_ID
+    assert mysql_counts.find_targets("post", POST.id) == MOST_ID
     monkeypatch.setattr(mysql_counts, "MOST_RELATIONS", 12)
     assert mysql_counts.find_targets("post", 0) == POST.id, "what is beside it would be too much"
     assert mysql_counts.find_users(0) == AUTHOR, "by what they received"

@@ -128,9 +128,9 @@ def test_how_late_it_was_settled_is_told_of_what_changed(
     began_s = time.time()
     save({"Records": records}, None)
     [settled] = lines_of(capsys, "reactions_settled")
-    oldest_s = time.time() - facts[0].ver_us / 1e6
+    oldest_s = time.time() - facts[0].stamped / 1e6
     assert 0 <= settled["settle_lag_p50_s"] <= settled["settle_lag_max_s"] <= oldest_s + 0.01
-    assert settled["settle_lag_max_s"] >= began_s - facts[0].ver_us / 1e6 - 0.01
+    assert settled["settle_lag_max_s"] >= began_s - facts[0].stamped / 1e6 - 0.01
     save({"Records": records}, None)  # what comes again changes nothing and is not late
     assert lines_of(capsys, "reactions_settled") == []
 

@@ -181,7 +181,7 @@ def test_a_fact_that_mysql_will_not_take_does_not_hold_up_its_neighbours(
         ]
     }
     monkeypatch.setattr("plaza.infra.queues._put_off", lambda queue, records, *_: records)
-    response = consume(event, "reactions", ReactionEvent.from_json, picky)  # type: ignore[arg-type]
+    response = consume(event, "reactions", ReactionEvent.from_json, picky)
     assert response == {"batchItemFailures": [{"itemIdentifier": "2"}]}
     assert set(rows()) == {1, 2, 3, 4}
     assert counter() == 4

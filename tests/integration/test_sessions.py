@@ -63,6 +63,7 @@ def test_a_session_is_found_by_its_token(plaza: World) -> None:
         session = auth.find_session(token)
         assert session is not None
         assert (session.user_id, session.role) == (7, "admin")
+    assert session
     assert session.expires_at_s == pytest.approx(time.time() + 30 * 86_400, abs=60)
 
 
@@ -113,6 +114,7 @@ def test_a_session_that_is_used_all_the_time_ends_at_its_absolute_end(
         let_pass(token, 86_400)
         session = auth.find_session(token)
         assert session is not None
+    assert session
     assert session.expires_at_s == session.ends_at_s == pytest.approx(time.time() + 86_400, abs=60)
     assert stored_end(token) == session.ends_at_s
     let_pass(token, 86_400 + 1)

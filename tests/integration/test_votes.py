@@ -366,7 +366,7 @@ def test_a_run_that_ends_after_any_step_leaves_nothing_half_done(
             done.append(1)
             return execute(*args)
 
-        cursor.execute = execute_some  # type: ignore[method-assign]
+        monkeypatch.setattr(cursor, "execute", execute_some)
         whole_page(cursor, *args)
         raise Killed
 

@@ -203,7 +203,7 @@ class Run:
         target = posts[0]
 
         def work() -> None:
-            deltas = {target: {"comment_total": 1}}
+            deltas: Mapping[tuple[str, int], dict[str, int]] = {target: {"comment_total": 1}}
             mysql.atomically(lambda cursor: counters.add_to_content(cursor, deltas))
             self.comments += 1
 

@@ -18,6 +18,7 @@ import pytest
 
 from plaza import content, feed, reactions, targets
 from plaza.content import Place, publishing
+from plaza.content.content import Text
 from plaza.feed import FanOut, fanning_out, following, redis_feed
 from plaza.feed.feed import Timeline
 from plaza.infra import mysql, redis, settings
@@ -244,7 +245,9 @@ def check(run: Run) -> None:
 def check_scroll(run: Run) -> None:
     """Somebody scrolls while all goes on: what was there and stayed is seen, once and in order."""
     run.scroller, size = run.rng.choice(USERS), run.rng.randint(1, 3)
-    before, seen, ended = truth(run.scroller), [], []
+    before = truth(run.scroller)
+    seen: list[Text] = []
+    ended: list[bool] = []
 
     def request() -> None:
         after: Place | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,7 @@ from plaza.infra import redis
 KEYS = ["{1}:a", "{2}:a", "{1}:b", "{12}:a"]
 
 
-def deletions(monkeypatch: pytest.MonkeyPatch, cluster: bool) -> list[tuple[object, ...]]:
+def deletions(monkeypatch: pytest.MonkeyPatch, cluster: bool) -> Sequence[tuple[object, ...]]:
     monkeypatch.setattr(redis, "settings", lambda: SimpleNamespace(redis_cluster=cluster))
     assert redis.deletions([]) == []
     return redis.deletions(iter(KEYS))

@@ -254,7 +254,7 @@ def test_who_waits_for_an_outage_spends_no_attempt_and_waits_for_hours(
     and SQS never counts as many receives as it takes to move the message itself."""
     store.away = True
     began_s = now_s = 1_000_000.0
-    monkeypatch.setattr(queues.time, "time", lambda: now_s)
+    monkeypatch.setattr("plaza.infra.queues.time.time", lambda: now_s)
     policy = RetryPolicy(max_wait_s=12 * 3_600)
     batch = batch_of("a")
     for name in ("SentTimestamp", "ApproximateFirstReceiveTimestamp"):
@@ -293,7 +293,7 @@ def test_a_message_of_an_old_backlog_waits_like_any_other(
 ) -> None:
     """Given a message that nobody received for two days, its first outage does not end it."""
     now_ms = 1_000_000_000_000
-    monkeypatch.setattr(queues.time, "time", lambda: now_ms / 1000)
+    monkeypatch.setattr("plaza.infra.queues.time.time", lambda: now_ms / 1000)
     store.away = True
     batch = batch_of("a", receives=5)
     batch["Records"][0]["attributes"]["SentTimestamp"] = str(now_ms - 2 * 86_400_000)
@@ -519,7 +519,7 @@ def test_what_sqs_keeps_refusing_is_reported(
 
 def test_no_call_begins_after_its_time(sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
-    monkeypatch.setattr(queues.time, "monotonic", lambda: now_s + sqs.calls)
+    monkeypatch.setattr("plaza.infra.queues.time.monotonic", lambda: now_s + sqs.calls)
     assert queues.send_all("work", [str(i) for i in range(100)], until_s=103) == 30
     assert sqs.calls == 3
 
@@ -682,7 +682,9 @@ def test_a_message_that_is_buried_keeps_when_it_was_first_sent(
     def refuse(body: str) -> str:
         raise BadRecord("it can't be read")
 
-    consume(sent_at(1234 if not attributes else 9_999, **attributes), "work", refuse, list)
+    consume(
+        sent_at(1234 if not attributes else 9_999, **attributes), "work", refuse, lambda _: None
+    )
     [buried] = sqs.sent
     assert buried["QueueUrl"] == URLS["work_dlq"]
     assert buried["MessageAttributes"]["first_sent_ms"]["StringValue"] == "1234"

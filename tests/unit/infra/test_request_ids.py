@@ -293,7 +293,7 @@ def test_no_id_that_is_not_sound_gets_into_a_statement(said: str) -> None:
 def test_a_batch_is_one_line_with_its_size_its_lag_and_its_requests(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queues.time, "time", lambda: 100.0)
+    monkeypatch.setattr("plaza.infra.queues.time.time", lambda: 100.0)
     records = [
         message("a", "id-1", 97_500),
         message("b", "id-2", 90_000),

@@ -86,7 +86,8 @@ def test_a_list_is_read_to_its_end(ask: Callable[..., Any]) -> None:
 
 
 def test_many_are_asked_and_each_gets_its_own_answer(ask: Callable[..., Any]) -> None:
-    busy, most, told = 0, 0, []
+    busy, most = 0, 0
+    told: list[Any] = []
 
     async def square(number: int) -> int:
         nonlocal busy, most

@@ -56,3 +56,10 @@ def test_what_sam_builds_from_has_another_digest_when_it_changes(tmp_path: Path)
     assert hash_sources(template) == first
     code.rename(code.with_name("other.py"))
     assert hash_sources(template) != first
+    code.with_name("other.py").rename(code)
+    alarms = tmp_path / "alarms.json"
+    alarms.write_text("{}")
+    included = hash_sources(template)
+    assert included != first
+    alarms.write_text('{"Alarm": {}}')
+    assert hash_sources(template) != included

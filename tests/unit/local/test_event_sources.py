@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from local import event_sources
 from local.event_sources import EventSource, Poller, Sqs, make_record, read_failures
+from local.worker_parent import MAX_PAYLOAD_BYTES
 from local.workers import Outcome
 
 DONE = Outcome(b'{"batchItemFailures": []}')
@@ -75,7 +75,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Callable[[FakeQueue], None]:
         async def sleep(delay_s: float) -> None:
             queue.now_s += delay_s
 
-        monkeypatch.setattr(event_sources.asyncio, "sleep", sleep)
+        monkeypatch.setattr("local.event_sources.asyncio.sleep", sleep)
 
     return use
 
@@ -114,7 +114,7 @@ def test_a_batch_ends_before_it_is_too_large_for_a_function(
     queue.body = "x" * 200_000
     quick(queue)
     count = collect(queue, batch_size=1000, window_s=1.0)
-    assert 0 < count * 200_000 < event_sources.MAX_PAYLOAD_BYTES
+    assert 0 < count * 200_000 < MAX_PAYLOAD_BYTES
 
 
 def test_an_empty_queue_makes_no_batch() -> None:

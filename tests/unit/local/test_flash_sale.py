@@ -55,7 +55,7 @@ def crowd(buyers: int, clicks: int = 3) -> Crowd:
 
 
 def test_everybody_clicks_as_often_as_they_do_and_learns_what_came_of_it() -> None:
-    told = []
+    told: list[int] = []
     tale = play(crowd(20), Shop(5), told.append)
     assert sum(told) == tale.clicks == 60
     assert tale.answers["202"] == 5

@@ -301,7 +301,8 @@ def test_what_is_no_answer_is_an_error(document: dict[str, Any]) -> None:
 def test_a_function_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     class Never(FakePool):
         async def invoke(self, name: str, event: bytes) -> Outcome:
-            return await asyncio.get_running_loop().create_future()
+            never: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+            return await never
 
     monkeypatch.setattr("local.gateway.MAX_INTEGRATION_S", 0.01)
     reply = answer(gateway(Never()), request(target="/open"))

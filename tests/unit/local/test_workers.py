@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from local import workers
+from local.worker_parent import MAX_PAYLOAD_BYTES
 from local.workers import Function, InitFailed, Outcome, Parent, Pool, WorkerGone
 
 LIMIT_S = 20
@@ -264,7 +265,7 @@ def test_a_request_that_is_given_up_leaves_its_place() -> None:
 def test_an_event_that_is_too_large_starts_nothing() -> None:
     async def scene() -> None:
         stage = Stage(function("a"))
-        outcome = await stage.pool.invoke("a", b"x" * (workers.MAX_PAYLOAD_BYTES + 1))
+        outcome = await stage.pool.invoke("a", b"x" * (MAX_PAYLOAD_BYTES + 1))
         assert json.loads(outcome.payload)["errorType"] == "RequestEntityTooLarge"
         assert not stage.started
 

@@ -1,7 +1,11 @@
-"""template.yaml as these tests read it: plain data, with CloudFormation's short tags as dicts."""
+"""template.yaml as these tests read it: plain data, with CloudFormation's short tags as dicts.
+
+The file that it includes is in its place, as after the transform of CloudFormation.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +30,7 @@ def _tag(loader: yaml.Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
     elif isinstance(node, yaml.SequenceNode):
         value = loader.construct_sequence(node, deep=True)
     else:
+        assert isinstance(node, yaml.MappingNode)
         value = loader.construct_mapping(node, deep=True)
     return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
 
@@ -41,7 +46,23 @@ class EventSource(NamedTuple):
     properties: dict[str, Any]
 
 
-TEMPLATE: dict[str, Any] = yaml.load((ROOT / "template.yaml").read_text(), _Loader)
+def load_template(text: str) -> dict[str, Any]:
+    """A template as written, without its transforms."""
+    template: dict[str, Any] = yaml.load(text, _Loader)
+    return template
+
+
+def _include(template: dict[str, Any]) -> dict[str, Any]:
+    """A template with the resources of the file that it includes."""
+    own = template["Resources"]
+    transform = own.pop("Fn::Transform")
+    assert transform["Name"] == "AWS::Include"
+    included = json.loads((ROOT / transform["Parameters"]["Location"]).read_text())
+    assert not set(own) & set(included), "a resource is there twice"
+    return template | {"Resources": own | included}
+
+
+TEMPLATE = _include(load_template((ROOT / "template.yaml").read_text()))
 GLOBALS: dict[str, Any] = TEMPLATE["Globals"]["Function"]
 
 
@@ -58,6 +79,8 @@ def name_in(value: Any) -> str:
     """``Queue`` of ``!Ref Queue``, ``!GetAtt Queue.Arn`` and ``!GetAtt Queue.QueueName``."""
     match value:
         case {"Ref": name}:
+            return str(name)
+        case {"Fn::GetAtt": [name, _]}:
             return str(name)
         case {"Fn::GetAtt": path}:
             return str(path).partition(".")[0]

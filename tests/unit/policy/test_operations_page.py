@@ -168,6 +168,13 @@ def test_an_alarm_has_a_runbook_that_names_it_and_says_when_it_ends(name: str) -
     assert "*Ends*" in text, "when is it over?"
 
 
+@pytest.mark.parametrize("name", ["ResyncAlarm", "SettlementsResyncAlarm"])
+def test_the_runbook_of_a_resync_says_from_how_many_in_which_time(name: str) -> None:
+    alarm = ALARMS[name]
+    assert (alarm["Period"], alarm["EvaluationPeriods"]) == (300, 1)
+    assert f"More than {alarm['Threshold']} targets in five minutes" in runbooks()[name]
+
+
 def test_no_runbook_is_about_an_alarm_that_is_not() -> None:
     assert set(runbooks()) == set(ALARMS)
 

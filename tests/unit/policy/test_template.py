@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from local.alarms import expand_template, make_alarms
 from local.contract import CONTRACT, make_contract
+from local.paths import ALARMS
 from plaza.infra.retries import RetryPolicy
 from plaza.targets.announcing import DELAY_S
 from tests.unit.policy import template
-from tests.unit.policy.modules import LAYER, module_file, names_used, tree_of
+from tests.unit.policy.modules import LAYER, ROOT, module_file, names_used, tree_of
 from tests.unit.policy.template import ALARM, FUNCTION, QUEUE, EventSource, resources
 
 FUNCTIONS = sorted(resources(FUNCTION))
@@ -132,6 +134,26 @@ def test_a_schedule_that_fails_raises_an_alarm(name: str) -> None:
         and {"Name": "FunctionName", "Value": {"Ref": name}} in alarm["Dimensions"]
     ]
     assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+
+
+def test_the_included_alarms_are_those_that_are_declared() -> None:
+    assert make_alarms() == ALARMS.read_text(), "`make alarms` writes it"
+
+
+def test_what_is_validated_is_the_template_with_its_alarms() -> None:
+    expanded = template.load_template(expand_template((ROOT / "template.yaml").read_text()))
+    assert expanded == template.TEMPLATE
+
+
+def test_no_alarm_is_written_into_the_template_itself() -> None:
+    assert ALARM not in (ROOT / "template.yaml").read_text()
+    assert len(resources(ALARM)) > 60
+
+
+@pytest.mark.parametrize("name", sorted(resources(ALARM)))
+def test_an_alarm_watches_a_resource_of_the_template(name: str) -> None:
+    [dimension] = resources(ALARM)[name]["Dimensions"]
+    assert template.name_in(dimension["Value"]) in template.TEMPLATE["Resources"]
 
 
 @pytest.mark.parametrize("name", sorted(resources(ALARM)))

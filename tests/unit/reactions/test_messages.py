@@ -23,7 +23,7 @@ STEP: dict[str, Any] = {
     "build": "5f2c",
     "after_id": 4,
 }
-KEY = ["post", 11, "like", 7]
+KEY: list[Any] = ["post", 11, "like", 7]
 COMMIT: list[Any] = ["like", "post", 11, 3, 2, True, [[7, 10, True]]]
 
 

@@ -38,7 +38,9 @@ def key(actor: int, target: Target = POST, kind: str = "like") -> Key:
     return Key(*target, kind, actor)
 
 
-def fact(actor: int, on: bool, ver_us: int, target: Target = POST, kind: str = "like"):
+def fact(
+    actor: int, on: bool, ver_us: int, target: Target = POST, kind: str = "like"
+) -> ReactionEvent:
     return ReactionEvent(key(actor, target, kind), on, ver_us)
 
 
@@ -197,8 +199,8 @@ def test_any_order_with_any_duplicates_in_any_batches_has_one_end(
         for counted, by in moves.items():
             totals[counted] += by
 
-    last = {f.key: f for f in sorted(facts, key=lambda f: f.ver_us)}
-    assert rows == {k: Row(f.on, f.ver_us) for k, f in last.items()}
+    last = {f.key: f for f in sorted(facts, key=lambda f: f.stamped)}
+    assert rows == {k: Row(f.on, f.stamped) for k, f in last.items()}
     for target in (POST, COMMENT):
         on = sum(row.on for k, row in rows.items() if k.target == target)
         assert totals[*target, "like"] == on

@@ -1,0 +1,33 @@
+"""What the stack deploys of the alarms: the file that the template includes, resolved."""
+
+import json
+
+from local.alarms import make_alarms
+from local.deployment import STACK_NAME
+from local.stack import Stack
+
+
+def test_every_alarm_is_deployed_with_its_threshold_and_watches_a_resource(stack: Stack) -> None:
+    declared = json.loads(make_alarms())
+    formation = stack.connect("cloudformation")
+    names = {
+        found["PhysicalResourceId"]: found["LogicalResourceId"]
+        for page in formation.get_paginator("list_stack_resources").paginate(StackName=STACK_NAME)
+        for found in page["StackResourceSummaries"]
+        if found["ResourceType"] == "AWS::CloudWatch::Alarm"
+    }
+    assert set(names.values()) == set(declared)
+    alarms = {
+        names[alarm["AlarmName"]]: alarm
+        for page in stack.connect("cloudwatch").get_paginator("describe_alarms").paginate()
+        for alarm in page["MetricAlarms"]
+    }
+    for name, resource in declared.items():
+        properties = resource["Properties"]
+        assert alarms[name]["MetricName"] == properties["MetricName"]
+        assert alarms[name]["Threshold"] == properties["Threshold"]
+        [dimension] = alarms[name]["Dimensions"]
+        [reference] = properties["Dimensions"][0]["Value"].values()
+        logical_id = reference if isinstance(reference, str) else reference[0]
+        if logical_id != "Api":
+            assert logical_id in dimension["Value"], "the name of what it refers to"
