@@ -204,11 +204,11 @@ def _queue_in_memory() -> Iterator[None]:
     send_all, send = queues.send_all, queues.send
 
     def keep(
-        queue: str, bodies: Sequence[str | queues.Outgoing], until_s: float | None = None
+        queue: str, messages: Sequence[str | queues.Outgoing], until_s: float | None = None
     ) -> int:
         if queue == "fanouts":
-            _sent.extend(body for body in bodies if isinstance(body, str))
-        return len(bodies)
+            _sent.extend(message for message in messages if isinstance(message, str))
+        return len(messages)
 
     queues.send_all, queues.send = keep, lambda queue, body, delay_s=0: None
     try:
