@@ -40,6 +40,8 @@ class Count(NamedTuple):
 def count(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> tuple[list[Count], bool]:
     """The count of each of ``wanted``, and whether they are exact (MySQL's lag by a second or so).
 
+    MySQL answers while Redis is unavailable, and for a target that another caller loads for long.
+
     Totals of hot targets are up to a second old where nobody in particular asks. Round trips: one
     to Redis when all is warm, two more when some is cold; to MySQL none when all is warm and
     known. Raises MysqlDown, RedisDown.
@@ -58,7 +60,7 @@ def count(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> tuple[
 
 def _count(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> tuple[list[Count], bool]:
     try:
-        return _count_in_redis(wanted, actor_id), True
+        return _count_in_redis(wanted, actor_id)
     except RedisDown:
         if not _instead_of_redis.take():
             raise
@@ -82,10 +84,12 @@ def read_mine(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool
     return [found.mine for found in counts]
 
 
-def _count_in_redis(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> list[Count]:
-    seen = redis_reactions.read_all(wanted, actor_id)
+def _count_in_redis(
+    wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
+) -> tuple[list[Count], bool]:
+    seen, exact = redis_reactions.read_all(wanted, actor_id), True
     if cold := [w for w, s in zip(wanted, seen, strict=True) if s is None]:
-        loaded = _read_cold(cold, actor_id)
+        loaded, exact = _read_cold(cold, actor_id)
         seen = [loaded.get(w) if s is None else s for w, s in zip(wanted, seen, strict=True)]
     for (kind, target), s in zip(wanted, seen, strict=True):
         if s and s.rebuild:
@@ -100,21 +104,23 @@ def _count_in_redis(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None)
     if actor_id is not None and unknown:
         answers = mysql_reactions.read_mine(unknown, actor_id)
         mine = dict(zip(unknown, answers, strict=True))
-    return [
+    counts = [
         Count(
             totals[w] if s is None else s.total,
             mine.get(w, False) if s is None or s.mine is None else s.mine,
         )
         for w, s in zip(wanted, seen, strict=True)
     ]
+    return counts, exact
 
 
 def _read_cold(
     cold: Sequence[tuple[Kind, Target]], actor_id: int | None
-) -> dict[tuple[Kind, Target], Seen]:
+) -> tuple[dict[tuple[Kind, Target], Seen], bool]:
     """What is known of cold targets once those that exist are loaded; not of deleted ones.
 
-    Raises Undecided for a target that has been loading for too long while MySQL's budget is spent.
+    False when MySQL stands in for one that has been loading for too long: its outbox is left out.
+    Raises Undecided for such a target while MySQL's budget is spent.
     """
     found = targets.find_all({target for _, target in cold})
     none = {w: Seen(0, False, False) for w in cold if found[w[1]] is There.NONE}
@@ -123,7 +129,8 @@ def _read_cold(
     if left and not _instead_of_redis.take():
         raise Undecided(f"{left[0][1]} is being loaded")
     seen = redis_reactions.read_all(there, actor_id) if there else []
-    return none | {w: s for w, s in zip(there, seen, strict=True) if s is not None}
+    loaded = {w: s for w, s in zip(there, seen, strict=True) if s is not None}
+    return none | loaded, None not in seen
 
 
 def reactors(
