@@ -46,7 +46,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         "HYDRATE",
         "if tonumber(redis.call('GET', fence) or 0) > s then",
         "if false then",
-        ("drops",),
+        ("away", "all"),
     ),
     "base move": Mutation(
         "APPLY", "elseif is_new and base ~= states[i] then", "elseif false then", ("none", "drops")
@@ -81,12 +81,6 @@ MUTATIONS: Mapping[str, Mutation] = {
     "the floor": Mutation("APPLY", "if meta.floor > 0 then", "if false then", ("away", "late")),
     "commits wait ahead": Mutation(
         "APPLY", "redis.call('HSET', ahead, ARGV[2], ARGV[3] .. '|' .. ARGV[5])", "", ("none",)
-    ),
-    "entries of an older commit": Mutation(
-        "APPLY",
-        "if #actors > 0 then answer_entries(meta, outbox, actors, vers, states, false) end",
-        "",
-        ("queue", "kills"),
     ),
 }
 
