@@ -46,7 +46,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         "HYDRATE",
         "if tonumber(redis.call('GET', fence) or 0) > s then",
         "if false then",
-        ("drops",),
+        ("away", "all"),
     ),
     "base move": Mutation(
         "APPLY", "elseif is_new and base ~= states[i] then", "elseif false then", ("none", "drops")
@@ -90,12 +90,6 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
     "the version of the first page": Mutation(
         "KEEP_EARLIEST", "or tonumber(m[1]) > tonumber(ARGV[2])", "", ("none", "queue")
-    ),
-    "entries of an older commit": Mutation(
-        "APPLY",
-        "if #actors > 0 then answer_entries(meta, outbox, actors, vers, states, false) end",
-        "",
-        ("queue", "kills"),
     ),
 }
 

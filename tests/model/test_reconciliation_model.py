@@ -173,7 +173,7 @@ def count_posts() -> None:
     mysql.write(
         "INSERT INTO user_counter (user_id, posts_total, ver)"
         " SELECT author_id, COUNT(*), 1 FROM content WHERE content_type = 'post'"
-        " GROUP BY author_id"
+        " GROUP BY author_id ON DUPLICATE KEY UPDATE posts_total = VALUES(posts_total)"
     )
 
 
