@@ -540,7 +540,7 @@ def begin(seed: int, trouble: Trouble, world: World, of: type[Run] = Run) -> Run
 
 def _save_earlier(run: Run) -> None:
     """Save more than ``recent`` holds, and forget it: the targets are incomplete once loaded."""
-    events = []
+    events: list[ReactionEvent] = []
     for kind, target in run.targets:
         for actor in run.rng.sample(ACTORS, run.rng.randint(CAP + 1, 2 * CAP + 1)):
             pair = kind, target, actor
