@@ -461,7 +461,9 @@ class Run:
             return
         self.is_unchecked = True
         if command[1] == redis_reactions.GATE.sha and answer[0] in ("CHANGED", "UNCHANGED"):
-            actor, want, nonce, member = *command[11:14], str(command[19])
+            actor, want, nonce, deadline_us = command[11:15]
+            now_us, member = self.scheduler.clock.now_us, str(command[19])
+            assert IS_CLUSTER or now_us <= deadline_us, f"of {actor}: decided after its deadline"
             for kind, target in self.targets:
                 if member == redis_reactions.keys_of(kind.name, target).member:
                     self._decide((kind, target, actor), want == 1, nonce, answer)
@@ -852,10 +854,9 @@ def run_seed(
 ) -> Counter[str]:
     """Play one seed; returns what happened, by name. Raises AssertionError with the seed."""
     with monkeypatch.context() as patch:
-        set_up(world, patch)
+        set_up(world, patch, seed)
         if mutate:
             mutate(patch)
-        patch.setattr(redis_reactions, "LOAD_LEASE_TTL_MS", LEASES_MS[seed % len(LEASES_MS)])
         if trouble != "none":  # there no commit is lost, however far others are ahead
             patch.setattr(redis_reactions, "MAX_AHEAD", MAX_AHEAD)
         run = begin(seed, TROUBLES[trouble], world)
@@ -880,7 +881,7 @@ def run_seed(
         return run.stats
 
 
-def set_up(world: World, patch: pytest.MonkeyPatch) -> None:
+def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     """An empty world in which targets are small and waits are short."""
     patch.setenv("PLAZA_RECENT_CAP", str(CAP))
     patch.setattr(following, "FOLLOW_LIMIT", MAX_FOLLOWED)
@@ -889,6 +890,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rebuilding, "PAGE", PAGE)
     patch.setattr(reading, "EARLIEST_LENGTH", PAGE_OF_READERS + 1)
     lift_budgets(patch)
+    patch.setattr(redis_reactions, "LOAD_LEASE_TTL_MS", LEASES_MS[seed % len(LEASES_MS)])
     forget()
     if not IS_CLUSTER:
         for name in ("GATE", "APPLY", "HYDRATE", "SWEEP", "READ", "BEGIN_BLOOM", "FILL_BLOOM"):

@@ -191,7 +191,7 @@ def test_what_is_damaged_is_right_in_the_end_and_what_moves_is_no_damage(
     for n in range(max(1, RUNS // 12)):
         seed = FIRST + n + 1
         with monkeypatch.context() as patch:
-            reactions_model.set_up(plaza, patch)
+            reactions_model.set_up(plaza, patch, seed)
             if not IS_CLUSTER:  # a restart is the model's word: the server goes on
                 patch.setattr(evidence, "_read_run_ids", lambda _: {"": redis.node_of("").run_id})
             forget_runs()
