@@ -10,12 +10,9 @@ WORKERS ?= 2
 PORT ?= 0
 ARGS ?=
 
-LAYER := layers/common/python
-DEV_FILES := requirements/dev.txt $(LAYER)/requirements.txt
 READY := .venv/.ready .venv-tools/.ready .venv-lambda/.ready
 
 export SAM_CLI_TELEMETRY := 0
-export PYTHONPATH := $(CURDIR):$(CURDIR)/$(LAYER)
 
 ##@ Use
 
@@ -57,6 +54,14 @@ test-cluster: setup ## the tests on real servers and the model, with a Redis Clu
 	  $(if $(ARGS),$(ARGS),--numprocesses $(WORKERS) --no-loadscope-reorder \
 	  tests/integration tests/model tests/cluster)
 
+.PHONY: coverage
+coverage: setup ## lines of the layer that the tests reach, and those they don't (ARGS="tests/unit": some of them)
+	@rm -rf .coverage && mkdir .coverage
+	@.venv/bin/python -m coverage run -m pytest --quiet --numprocesses $(WORKERS) --no-loadscope-reorder \
+	  $(or $(ARGS),tests/unit tests/integration tests/model)
+	@.venv/bin/python -m coverage combine --quiet
+	@.venv/bin/python -m coverage report --show-missing
+
 .PHONY: check
 check: .venv/.ready ## format, lint, types, unit and policy tests: what CI runs first
 	@.venv/bin/ruff format --check .
@@ -93,6 +98,10 @@ contract: .venv/.ready ## write the contract, functions/api/system/openapi.json,
 alarms: .venv/.ready ## write alarms.json, which the template includes, from alarms.yaml
 	@.venv/bin/python -m local.alarms
 
+.PHONY: lock
+lock: .venv-lock/.ready ## lock what pyproject.toml asks for, with hashes (ARGS=--upgrade: the newest of all)
+	@.venv-lock/bin/python -m local.lock $(ARGS)
+
 .PHONY: validate
 validate: .venv/.ready .venv-tools/.ready ## sam validate --lint: the template, and what it is with its alarms
 	@mkdir -p .aws-sam
@@ -103,7 +112,7 @@ validate: .venv/.ready .venv-tools/.ready ## sam validate --lint: the template, 
 .PHONY: build
 build: .venv-tools/.ready .venv-lambda/.ready ## sam build, as for AWS, and bytecode into the layer
 	@PATH="$(CURDIR)/.venv-tools/bin:$$PATH" .venv-tools/bin/sam build
-	@PYTHONPATH= .venv-lambda/bin/python -m local.bytecode
+	@.venv-lambda/bin/python -m local.bytecode
 
 .PHONY: layer-size
 layer-size: build ## what the layer weighs, unzipped (limit: 25 MB)
@@ -113,7 +122,7 @@ layer-size: build ## what the layer weighs, unzipped (limit: 25 MB)
 .PHONY: clean
 clean: ## forget every environment, build and stack (stops what runs)
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m local down; fi
-	@rm -rf .venv .venv-tools .venv-lambda .local .local-test .aws-sam .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .coverage .local .local-test .aws-sam .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: help
 help: ## this list
@@ -122,10 +131,10 @@ help: ## this list
 	  /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 
-# One environment each for what we develop with, what builds and deploys, and what Lambda has.
+# One environment each for what we develop with, what builds and deploys, what Lambda has, what locks.
 
-.venv/.ready: $(DEV_FILES)
-	@$(call make_environment,.venv,requirements/dev.txt)
+.venv/.ready: requirements/dev.txt
+	@$(call make_environment,.venv,requirements/dev.txt,.)
 
 .venv-tools/.ready: requirements/tools.txt
 	@$(call make_environment,.venv-tools,requirements/tools.txt)
@@ -133,6 +142,9 @@ help: ## this list
 .venv-lambda/.ready: requirements/lambda.txt
 	@$(call make_environment,.venv-lambda,requirements/lambda.txt)
 
+.venv-lock/.ready: requirements/lock.txt
+	@$(call make_environment,.venv-lock,requirements/lock.txt)
+
 define make_environment
-PYTHON="$(PYTHON)" local/make_environment $(1) $(2)
+PYTHON="$(PYTHON)" local/make_environment $(1) $(2) $(3)
 endef

@@ -204,10 +204,12 @@ def _queue_in_memory() -> Iterator[None]:
     """What is sent on is taken by whoever sends."""
     send_all, send = sqs.send_all, sqs.send
 
-    def keep(queue: str, bodies: Sequence[str], until_s: float | None = None) -> int:
+    def keep(
+        queue: str, messages: Sequence[str | sqs.Outgoing], until_s: float | None = None
+    ) -> int:
         if queue == "fanouts":
-            _sent.extend(bodies)
-        return len(bodies)
+            _sent.extend(message for message in messages if isinstance(message, str))
+        return len(messages)
 
     sqs.send_all, sqs.send = keep, lambda queue, body, delay_s=0: None
     try:

@@ -385,24 +385,26 @@ def show(report: Report, out: Console) -> None:
         )
     out.print("wrong answers of those that were given at each moment")
     out.print(table)
-    facts = new_list()
     least, largest = report.expected_totals
     expected = f"{least:,}" if least == largest else f"{least:,} to {largest:,}"
     refused = sum(moment.refused for moment in report.moments)
     inexact = sum(moment.inexact for moment in report.moments)
-    facts.add_row("likes answered 202 or 503", f"{report.undecided:,}", "")
-    facts.add_row("later answers 503, inexact", f"{refused:,}, {inexact:,}", mark(not inexact))
-    facts.add_row(
-        "first likes answered unchanged", f"{report.wrong_likes:,}", mark(not report.wrong_likes)
-    )
     after = "never" if report.quiet_after_s is None else f"{report.quiet_after_s:.1f} s"
-    facts.add_row(
-        "queues empty, after the last like", after, mark(report.quiet_after_s is not None)
-    )
-    good = mark(least <= report.total <= largest)
-    facts.add_row("total at quiet", f"{report.total:,}, true is {expected}", good)
-    facts.add_row("wrong rows at quiet", f"{report.wrong_rows:,}", mark(not report.wrong_rows))
-    facts.add_row("wrong answers in all", f"{report.wrong:,}", mark(not report.wrong))
+    facts = new_list()
+    facts.add_row("likes answered 202 or 503", f"{report.undecided:,}", "")
+    for name, shown, good in (
+        ("later answers 503, inexact", f"{refused:,}, {inexact:,}", not inexact),
+        ("first likes answered unchanged", f"{report.wrong_likes:,}", not report.wrong_likes),
+        ("queues empty, after the last like", after, report.quiet_after_s is not None),
+        (
+            "total at quiet",
+            f"{report.total:,}, true is {expected}",
+            least <= report.total <= largest,
+        ),
+        ("wrong rows at quiet", f"{report.wrong_rows:,}", not report.wrong_rows),
+        ("wrong answers in all", f"{report.wrong:,}", not report.wrong),
+    ):
+        facts.add_row(name, shown, mark(good))
     out.print(facts)
     out.print("[green]clean[/green]" if report.clean else "[red]not clean[/red]")
 

@@ -81,11 +81,11 @@ class Shared:
         message = Message(due_s, number, name, body, int(now_s * 1000))
         (self.reactions if is_reaction else self.others).put(message)
 
-    def send_all(self, name: str, bodies: Sequence[str], _: float | None = None) -> int:
+    def send_all(self, name: str, messages: Sequence[Any], _: float | None = None) -> int:
         """Take many messages, in place of ``plaza.infra.sqs.send_all``."""
-        for body in bodies:
-            self.send(name, body)
-        return len(bodies)
+        for message in messages:
+            self.send(name, message if isinstance(message, str) else message.body)
+        return len(messages)
 
     def count_unfinished(self, name: str = "") -> int:
         """How many messages are not consumed, of all queues or of ``reactions`` alone."""

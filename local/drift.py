@@ -71,7 +71,7 @@ def render(report: "Report") -> RenderableType:
         ("targets", f"{tally.targets:,}", True),
         ("users", f"{tally.users:,}", True),
         ("held by Redis", f"{tally.hot:,}", True),
-        ("passed over", f"{tally.pending:,} pending, {tally.moving:,} moving", True),
+        ("passed over", f"{tally.moving:,} moving", True),
         ("differing", f"{report.differing:,}{_reasons(report)}", not report.differing),
         ("repaired", f"{report.repaired:,}", report.is_settled),
     ):

@@ -48,6 +48,7 @@ ADMIN = 9_499_999
 SHOP = 9_500_000
 PATIENCE_S = 300.0
 KILL_EVERY_S = (1.0, 3.0)
+ORDERS_AGAIN_S = 11  # a second more than their consumer may run
 SHOWN = 10
 _AT_ONCE = 4  # functions that start cold do so one after the other on two cores
 _OPEN_S = 3_600
@@ -216,7 +217,7 @@ def hold(stack: Stack, options: Options, out: Console = console) -> Report:
     processes = 1 if options.over_http else max(2, os.cpu_count() or 2)
     with contextlib.ExitStack() as meanwhile:
         if options.kill_consumers:
-            meanwhile.enter_context(deliver_again_sooner(stack, "orders"))
+            meanwhile.enter_context(deliver_again_sooner(stack, "orders", after_s=ORDERS_AGAIN_S))
         meanwhile.enter_context(_making(trouble, stack, options, voucher_id, end))
         began_s = time.monotonic()
         play = play_over_http if options.over_http else play_in_processes

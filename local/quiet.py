@@ -97,10 +97,11 @@ def wait_until_quiet(
 
 
 @contextlib.contextmanager
-def deliver_again_sooner(stack: Stack, *queues: str) -> Iterator[None]:
-    """What a killed consumer had is delivered again after 30 s, not after three minutes.
+def deliver_again_sooner(stack: Stack, *queues: str, after_s: int = SOONER_S) -> Iterator[None]:
+    """Deliver the messages of killed consumers again after ``after_s``, not after minutes.
 
-    Only meanwhile: the queues get their own visibility timeout back.
+    It has to be longer than the consumers' time limit. Only meanwhile: the queues get their own
+    visibility timeout back.
     """
     sqs = stack.connect("sqs")
     name = "VisibilityTimeout"
@@ -110,7 +111,7 @@ def deliver_again_sooner(stack: Stack, *queues: str) -> Iterator[None]:
     }
     try:
         for url in before:
-            sqs.set_queue_attributes(QueueUrl=url, Attributes={name: str(SOONER_S)})
+            sqs.set_queue_attributes(QueueUrl=url, Attributes={name: str(after_s)})
         yield
     finally:
         with contextlib.suppress(EndpointConnectionError):  # the stack ended, and they with it

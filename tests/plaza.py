@@ -29,9 +29,11 @@ from plaza.infra import (
     settings,
     sqs,
 )
+from plaza.infra.limits import TokenBucket
+from plaza.infra.observability import present_request
 from plaza.infra.queues import Queue
-from plaza.infra.sqs import Depth, QueueDown
-from plaza.reactions import REACTIONS, ReactionEvent
+from plaza.infra.sqs import REQUEST, Depth, Outgoing, QueueDown
+from plaza.reactions import REACTIONS, ReactionEvent, reading
 from tests.keyspace import find_keys
 from tests.servers import IS_CLUSTER
 
@@ -39,13 +41,15 @@ T = TypeVar("T")
 
 
 class Sent(str):
-    """The body of a message, with when its queue took it, milliseconds since 1970."""
+    """The body of a message, with its attributes: when its queue took it, milliseconds since 1970,
+    and the request that it was sent for."""
 
     sent_ms: int
+    request_id: str | None
 
-    def __new__(cls, body: str, sent_ms: int) -> Sent:
+    def __new__(cls, body: str, sent_ms: int, request_id: str | None = None) -> Sent:
         sent = super().__new__(cls, body)
-        sent.sent_ms = sent_ms
+        sent.sent_ms, sent.request_id = sent_ms, request_id
         return sent
 
 
@@ -53,7 +57,7 @@ def decode(queue: Queue[T], body: str) -> T:
     """The message in a body, with what its consumer knows of when it was sent."""
     message = queue.decode(body)
     if isinstance(message, ReactionEvent) and isinstance(body, Sent):
-        return replace(message, sent_ms=body.sent_ms)
+        return replace(message, sent_ms=body.sent_ms, request_id=body.request_id)
     return message
 
 
@@ -86,17 +90,27 @@ class FakeQueues:
 
     def send(self, queue: Queue[Any] | str, body: str, delay_s: int = 0) -> None:
         """Take one message, or raise as the real one does."""
-        if self.away:
-            raise QueueDown("SQS is away (a test says so)")
-        self.messages[queue].append(Sent(body, time.time_ns() // 1_000_000))
+        self._take(queue, sqs.for_request(body, present_request()))
 
     def send_all(
-        self, queue: Queue[Any] | str, bodies: Sequence[str], until_s: float | None = None
+        self,
+        queue: Queue[Any] | str,
+        messages: Sequence[str | Outgoing],
+        until_s: float | None = None,
     ) -> int:
         """Take many messages, however late it is."""
-        for body in bodies:
-            self.send(queue, body)
-        return len(bodies)
+        for message in messages:
+            if isinstance(message, str):
+                self.send(queue, message)
+            else:
+                self._take(queue, message)
+        return len(messages)
+
+    def _take(self, queue: Queue[Any] | str, message: Outgoing) -> None:
+        if self.away:
+            raise QueueDown("SQS is away (a test says so)")
+        now_ms, request_id = time.time_ns() // 1_000_000, message.attributes.get(REQUEST)
+        self.messages[queue].append(Sent(message.body, now_ms, request_id))
 
     def measure(self, queue: str) -> Depth:
         """How many messages wait; none is in flight or delayed."""
@@ -191,12 +205,19 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     fake = FakeQueues()
     for name in ("send", "send_all", "measure"):
         monkeypatch.setattr(sqs, name, getattr(fake, name))
+    lift_budgets(monkeypatch)
     monkeypatch.setattr(secrets, "read", lambda secret_id: f"the secret {secret_id}")
     redis.execute("FLUSHALL")
     for table in TABLES:
         mysql.write(f"DELETE FROM {table}")
     yield World(fake)
     forget()
+
+
+def lift_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test ask MySQL for more in a second than a process may; tests of budgets set theirs."""
+    monkeypatch.setattr(targets, "_lookup_budget", TokenBucket(1e9, 10**9))
+    monkeypatch.setattr(reading, "_list_budget", TokenBucket(1e9, 10**9))
 
 
 def forget() -> None:

@@ -1,11 +1,12 @@
-"""What all contexts share: projections, limits, serials."""
+"""What all contexts share: projections, limits, serials, filters of ids."""
 
 from __future__ import annotations
 
 from bench.scripts.cases import Case, nothing
 from bench.stage import Stage
 from local.paths import LocalError
-from plaza.infra import ids, limits, projections, redis
+from plaza.infra import id_filter, ids, limits, projections, redis
+from plaza.infra.id_filter import MAX_IDS_PER_CALL, IdFilter
 from plaza.infra.limits import Attempt, Bucket, Window
 from plaza.infra.projections import Projection
 
@@ -13,6 +14,8 @@ _KEY = projections.key_of("shop:7", "page")
 _TEXT = "x" * 64_000  # the longest text that a request may bring
 _WINDOWS = (Window(600, 60),)
 _BUCKET = Bucket("bench", "7", 1.0, 1_000)
+_FILTER = IdFilter("bench")
+_IN_FILTER = 200_000
 
 
 def _attempt_often(stage: Stage) -> None:
@@ -29,6 +32,21 @@ def _unlock(run: int) -> None:
     lock = redis.try_lock("{7}:bench:lock", 60)
     if lock is None or not redis.unlock(lock):
         raise LocalError("there was no lock to release")
+
+
+def _begin_filter(stage: Stage) -> None:
+    _FILTER.begin("bench", _IN_FILTER)
+
+
+def _fill_filter(stage: Stage) -> None:
+    _begin_filter(stage)
+    _FILTER.fill("bench", range(1, _IN_FILTER // 10), last=True)
+
+
+def _strangers(run: int) -> range:
+    """As many ids as one call takes, all of them new."""
+    first = 10**9 + run * MAX_IDS_PER_CALL
+    return range(first, first + MAX_IDS_PER_CALL)
 
 
 CASES = [
@@ -62,4 +80,23 @@ CASES = [
     Case("a bucket", limits._TAKE, nothing, lambda run: limits.take(_BUCKET)),
     Case("a block", ids._LEASE, nothing, _lease),
     Case("a lock", redis._RELEASE_LOCK, nothing, _unlock),
+    Case(
+        "as many as one call takes",
+        id_filter.FILL,
+        _begin_filter,
+        lambda run: _FILTER.fill("bench", _strangers(run), last=False),
+    ),
+    Case(
+        "as many as one call takes",
+        id_filter.ADD,
+        _fill_filter,
+        lambda run: _FILTER.add(_strangers(run)),
+    ),
+    Case(
+        "of a million ids",
+        id_filter.BEGIN,
+        nothing,
+        lambda run: _FILTER.begin(f"bench{run}", 1_000_000),
+    ),
+    Case("an id that may be there", id_filter.ASK, _fill_filter, lambda run: _FILTER.ask(7)),
 ]

@@ -12,8 +12,9 @@ from local.paths import LocalError
 from plaza.infra import redis
 from plaza.infra.shards import shard_of
 from plaza.reactions import KINDS, Target, redis_reactions
-from plaza.reactions.mysql_reactions import Reacted, Snapshot
+from plaza.reactions.mysql_reactions import Reacted, Reactor, Snapshot
 from plaza.reactions.reactions import Commit, Kind
+from plaza.reactions.reading import EARLIEST_LENGTH
 from plaza.reactions.rebuilding import PAGE
 from plaza.reactions.redis_reactions import MAX_AHEAD, MAX_ROWS, ROWS_OF_TARGET, Lease, keys_of
 from plaza.reactions.sweeping import EVENTS_PER_TARGET
@@ -68,13 +69,22 @@ def _load_without_filters(stage: Stage) -> None:
 
 
 def _load_full(stage: Stage) -> None:
-    """Targets with a full recent, a Bloom filter in use and one that is being built."""
+    """Targets with a full recent, a Bloom filter in use and one that is being built, and the
+    first page of the earliest actors."""
     for run in range(TARGETS):
         _load(run, _snapshot(_full_recent()))
+        _keep_earliest(run)
         for build in ("in use", "next"):
             redis_reactions.begin_bloom(LIKE, _target(run), build, MANY)
             if build == "in use":
                 redis_reactions.fill_bloom(LIKE, _target(run), build, _actors(0, 1), last=True)
+
+
+def _keep_earliest(run: int) -> None:
+    actors = _actors(10 * MANY, EARLIEST_LENGTH)
+    earliest = [Reactor(actor, _VER_US - 10**9 + actor % MANY) for actor in actors]
+    if not redis_reactions.keep_earliest(LIKE, _target(run), _S, earliest):
+        raise LocalError("the earliest actors were not kept")
 
 
 def _put_outbox(run: int, actors: Iterable[int], ver_us: int, base: int) -> None:
@@ -242,6 +252,12 @@ CASES = [
         redis_reactions.PAGE,
         lambda stage: _load(0, _snapshot(_full_recent())._replace(is_complete=True)),
         lambda run: redis_reactions.read_page(LIKE, _target(0), None, True, PAGE_OF_READERS),
+    ),
+    Case(
+        "as many as a page has",
+        redis_reactions.KEEP_EARLIEST,
+        _load_full,
+        lambda run: _keep_earliest(run),
     ),
     Case("a large outbox", redis_reactions.LEASE, _load_with_outbox, lambda run: _lease(0)),
     Case(

@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 
-from bench.scripts.cases import Case, nothing
+from bench.scripts.cases import Case
 from bench.stage import Stage
 from plaza.infra import redis
 from plaza.shops import Area, Place, redis_shops
@@ -63,19 +63,9 @@ def _placed(run: int) -> list[Placed]:
     return [Placed(shop_id, 1, Place(*point)) for shop_id, point in points]
 
 
-def _ids(run: int) -> list[int]:
-    return [placed.shop_id for placed in _placed(run)]
-
-
 def _begin_both(stage: Stage) -> None:
     _fill(_disc)(stage)
     redis_shops.begin_places(None, BUILD)
-    redis_shops.begin_filter(BUILD, SHOPS)
-
-
-def _fill_filter_to_use(stage: Stage) -> None:
-    redis_shops.begin_filter(BUILD, SHOPS)
-    redis_shops.fill_filter(BUILD, range(1, SHOPS // 10), last=True)
 
 
 def _finish(run: int) -> None:
@@ -114,29 +104,5 @@ CASES = [
         redis_shops.BEGIN_PLACES,
         _fill(_disc),
         lambda run: redis_shops.begin_places(None, f"{BUILD}{run}"),
-    ),
-    Case(
-        "as many as one call takes",
-        redis_shops.FILL_FILTER,
-        _begin_both,
-        lambda run: redis_shops.fill_filter(BUILD, _ids(run), last=False),
-    ),
-    Case(
-        "as many as one call takes",
-        redis_shops.ADD_TO_FILTER,
-        _fill_filter_to_use,
-        lambda run: redis_shops.add_to_filter([10**9 + shop_id for shop_id in _ids(run)]),
-    ),
-    Case(
-        "of a million shops",
-        redis_shops.BEGIN_FILTER,
-        nothing,
-        lambda run: redis_shops.begin_filter(f"{BUILD}{run}", 1_000_000),
-    ),
-    Case(
-        "a shop that may be there",
-        redis_shops.ASK_FILTER,
-        _fill_filter_to_use,
-        lambda run: redis_shops.ask_filter(7),
     ),
 ]

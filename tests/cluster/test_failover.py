@@ -14,6 +14,7 @@ import redis as redis_py
 from redis.cluster import ClusterNode
 
 from local.cluster import Cluster, connect_node
+from local.servers import Server
 from local.truth import Truth
 from plaza import checkins, flash_sales, reactions
 from plaza.checkins.redis_checkins import Keys
@@ -50,6 +51,21 @@ def tell_figures(tell: Tell, traffic: Traffic, lost: int) -> None:
     tell("lost", lost)
 
 
+def end_master(nodes: Cluster, key: str, how: str) -> tuple[Server, Server]:
+    """Let the master of ``key`` fail over, die or hang; the master, and the replica after it."""
+    master = nodes.master_of(key)
+    replica = nodes.replica_of(master)
+    match how:
+        case "fail over":
+            with connect_node(replica) as client:
+                client.execute_command("CLUSTER", "FAILOVER")
+        case "die":
+            master.kill()
+        case "hang":
+            master.pause()
+    return master, replica
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["fail over", "die", "hang"])
 def test_likes_go_on_when_a_master_ends(
@@ -61,16 +77,7 @@ def test_likes_go_on_when_a_master_ends(
 ) -> None:
     traffic.go_on(0.5)
     key = meta_key(POSTS[0])
-    master = nodes.master_of(key)
-    replica = nodes.replica_of(master)
-    match how:
-        case "fail over":
-            with connect_node(replica) as client:
-                client.execute_command("CLUSTER", "FAILOVER")
-        case "die":
-            master.kill()
-        case "hang":
-            master.pause()
+    master, replica = end_master(nodes, key, how)
     traffic.go_on(NODE_TIMEOUT_MS / 1000 + 2)
     nodes.wait_for_master(key, replica)
     traffic.go_on_until_well()
@@ -96,16 +103,7 @@ def test_the_last_answered_want_stands_when_a_master_ends(
 ) -> None:
     toggles.go_on(0.5)
     key = meta_key(POSTS[0])
-    master = nodes.master_of(key)
-    replica = nodes.replica_of(master)
-    match how:
-        case "fail over":
-            with connect_node(replica) as client:
-                client.execute_command("CLUSTER", "FAILOVER")
-        case "die":
-            master.kill()
-        case "hang":
-            master.pause()
+    master, replica = end_master(nodes, key, how)
     toggles.go_on(NODE_TIMEOUT_MS / 1000 + 2)
     nodes.wait_for_master(key, replica)
     redis.breaker.close()
@@ -147,9 +145,7 @@ def test_an_unlike_that_is_answered_stands_over_a_like_that_was_accepted_before(
     assert toggles.toggle(pair, on=False) == 200
     assert quiet().clean
     key = meta_key(pair[1])
-    master = nodes.master_of(key)
-    replica = nodes.replica_of(master)
-    master.kill()
+    _, replica = end_master(nodes, key, "die")
     assert toggles.toggle(pair, on=True) == 202
     nodes.wait_for_master(key, replica)
     redis.breaker.close()

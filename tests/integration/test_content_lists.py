@@ -205,11 +205,11 @@ def fill_page(count: int, parent: int) -> dict[str, int]:
     for index in range(count):
         fill("comment", [2001 + index], author=100 + index, parent=parent)
         fill("review", [3001 + index], author=100 + index, parent=SHOP)
-    return {"/users/9/posts": 4, f"/posts/{parent}/comments": 2, f"/shops/{SHOP}/reviews": 2}
+    return {"/users/9/posts": 5, f"/posts/{parent}/comments": 3, f"/shops/{SHOP}/reviews": 3}
 
 
 @pytest.mark.parametrize("count", [1, 10, 100])
-def test_a_warm_page_takes_one_statement_and_as_many_round_trips_whatever_it_holds(
+def test_a_warm_first_page_takes_no_statement_and_as_many_round_trips_whatever_it_holds(
     count: int, slow_clock: None
 ) -> None:
     parent = int(post())
@@ -219,7 +219,7 @@ def test_a_warm_page_takes_one_statement_and_as_many_round_trips_whatever_it_hol
         assert len(ask("GET", f"{path}?limit=100").body["items"]) == count
         with counting_work() as work:
             assert ask("GET", f"{path}?limit=100").status == 200
-        assert work.statements == 1, path
+        assert work.statements == 0, path
         assert work.round_trips <= round_trips, path
 
 
@@ -237,7 +237,7 @@ def test_a_cold_page_of_100_takes_as_much_as_one_of_10() -> None:
             took.append((work.statements, work.round_trips))
         assert took[0] == took[1], path
         assert took[0][0] <= 9, path
-        assert took[0][1] <= 19, path
+        assert took[0][1] <= 26, path
 
 
 def test_a_warm_post_takes_no_statement(slow_clock: None) -> None:

@@ -279,6 +279,9 @@ def test_the_schedules_recover_and_settle(plaza: World, set_up: Callable[..., No
     [member] = redis.execute("ZRANGE", redis_vouchers.recovery_key(life), 0, -1)
     redis.execute("ZADD", redis_vouchers.recovery_key(life), 1, member)
     recover = handler("schedule/recover_orders")
-    assert recover(event("recover_orders.schedule"), None) == {"recovered": 1}
+    assert recover(event("recover_orders.schedule"), None) == {
+        "recovered": 1,
+        "vouchers_filtered": 1,
+    }
     settle = handler("schedule/settle_vouchers")
     assert settle(event("settle_vouchers.schedule"), None) == {"settled": 0}

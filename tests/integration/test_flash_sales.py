@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -259,6 +259,28 @@ def test_an_order_whose_first_publisher_died_is_published_by_its_repeat(
     lose_redis()
     plaza.queues.drain()
     assert flash_sales.read_order(found.id, 7).status == SUCCESS
+
+
+def test_the_recovery_names_at_most_500_orders_in_one_run_of_its_script(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voucher = sales.offer(stock=1_201)
+    life = redis_vouchers.find_lives([voucher.id])[voucher.id]
+    orders = [f"{order_id}:{order_id}" for order_id in range(1, 1_202)]
+    redis.execute("ZADD", redis_vouchers.recovery_key(life), *(p for o in orders for p in (1, o)))
+    named: list[int] = []
+    recover = redis_vouchers.recover
+
+    def count(lives: Sequence[Life], grace_us: int, limit: int) -> list[OrderReserved]:
+        found = recover(lives, grace_us, limit)
+        named.append(len(found))
+        return found
+
+    monkeypatch.setattr(redis_vouchers, "recover", count)
+    flash_sales.recover_orders(give_up_after_s=10**10)
+    assert named == [500, 500, 201]
+    sent = sales.facts(plaza.queues.take(ORDERS))
+    assert sorted(fact.order_id for fact in sent) == list(range(1, 1_202))
 
 
 def test_an_order_that_is_too_old_is_decided_by_the_recovery(plaza: World) -> None:
@@ -764,7 +786,7 @@ def test_a_sale_that_is_over_is_settled_and_leaves_redis(plaza: World) -> None:
     close(voucher.id)
     assert flash_sales.settle_vouchers() == 1
     assert flash_sales.settle_vouchers() == 0
-    keys = find_keys("*voucher*")
+    keys = find_keys("*:voucher:*")
     assert keys
     assert all(redis.execute("TTL", key) > 0 for key in keys)
     redis.execute("DEL", *keys)

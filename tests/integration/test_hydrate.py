@@ -168,15 +168,38 @@ def test_a_caller_who_waited_long_enough_is_told_what_is_not_loaded(plaza: World
     assert meta(other)["s"] == 0, "the rest is"
 
 
-def test_a_reader_who_waited_in_vain_is_answered_by_mysql(
+def test_a_reader_who_waited_in_vain_is_answered_by_mysql_and_not_exactly(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)
     insert_rows([(POST, 7, 1, 1000)])
+    write_outbox(a7="0:2000:1", a8="1:2001:0", a9="1:2002:0")
     monkeypatch.setattr(reacting, "LOAD_WAIT_S", 0)
     take_lease()
-    assert reactions.count([(LIKE, POST)], 7) == ([(1, True)], True)
+    # The outbox is left out: 7 took the like back, 8 and 9 like it.
+    assert reactions.count([(LIKE, POST)], 7) == ([(1, True)], False)
     assert meta() == {}
+    redis.execute("DEL", keys().lease)
+    assert reactions.count([(LIKE, POST)], 7) == ([(2, False)], True)
+
+
+def test_a_caller_that_knows_an_older_run_of_the_node_makes_a_loaded_target_cold(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It compares the outbox with rows: what it removes is no part of delta any more."""
+    put()
+    decision = gate(7)
+    assert (total(), meta()["waiting"]) == (1, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_reactions, "_run_id", lambda _: "0" * 40)
+        lease = take_lease()
+    row = (7, decision.ver_us, True)
+    redis.run_all([redis_reactions._rebase_call(LIKE, POST, lease, 1, [row])])
+    assert outbox() == {}
+    assert gate(8).code == "COLD", "or it would wait for an entry that is not there"
+    redis.execute("DEL", keys().lease)  # its holder died
+    assert put(total=1, n=1, newest=[row[:2]]) == "HYDRATED"
+    assert (total(), meta()["waiting"], gate(7).code) == (1, 0, "UNCHANGED")
 
 
 # ---------------------------------------------------------------- what was heard meanwhile

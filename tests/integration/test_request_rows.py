@@ -81,6 +81,19 @@ def test_what_the_sweeper_sends_again_has_no_request(content: World) -> None:
     assert rows("SELECT request_id FROM reaction_log") == [None]
 
 
+def test_a_like_that_the_queue_refused_is_logged_with_its_request(content: World) -> None:
+    like = event("reactions.like_post")
+    like["headers"]["x-request-id"] = "my-like-0001"
+    content.queues.away = True
+    assert handler("api/reactions")(like, None)["statusCode"] == 200
+    content.queues.away = False
+    assert (
+        handler("schedule/sweep_outbox")(event("sweep_outbox.schedule"), None)["republished"] == 1
+    )
+    content.queues.drain()
+    assert rows("SELECT request_id FROM reaction_log") == ["my-like-0001"]
+
+
 def test_an_order_a_check_in_and_a_text_have_theirs(content: World) -> None:
     order = {"order_id": 1795169730 << 32, "voucher_id": 3, "buyer_id": 7, "epoch": 1}
     handler("queue/save_orders")(batch(json.dumps(order), "my-order-001", "orders"), None)

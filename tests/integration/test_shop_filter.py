@@ -7,23 +7,23 @@ import random
 import pytest
 
 from plaza import shops
-from plaza.infra import mysql, redis
+from plaza.infra import id_filter, mysql, redis
 from plaza.shops import mysql_shops, redis_shops
-from plaza.shops.redis_shops import FILTER_KEYS
 from plaza.shops.shops import FILTER, Step
 from tests.integration.content_api import counting_work
 from tests.integration.shop_api import add_types, ask, build, insert, made
 from tests.plaza import World
 
 STRANGERS = 10_000
+KEYS = redis_shops.SHOP_IDS.keys
 
 
 def maybe(shop_id: int) -> bool:
-    return redis_shops.ask_filter(shop_id).maybe
+    return redis_shops.SHOP_IDS.ask(shop_id).maybe
 
 
 def meta() -> dict[str, str]:
-    found = redis.client().hgetall(FILTER_KEYS.meta)
+    found = redis.client().hgetall(KEYS.meta)
     assert isinstance(found, dict)
     return found
 
@@ -31,26 +31,26 @@ def meta() -> dict[str, str]:
 def test_without_a_filter_everybody_may_be_there_and_one_is_asked_to_build_it(
     plaza: World,
 ) -> None:
-    assert redis_shops.ask_filter(5) == (True, True)
-    assert [redis_shops.ask_filter(i) for i in range(6, 10)] == [(True, False)] * 4
+    assert redis_shops.SHOP_IDS.ask(5) == (True, True)
+    assert [redis_shops.SHOP_IDS.ask(i) for i in range(6, 10)] == [(True, False)] * 4
 
 
 def test_while_it_is_built_everybody_may_be_there(plaza: World) -> None:
-    redis_shops.begin_filter("one", 10)
-    redis_shops.fill_filter("one", [1, 2], False)
+    redis_shops.SHOP_IDS.begin("one", 10)
+    redis_shops.SHOP_IDS.fill("one", [1, 2], False)
     assert maybe(3)
-    redis_shops.fill_filter("one", [3], True)
+    redis_shops.SHOP_IDS.fill("one", [3], True)
     assert [maybe(i) for i in (1, 2, 3, 4)] == [True, True, True, False]
 
 
-@pytest.mark.parametrize("lost", [FILTER_KEYS.filter, FILTER_KEYS.meta])
+@pytest.mark.parametrize("lost", [KEYS.filter, KEYS.meta])
 def test_a_filter_that_lost_a_part_is_not_believed(plaza: World, lost: str) -> None:
     insert([(5, None, None, None)])
     build(Step(FILTER))
     assert not maybe(6)
     redis.execute("DEL", lost)
     assert maybe(6)
-    redis.execute("SETBIT", FILTER_KEYS.filter, 5, 1)  # as a filter that began anew, half filled
+    redis.execute("SETBIT", KEYS.filter, 5, 1)  # as a filter that began anew, half filled
     assert maybe(6)
 
 
@@ -106,11 +106,11 @@ def test_a_shop_whose_row_comes_after_the_build_began_and_read_past_it_is_in_it(
 
 def test_the_fullest_that_it_gets_lets_few_strangers_pass(plaza: World) -> None:
     """2^17 bits for 4,096 shops, which may become 5,461 before it is built again."""
-    redis_shops.begin_filter("one", 4_096)
-    redis_shops.fill_filter("one", range(1, 4_097), True)
+    redis_shops.SHOP_IDS.begin("one", 4_096)
+    redis_shops.SHOP_IDS.fill("one", range(1, 4_097), True)
     assert int(meta()["bits"]) == 2**17
-    redis_shops.add_to_filter(range(4_097, 5_440))
-    assert not redis_shops.ask_filter(1).ask
+    redis_shops.SHOP_IDS.add(range(4_097, 5_440))
+    assert not redis_shops.SHOP_IDS.ask(1).ask
     assert all(maybe(i) for i in range(1, 5_440))
     chance = random.Random(9)
     passed = sum(maybe(chance.randrange(10**6, 2**63)) for _ in range(STRANGERS))
@@ -120,20 +120,20 @@ def test_the_fullest_that_it_gets_lets_few_strangers_pass(plaza: World) -> None:
 
 def test_a_full_filter_is_built_again_larger(plaza: World) -> None:
     insert([(i, None, None, None) for i in range(1, 6_001)])
-    redis_shops.begin_filter("one", 4_096)
-    redis_shops.fill_filter("one", range(1, 6_001), True)
-    assert redis_shops.ask_filter(1) == (True, True)
+    redis_shops.SHOP_IDS.begin("one", 4_096)
+    redis_shops.SHOP_IDS.fill("one", range(1, 6_001), True)
+    assert redis_shops.SHOP_IDS.ask(1) == (True, True)
     build(Step(FILTER))
     assert int(meta()["bits"]) == 2**18
-    assert redis_shops.ask_filter(1) == (True, False)
+    assert redis_shops.SHOP_IDS.ask(1) == (True, False)
     assert int(meta()["members"]) > 5_900
 
 
 def test_it_is_built_again_after_a_time(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     build(Step(FILTER))
-    assert not redis_shops.ask_filter(1).ask
-    monkeypatch.setattr(redis_shops, "BUILT_AGAIN_MS", -1)
-    assert redis_shops.ask_filter(1) == (False, True)
+    assert not redis_shops.SHOP_IDS.ask(1).ask
+    monkeypatch.setattr(id_filter, "BUILT_AGAIN_MS", -1)
+    assert redis_shops.SHOP_IDS.ask(1) == (False, True)
 
 
 def test_a_long_build_goes_on_through_the_queue_in_bounded_steps(
@@ -152,16 +152,16 @@ def test_a_long_build_goes_on_through_the_queue_in_bounded_steps(
 
 
 def test_builds_do_not_disturb_each_other(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert redis_shops.begin_filter("one", 10) == "BEGUN"
-    assert redis_shops.begin_filter("two", 10) == "BUSY"
-    assert redis_shops.fill_filter("one", [1], False) == "FILLED"
-    assert redis_shops.begin_filter("one", 10) == "BEGUN"
-    assert redis_shops.fill_filter("two", [], True) == "LOST"
-    monkeypatch.setattr(redis_shops, "LEFT_ALONE_MS", -1)
-    assert redis_shops.begin_filter("two", 10) == "BEGUN"
-    assert redis_shops.fill_filter("one", [], True) == "LOST"
-    assert redis_shops.fill_filter("two", [1], True) == "FINISHED"
-    assert redis_shops.fill_filter("two", [], True) == "LOST"
+    assert redis_shops.SHOP_IDS.begin("one", 10) == "BEGUN"
+    assert redis_shops.SHOP_IDS.begin("two", 10) == "BUSY"
+    assert redis_shops.SHOP_IDS.fill("one", [1], False) == "FILLED"
+    assert redis_shops.SHOP_IDS.begin("one", 10) == "BEGUN"
+    assert redis_shops.SHOP_IDS.fill("two", [], True) == "LOST"
+    monkeypatch.setattr(id_filter, "LEFT_ALONE_MS", -1)
+    assert redis_shops.SHOP_IDS.begin("two", 10) == "BEGUN"
+    assert redis_shops.SHOP_IDS.fill("one", [], True) == "LOST"
+    assert redis_shops.SHOP_IDS.fill("two", [1], True) == "FINISHED"
+    assert redis_shops.SHOP_IDS.fill("two", [], True) == "LOST"
     assert maybe(1)
 
 

@@ -44,7 +44,7 @@ def test_shops_are_refreshed_and_walks_are_taken(shop: World) -> None:
     response = handler("queue/rebuild_shops")(event("rebuild_shops.batch"), None)
     assert response == {"batchItemFailures": []}
     assert (page(5) or {})["name"] == "Soup"
-    assert not redis_shops.ask_filter(6).maybe
+    assert not redis_shops.SHOP_IDS.ask(6).maybe
     assert redis.execute("ZCARD", redis_shops.place_keys(FOOD).places) == 1
 
 

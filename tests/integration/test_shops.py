@@ -351,7 +351,7 @@ def test_10_000_random_ids_cost_at_most_20_database_reads(types: World) -> None:
 
 def test_a_stranger_who_passes_the_filter_is_remembered(types: World) -> None:
     build(Step(FILTER))
-    redis_shops.add_to_filter([4711])
+    redis_shops.SHOP_IDS.add([4711])
     with counting_work() as work:
         assert [ask("GET", "/shops/4711").status for _ in range(50)] == [404] * 50
     assert work.statements == 1

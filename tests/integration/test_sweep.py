@@ -10,6 +10,8 @@ import pytest
 from plaza import reactions
 from plaza.infra import mysql, redis, spill, sqs
 from plaza.infra.queues import QueueDown
+from plaza.infra.redis import RedisDown
+from plaza.infra.sqs import Depth, Outgoing
 from plaza.reactions import LIKE, ReactionEvent, Target, redis_reactions, sweeping
 from plaza.reactions.redis_reactions import Swept
 from tests.integration.conftest import Away
@@ -218,8 +220,27 @@ def test_what_the_queue_refused_is_sent_from_mysql_by_the_sweeper(plaza: World) 
     assert {actor: on for actor, (on, _) in rows().items()} == {7: True}
 
 
-def send_events(bodies: Sequence[str]) -> int:
-    return sqs.send_all(reactions.REACTIONS.name, bodies)
+def send_events(messages: Sequence[Outgoing]) -> int:
+    return sqs.send_all(reactions.REACTIONS.name, messages)
+
+
+def test_while_the_queue_is_behind_spilled_messages_are_sent_and_nothing_else(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put()
+    gate(7)
+    plaza.let_sweeps_be_due()
+    spill.spill(reactions.REACTIONS.name, "{}")
+    monkeypatch.setattr(sqs, "measure", lambda queue: Depth(10_001, 0, 0))
+    assert reactions.sweep_outbox(grace_us=0) == 1
+    assert (spilled(), plaza.queues.take(reactions.REACTIONS)) == (0, ["{}"])
+
+
+def test_spilled_messages_are_sent_although_redis_is_away(plaza: World, redis_away: Away) -> None:
+    spill.spill(reactions.REACTIONS.name, "{}")
+    with redis_away(), pytest.raises(RedisDown):
+        reactions.sweep_outbox(grace_us=0)
+    assert (spilled(), plaza.queues.take(reactions.REACTIONS)) == (0, ["{}"])
 
 
 def test_more_than_a_batch_of_spilled_messages_is_sent_in_order(

@@ -3,7 +3,8 @@
     python -m tests.model [--runs 2000] [--first 0] [--trouble NAME]
     python -m tests.model --mutations [--mutation NAME] [--runs 400]
 
-Prints a line for each trouble (runs, wrong, what happened) or mutation (runs until it was found).
+Prints a line for each trouble (runs, wrong, what happened), or a table of the mutations: runs until
+each was found, and by what.
 Exit status 1 when a run is wrong, or a mutation is not found within the runs.
 """
 
@@ -77,10 +78,15 @@ def find(name: str, runs: int, world: World, patch: pytest.MonkeyPatch) -> int |
                 run_seed(run + 1, trouble, world, patch, mutate(name))
         except Exception as error:  # whatever it breaks, it is seen
             reason = str(error).partition("\n")[0].partition(": ")[2] or repr(error)
-            print(f"{name:42} found in run {run + 1} ({trouble}): {reason[:120]}", flush=True)
+            show_row(name, run + 1, trouble, reason[:120])
             return run + 1
-    print(f"{name:42} NOT found in {runs} runs of {', '.join(troubles)}", flush=True)
+    show_row(name, f"not in {runs}", ", ".join(troubles), "")
     return None
+
+
+def show_row(*cells: object) -> None:
+    """Print a row of the table of mutations."""
+    print("| " + " | ".join(str(cell).replace("|", " ") for cell in cells) + " |", flush=True)
 
 
 def main() -> int:
@@ -94,6 +100,8 @@ def main() -> int:
     with started() as (world, patch):
         if options.mutations or options.mutation:
             names = [options.mutation] if options.mutation else list(MUTATIONS)
+            show_row("without", "runs", "trouble", "found by")
+            show_row(*["---"] * 4)
             found = [find(name, options.runs or 400, world, patch) for name in names]
             return int(None in found)
         troubles = [options.trouble] if options.trouble else list(TROUBLES)

@@ -46,7 +46,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         "HYDRATE",
         "if tonumber(redis.call('GET', fence) or 0) > s then",
         "if false then",
-        ("drops",),
+        ("away", "all"),
     ),
     "base move": Mutation(
         "APPLY", "elseif is_new and base ~= states[i] then", "elseif false then", ("none", "drops")
@@ -82,11 +82,14 @@ MUTATIONS: Mapping[str, Mutation] = {
     "commits wait ahead": Mutation(
         "APPLY", "redis.call('HSET', ahead, n_text, total .. '|' .. text)", "", ("none",)
     ),
-    "entries of an older commit": Mutation(
-        "APPLY",
-        "if #actors > 0 then answer_entries(meta, outbox, actors, vers, states, false) end",
-        "",
-        ("queue", "kills"),
+    "who leaves the first page": Mutation(
+        "APPLY", "changed = changed or listed[actor] or", "changed = changed or", ("none", "queue")
+    ),
+    "who comes into the first page": Mutation(
+        "APPLY", "or states[i] ~= '0' and tonumber(vers[i]) <= last", "", ("away", "late", "all")
+    ),
+    "the version of the first page": Mutation(
+        "KEEP_EARLIEST", "or tonumber(m[1]) > tonumber(ARGV[2])", "", ("none", "queue")
     ),
 }
 

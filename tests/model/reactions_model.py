@@ -28,25 +28,31 @@ from plaza.reactions import (
     FOLLOW,
     LIKE,
     Kind,
+    ReactionEvent,
     Target,
     mysql_reactions,
     reacting,
+    reading,
     rebuilding,
     redis_reactions,
     sweeping,
 )
-from plaza.reactions.reactions import TooManyChanges
+from plaza.reactions.reactions import Key, TooManyChanges
 from tests import plaza as plaza_in_tests
 from tests.integration.looking import add_users
 from tests.keyspace import find_keys
+from tests.model.replica import check_replica
 from tests.model.scheduler import Scheduler
-from tests.plaza import FakeQueues, World, forget, read_event
+from tests.plaza import FakeQueues, World, forget, lift_budgets, read_event
 from tests.servers import IS_CLUSTER
 
 CAP, MAX_AHEAD, MAX_FOLLOWED = 3, 3, 3
 GATE_TIMEOUT_S, LOAD_WAIT_S, GAP_US = 0.03, 0.05, 100_000  # of the model's clock
 LEASES_MS = (30, 500)  # of real time; one of them in a run
 GRACE_US = 300_000
+PAGE_OF_READERS = 3
+STALLED_SHARE = 0.3  # of the processes that read what may be old by the time they use it
+CHECKED_SHARE = 0.1  # of the steps, at which all of a target is compared
 PAGE = 3  # actors of a page of a filter that is built
 MAX_LATE_STEPS = 1_500
 ACTORS = range(1, 13)
@@ -88,7 +94,7 @@ TROUBLES = {
     "kills": Trouble(kill=0.003, drop=0.002),
     "queue": Trouble(queue_away=0.1, drop=0.002),
     "replies": Trouble(lost_reply=0.08, drop=0.002),
-    "away": Trouble(redis_away=0.004),
+    "away": Trouble(redis_away=0.004, drop=0.004),
     "late": Trouble(late=0.05),
     "flush": Trouble(flush=0.002, kill=0.002),
     "rollback": Trouble(rollback=0.004, kill=0.002),
@@ -116,7 +122,9 @@ class Run:
     scheduler: Scheduler
     targets: list[tuple[Kind, Target]]
     requests: dict[Pair, list[Request]] = field(default_factory=lambda: defaultdict(list))
-    decided: dict[Pair, bool] = field(default_factory=dict)
+    decided: dict[Pair, bool] = field(default_factory=lambda: defaultdict(bool))
+    nonces: dict[Pair, str] = field(default_factory=dict)  # of the request that decided last
+    decisions: list[tuple[Pair, bool]] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     stats: Counter[str] = field(default_factory=Counter)
     late: list[tuple[int, tuple[Any, ...]]] = field(default_factory=list)
@@ -270,15 +278,45 @@ class Run:
         (kind, target), actor = self.rng.choice(self.targets), self.rng.choice(ACTORS)
 
         def work() -> None:
+            limit = self.rng.choice((PAGE_OF_READERS, 20))
             with suppress(Unavailable):
-                reactions.count([(kind, target)], actor)
-                listed, _ = reactions.reactors(kind, target, None, self.rng.random() < 0.5, 20)
+                self._check_count(kind, target, actor)
+                listed, _ = reactions.reactors(kind, target, None, self.rng.random() < 0.5, limit)
                 actors = [reactor.actor_id for reactor in listed]
                 assert len(set(actors)) == len(actors), f"a list names an actor twice: {listed}"
                 reactions.reacted(LIKE, actor, None, 5)
                 counters.read_users([actor, *IDOLS])
 
         self.scheduler.spawn(work)
+
+    def _check_count(self, kind: Kind, target: Target, actor: int) -> None:
+        """An exact answer was true at some moment while it was asked for."""
+        on, first = self._count_on(kind, target), len(self.decisions)
+        mine = self.decided[kind, target, actor]
+        totals, states = {on}, {mine}
+        held = dict(self.decided)
+        [(total, seen)], exact = reactions.count([(kind, target)], actor)
+        for pair, want in self.decisions[first:]:
+            if pair[:2] == (kind, target):
+                on += want - held.get(pair, False)
+                held[pair] = want
+                totals.add(on)
+                states |= {want} if pair[2] == actor else set()
+        if exact and not self.trouble.is_lossy:
+            assert total in totals, f"{kind.name} {target}: read {total}, it was {totals}"
+            assert seen in states, f"{kind.name} {target} of {actor}: read {seen}, it was {states}"
+
+    def _check_replica(self, kind: Kind, target: Target) -> None:
+        """What Redis holds is what MySQL had; of another run of the node it holds nothing."""
+        if check_replica(kind, target):
+            self.stats["replicas"] += 1
+            return
+        with suppress(RedisDown):
+            seen = redis_reactions.read_all([(kind, target)], None)
+            assert seen == [None], f"{kind.name} {target}: {seen} of another run of the node"
+
+    def _count_on(self, kind: Kind, target: Target) -> int:
+        return sum(on for (k, t, _), on in self.decided.items() if (k, t) == (kind, target))
 
     # -- faults
 
@@ -423,26 +461,48 @@ class Run:
             return
         self.is_unchecked = True
         if command[1] == redis_reactions.GATE.sha and answer[0] in ("CHANGED", "UNCHANGED"):
-            actor, want, member = int(command[11]), int(command[12]) == 1, str(command[19])
+            actor, want, nonce, deadline_us = command[11:15]
+            now_us, member = self.scheduler.clock.now_us, str(command[19])
+            assert IS_CLUSTER or now_us <= deadline_us, f"of {actor}: decided after its deadline"
             for kind, target in self.targets:
                 if member == redis_reactions.keys_of(kind.name, target).member:
-                    self.decided[kind, target, actor] = want
+                    self._decide((kind, target, actor), want == 1, nonce, answer)
+
+    def _decide(self, pair: Pair, want: bool, nonce: str, answer: Sequence[Any]) -> None:
+        """Take note of a decision, and whether it says truly what it changed."""
+        was, last_nonce = self.decided[pair], self.nonces.get(pair)
+        # A repeat of the newest request answers as the first time while its entry is there.
+        if not self.trouble.is_lossy and nonce != last_nonce:
+            changed = answer[0] == "CHANGED"
+            assert changed == (was != want), (
+                f"{pair[0].name} {pair[1]} of {pair[2]}: {answer[0]} to {want}, it was {was}"
+            )
+        self.decided[pair], self.nonces[pair] = want, nonce
+        self.decisions.append((pair, want))
 
     def check_now(self) -> None:
-        """After every step that ran a script: the total, and the membership of one actor."""
-        if self.trouble.is_lossy or not self.is_unchecked:
+        """After every step that ran a script: the total, and the membership of one actor.
+
+        Of some of them: all that Redis holds of a target, and what is listed of it.
+        """
+        if not self.is_unchecked:
+            return
+        if self.rng.random() < CHECKED_SHARE:
+            self._check_replica(*self.rng.choice(self.targets))
+        if self.trouble.is_lossy:
+            self.is_unchecked = False
             return
         for kind, target in self.targets:
             meta = self.meta(kind, target)
             if meta:
-                on = sum(w for (k, t, _), w in self.decided.items() if (k, t) == (kind, target))
+                on = self._count_on(kind, target)
                 total = int(meta["base"]) + int(meta["delta"])
                 assert total == on, f"{kind.name} {target}: total {total}, {on} were decided on"
         kind, target = self.rng.choice(self.targets)
         actor = self.rng.choice(ACTORS)
         [seen] = redis_reactions.read_all([(kind, target)], actor)
         if seen is not None and seen.mine is not None:
-            on = self.decided.get((kind, target, actor), False)
+            on = self.decided[kind, target, actor]
             assert seen.mine == on, f"{kind.name} {target} of {actor}: {seen.mine}, decided {on}"
         self.is_unchecked = False
 
@@ -469,11 +529,31 @@ def begin(seed: int, trouble: Trouble, world: World, of: type[Run] = Run) -> Run
     targets = [(LIKE, posts[0]), (COLLECT, posts[0]), (LIKE, posts[1])]
     targets += [(FOLLOW, Target("user", idol)) for idol in IDOLS]
     # Few of them: the more meet at one, the more can go wrong there.
-    chosen = sorted(rng.sample(targets, rng.randint(1, 2)), key=str)
+    two_kinds = rng.random() < 0.2
+    chosen = targets[:2] if two_kinds else rng.sample(targets, rng.randint(1, 2))
+    chosen.sort(key=str)
     run = of(seed, trouble, world, Scheduler(rng, stall=0.02), chosen)
+    if rng.random() < 0.5:
+        _save_earlier(run)
     for actor in [*ACTORS, *TWO_DEVICES]:
         run.device(actor)
     return run
+
+
+def _save_earlier(run: Run) -> None:
+    """Save more than ``recent`` holds, and forget it: the targets are incomplete once loaded."""
+    events: list[ReactionEvent] = []
+    for kind, target in run.targets:
+        for actor in run.rng.sample(ACTORS, run.rng.randint(CAP + 1, 2 * CAP + 1)):
+            pair = kind, target, actor
+            if kind is not FOLLOW or target.id != actor:
+                ver_us = run.scheduler.clock.now_us - 1_000 + len(events)
+                events.append(ReactionEvent(Key(*target, kind.name, actor), True, ver_us))
+                run.decided[pair] = True
+                run.requests[pair].append(Request(True, 0, 0, "changed"))
+    reactions.save(events)
+    redis.execute("FLUSHALL")
+    run.queues.messages.clear()
 
 
 def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -481,7 +561,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.scheduler.hook(monkeypatch)
     clock = run.scheduler.clock
     clock.sleep = run.scheduler.sleep  # type: ignore[attr-defined]
-    for module in (redis, redis_reactions, reacting, sweeping, plaza_in_tests):
+    for module in (redis, redis_reactions, reacting, reading, sweeping, plaza_in_tests):
         monkeypatch.setattr(module, "time", clock)
     send_pipeline = redis._send
 
@@ -505,13 +585,25 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(redis_reactions, "find_due", find_due)
     hydrate_all, drop_all = redis_reactions.hydrate_all, redis_reactions.drop_all
+    read_state = mysql_reactions.read_state
+
+    def stall(most: int) -> None:
+        """Of some, so long that others are accepted, saved and applied meanwhile."""
+        if run.rng.random() < STALLED_SHARE:
+            for _ in range(run.rng.randrange(most)):
+                if not run.is_calm:
+                    run.scheduler.pause()
 
     def hydrate_late(found: Any) -> list[str]:
         """A reader that stalls with its snapshot."""
-        if not run.is_calm and run.rng.random() < 0.3:
-            for _ in range(run.rng.randrange(200)):
-                run.scheduler.pause()
+        stall(200)
         return hydrate_all(found)
+
+    def read_state_late(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
+        """A device that stalls with the row that it read."""
+        found = read_state(kind, target, actor_id)
+        stall(100)
+        return found
 
     def count_drops(targets: Any) -> list[str]:
         codes = drop_all(list(targets))
@@ -519,10 +611,18 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         return codes
 
     monkeypatch.setattr(redis_reactions, "hydrate_all", hydrate_late)
+    monkeypatch.setattr(mysql_reactions, "read_state", read_state_late)
     monkeypatch.setattr(redis_reactions, "drop_all", count_drops)
+
+    learn_node = redis._learn_node
+
+    def learn_clock_of_model(connection: Any) -> None:
+        learn_node(connection)
+        _forget_clocks()
 
     if not IS_CLUSTER:
         monkeypatch.setattr(redis, "_send", send_at)
+        monkeypatch.setattr(redis, "_learn_node", learn_clock_of_model)
         redis.forget_client()
     _hold_back_fills(run, monkeypatch)
     execute, send = redis.client().__class__.execute_command, cluster.send
@@ -569,6 +669,11 @@ def _set_clock(run: Run) -> None:
     client = redis.client()
     client.connection.send_command("SET", "model:now", run.scheduler.clock.now_us)
     client.connection.read_response()
+    _forget_clocks()
+
+
+def _forget_clocks() -> None:
+    """There is one clock in a model."""
     for name, node in redis._nodes.items():
         redis._nodes[name] = node._replace(clock_us=0)
 
@@ -691,7 +796,7 @@ def _read_list(kind: Kind, target: Target, latest: bool) -> list[int]:
     listed: list[int] = []
     after = None
     while True:
-        page, after = reactions.reactors(kind, target, after, latest, 3)
+        page, after = reactions.reactors(kind, target, after, latest, PAGE_OF_READERS)
         listed += [reactor.actor_id for reactor in page]
         if after is None:
             return listed
@@ -749,10 +854,9 @@ def run_seed(
 ) -> Counter[str]:
     """Play one seed; returns what happened, by name. Raises AssertionError with the seed."""
     with monkeypatch.context() as patch:
-        set_up(world, patch)
+        set_up(world, patch, seed)
         if mutate:
             mutate(patch)
-        patch.setattr(redis_reactions, "LOAD_LEASE_TTL_MS", LEASES_MS[seed % len(LEASES_MS)])
         if trouble != "none":  # there no commit is lost, however far others are ahead
             patch.setattr(redis_reactions, "MAX_AHEAD", MAX_AHEAD)
         run = begin(seed, TROUBLES[trouble], world)
@@ -777,13 +881,16 @@ def run_seed(
         return run.stats
 
 
-def set_up(world: World, patch: pytest.MonkeyPatch) -> None:
+def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     """An empty world in which targets are small and waits are short."""
     patch.setenv("PLAZA_RECENT_CAP", str(CAP))
     patch.setattr(following, "FOLLOW_LIMIT", MAX_FOLLOWED)
     patch.setattr(redis_counters, "CLOCKS_APART_US", 0)  # it is one clock here
     patch.setattr(reacting, "LOAD_WAIT_S", LOAD_WAIT_S)
     patch.setattr(rebuilding, "PAGE", PAGE)
+    patch.setattr(reading, "EARLIEST_LENGTH", PAGE_OF_READERS + 1)
+    lift_budgets(patch)
+    patch.setattr(redis_reactions, "LOAD_LEASE_TTL_MS", LEASES_MS[seed % len(LEASES_MS)])
     forget()
     if not IS_CLUSTER:
         for name in ("GATE", "APPLY", "HYDRATE", "SWEEP", "READ", "BEGIN_BLOOM", "FILL_BLOOM"):

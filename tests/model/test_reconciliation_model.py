@@ -173,7 +173,7 @@ def count_posts() -> None:
     mysql.write(
         "INSERT INTO user_counter (user_id, posts_total, ver)"
         " SELECT author_id, COUNT(*), 1 FROM content WHERE content_type = 'post'"
-        " GROUP BY author_id"
+        " GROUP BY author_id ON DUPLICATE KEY UPDATE posts_total = VALUES(posts_total)"
     )
 
 
@@ -191,7 +191,7 @@ def test_what_is_damaged_is_right_in_the_end_and_what_moves_is_no_damage(
     for n in range(max(1, RUNS // 12)):
         seed = FIRST + n + 1
         with monkeypatch.context() as patch:
-            reactions_model.set_up(plaza, patch)
+            reactions_model.set_up(plaza, patch, seed)
             if not IS_CLUSTER:  # a restart is the model's word: the server goes on
                 patch.setattr(evidence, "_read_run_ids", lambda _: {"": redis.node_of("").run_id})
             forget_runs()

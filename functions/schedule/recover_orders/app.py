@@ -1,8 +1,14 @@
-"""Orders that stay pending are sent again, every minute, and given up when they are too old."""
+"""Orders that stay pending are sent again, every minute; the filter of vouchers is built anew."""
 
-from plaza.flash_sales import recover_orders
+import time
+
+from plaza.flash_sales import build_filter, recover_orders
+from plaza.infra.rounds import run_in_turn
 
 
 def handler(event: object, context: object) -> dict[str, int]:
     """Look at all sales once."""
-    return {"recovered": recover_orders()}
+    return run_in_turn(
+        {"recovered": recover_orders, "vouchers_filtered": build_filter},
+        turn=int(time.time() // 60),
+    )

@@ -252,6 +252,13 @@ def test_what_a_request_sends_has_its_id_and_what_nobody_asked_for_has_none(sqs:
     assert sqs.sent[0]["MessageBody"] == "a", "who does not know of ids reads the same body"
 
 
+def test_a_message_that_is_sent_for_an_earlier_request_has_the_id_of_that(sqs: FakeSqs) -> None:
+    earlier = [sqs_client.for_request("a", "my-request-3"), sqs_client.for_request("b", None)]
+    sqs_client.send_all("work", earlier)
+    attribute = {"request_id": {"DataType": "String", "StringValue": "my-request-3"}}
+    assert [m.get("MessageAttributes") for m in sqs.sent] == [attribute, None]
+
+
 def test_a_fact_gets_the_id_of_its_message_old_messages_have_none(sqs: FakeSqs) -> None:
     taken: list[Fact] = []
     consume({"Records": [message("a", "my-id-1"), message("b")]}, "work", read, taken.extend)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from local.lock import PINNED, Lock, read_locks
 from tests.unit.policy.modules import LAYER, ROOT
 
 # Written in pieces, so that this file does not find itself.
@@ -40,8 +42,10 @@ FORBIDDEN = {
         r"(?<![\w.>})-])/(?:home|Users|root|work|mnt|media)/[\w.-]+"
     ),
 }
-REQUIREMENTS = sorted([*(ROOT / "requirements").glob("*.txt"), LAYER / "requirements.txt"])
-PINNED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z,]+\])?==[0-9][A-Za-z0-9.]*(; .+)?")
+LOCKS = read_locks(tomllib.loads((ROOT / "pyproject.toml").read_text()))
+LOCKED = re.compile(
+    r"[a-z0-9][a-z0-9.-]*==[0-9][a-z0-9.]*(?: ; [^\n\\]+)?( --hash=sha256:[0-9a-f]{64})+"
+)
 
 
 def tracked() -> list[Path]:
@@ -78,46 +82,51 @@ def test_the_search_finds_what_it_looks_for(what: str, line: str) -> None:
     assert FORBIDDEN[what].search(line)
 
 
-@pytest.mark.parametrize("file", REQUIREMENTS, ids=lambda file: str(file.relative_to(ROOT)))
-def test_every_requirement_is_pinned_and_names_no_index(file: Path) -> None:
-    lines = [line.partition(" #")[0].strip() for line in file.read_text().splitlines()]
-    wanted = [line for line in lines if line and not line.startswith("#")]
-    assert wanted
-    for line in wanted:
-        if line.startswith("-r "):
-            assert (file.parent / line.removeprefix("-r ")).exists()
-        else:
-            assert PINNED.fullmatch(line), line
+every_lock = pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.file.parent.name)
 
 
-@pytest.mark.parametrize("file", REQUIREMENTS, ids=lambda file: str(file.relative_to(ROOT)))
-def test_nothing_is_required_twice(file: Path) -> None:
-    names = [
-        line.partition("==")[0].lower().replace("_", "-")
-        for line in file.read_text().splitlines()
-        if "==" in line
-    ]
+def lines_of(lock: Lock) -> list[str]:
+    """The requirements of a file, one a line, without its comments."""
+    text = lock.file.read_text().replace("\\\n", " ")
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def pins_of(lock: Lock) -> dict[str, str]:
+    return dict(PINNED.findall(lock.file.read_text()))
+
+
+def test_every_file_of_requirements_is_locked() -> None:
+    files = {lock.file for lock in LOCKS}
+    assert files == {*(ROOT / "requirements").iterdir(), LAYER / "requirements.txt"}
+
+
+@every_lock
+def test_every_requirement_has_its_version_and_hashes_and_nothing_else(lock: Lock) -> None:
+    assert lines_of(lock)
+    for line in lines_of(lock):
+        assert LOCKED.fullmatch(line), line
+
+
+@every_lock
+def test_what_is_asked_for_is_locked_once(lock: Lock) -> None:
+    names = [line.partition("==")[0] for line in lines_of(lock)]
     assert len(names) == len(set(names))
+    asked = {re.split(r"[\[=<>~!;]", wanted)[0] for wanted in lock.wanted}
+    assert asked <= set(names), "`make lock` locks it"
 
 
 def test_the_layer_brings_nothing_that_the_runtime_has() -> None:
     """boto3 is in the Lambda runtime and weighs more than all the rest."""
-    names = {
-        line.partition("==")[0].partition("[")[0]
-        for line in (LAYER / "requirements.txt").read_text().splitlines()
-    }
-    assert not names & {"boto3", "botocore", "s3transfer", "urllib3"}
+    assert not set(pins_of(LOCKS[0])) & {"boto3", "botocore", "s3transfer", "urllib3"}
 
 
-def test_what_two_files_require_is_the_same_version() -> None:
-    def pins(name: str) -> dict[str, str]:
-        lines = (ROOT / "requirements" / name).read_text().splitlines()
-        return dict(line.split("==", 1) for line in lines if "==" in line)
-
-    dev, lambda_runtime = pins("dev.txt"), pins("lambda.txt")
-    shared = dev.keys() & lambda_runtime.keys()
-    assert "botocore" in shared
-    assert {name: dev[name] for name in shared} == {name: lambda_runtime[name] for name in shared}
+@every_lock
+def test_what_two_files_require_is_the_same_version(lock: Lock) -> None:
+    mine = pins_of(lock)
+    for other in LOCKS:
+        if other.file in lock.agrees_with:
+            assert pins_of(other).items() <= mine.items()
 
 
 def test_nothing_that_a_run_leaves_behind_is_tracked() -> None:

@@ -16,10 +16,9 @@ def insert(rows: Sequence[tuple[bytes, int, int]]) -> None:
 
     One statement. Raises MysqlDown.
     """
-    # The column role is not read: a session has the role that its user has when it is used.
     mysql.write(
-        "INSERT IGNORE INTO session (token_sha256, user_id, role, expires_at) VALUES "
-        + ", ".join(["(%s, %s, '', FROM_UNIXTIME(%s))"] * len(rows)),
+        "INSERT IGNORE INTO session (token_sha256, user_id, expires_at) VALUES "
+        + ", ".join(["(%s, %s, FROM_UNIXTIME(%s))"] * len(rows)),
         [part for row in rows for part in row],
     )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -39,9 +40,10 @@ _UNKNOWN = _Unknown()
 # A second: what another process deleted is shown for so long.
 _TEXTS: TTLCache[Target, Text | None] = TTLCache(maxsize=500, ttl=1)
 _SHOPS: TTLCache[int, bool] = TTLCache(maxsize=1000, ttl=1)
-_First = tuple[str, int, bool, int]  # type, owner, latest first, limit
+_ListOf = tuple[str, int, bool]  # type, owner, latest first
+MOST_LISTED = 100  # the longest page
 # First pages of hot lists, for a second, for anonymous callers: authors read what they wrote.
-_hot_pages: HotValues[_First, list[Text]] = HotValues()
+_hot_pages: HotValues[tuple[_ListOf, int], list[Text]] = HotValues()
 # Lists are public, so what one process may read of them from MySQL is limited.
 _list_budget = TokenBucket(rate_per_s=50, burst=200)
 
@@ -169,12 +171,7 @@ def list_posts(author_id: int, after: Place | None, limit: int, actor_id: int | 
     """Somebody's posts, newest first. Raises ContentMissing, ListsBusy, MysqlDown, RedisDown."""
     if targets.find("user", author_id) is There.NONE:
         raise ContentMissing(f"There is no user {author_id}")
-    texts = _read_page(
-        ("post", author_id, True, limit),
-        after is None and actor_id is None,
-        lambda: mysql_content.read_of_author(author_id, after, limit + 1),
-    )
-    return _listed(texts, limit, actor_id)
+    return _list(("post", author_id, True), after, limit, actor_id)
 
 
 def list_comments(
@@ -182,26 +179,19 @@ def list_comments(
 ) -> Listed:
     """The comments of a post, newest first if ``latest``.
 
-    Raises ContentMissing, ContentGone, MysqlDown, RedisDown.
+    Raises ContentMissing, ContentGone, ListsBusy, MysqlDown, RedisDown.
     """
     read(Target("post", post_id))
-    texts = _read_page(
-        ("comment", post_id, latest, limit),
-        after is None and actor_id is None,
-        lambda: mysql_content.read_of_parent("comment", post_id, after, latest, limit + 1),
-    )
-    return _listed(texts, limit, actor_id)
+    return _list(("comment", post_id, latest), after, limit, actor_id)
 
 
 def list_reviews(shop_id: int, after: Place | None, limit: int, actor_id: int | None) -> Listed:
-    """The reviews of a shop, newest first. Raises ShopMissing, ShopGone, MysqlDown, RedisDown."""
+    """The reviews of a shop, newest first.
+
+    Raises ShopMissing, ShopGone, ListsBusy, MysqlDown, RedisDown.
+    """
     require_shop(shop_id)
-    texts = _read_page(
-        ("review", shop_id, True, limit),
-        after is None and actor_id is None,
-        lambda: mysql_content.read_of_parent("review", shop_id, after, True, limit + 1),
-    )
-    return _listed(texts, limit, actor_id)
+    return _list(("review", shop_id, True), after, limit, actor_id)
 
 
 def complete(texts: Sequence[Text], actor_id: int | None, viewer: str | None = None) -> list[Whole]:
@@ -235,24 +225,57 @@ def untouched(text: Text, author: Card | None) -> Whole:
     return Whole(text, author, Count(0, False), Count(0, False), 0, 0, True)
 
 
-def _read_page(first: _First, cached: bool, read_mysql: Callable[[], list[Text]]) -> list[Text]:
-    """Returns a page of a list; if ``cached``, a hot one is up to a second old.
-
-    One statement at most. Raises ListsBusy, MysqlDown.
-    """
-    if cached and (page := _hot_pages.ask(first)) is not None:
-        return page
-    if not _list_budget.take():
-        raise ListsBusy("Too many lists are being read", retry_after_s=1)
-    page = read_mysql()
-    if cached:
-        _hot_pages.keep(first, page)
-    return page
-
-
-def _listed(texts: Sequence[Text], limit: int, actor_id: int | None) -> Listed:
+def _list(of: _ListOf, after: Place | None, limit: int, actor_id: int | None) -> Listed:
+    """Returns a page of a list. Raises ListsBusy, MysqlDown, RedisDown."""
+    texts = None
+    if after is None:
+        is_hot = actor_id is None
+        texts = _hot_pages.ask((of, limit)) if is_hot else None
+        if texts is None and (texts := _read_first(of, limit + 1)) is not None and is_hot:
+            _hot_pages.keep((of, limit), texts)
+    if texts is None:
+        texts = _read_page(of, after, limit + 1)
     page, last = cut(texts, limit)
     return Listed(complete(page, actor_id), last)
+
+
+def _read_first(of: _ListOf, count: int) -> list[Text] | None:
+    """Returns the first ``count`` texts of a list, of which Redis keeps the ids for 3 s.
+
+    None when MySQL is to be asked: Redis is unavailable, or a text was deleted since. Two round
+    trips and no statement when all is warm. Raises ListsBusy, MysqlDown.
+    """
+
+    def load() -> str:
+        _take_list()
+        return json.dumps(mysql_content.read_places(*of, MOST_LISTED + 1))
+
+    try:
+        places = json.loads(cache.read_first_page(redis_content.list_key(*of), load))
+    except (RedisDown, StillLoading):
+        return None
+    wanted = [Target(of[0], text_id) for _, text_id in places[:count]]
+    found = _read_hot(wanted)
+    if missing := [target for target in wanted if target not in found]:
+        _take_list()
+        found |= _read_cold(missing)
+    texts = [text for target in wanted if (text := found.get(target))]
+    return texts if len(texts) == len(wanted) else None
+
+
+def _read_page(of: _ListOf, after: Place | None, limit: int) -> list[Text]:
+    """Returns a page of a list. One statement. Raises ListsBusy, MysqlDown."""
+    _take_list()
+    of_type, owner_id, latest = of
+    if of_type == "post":
+        return mysql_content.read_of_author(owner_id, after, limit)
+    return mysql_content.read_of_parent(of_type, owner_id, after, latest, limit)
+
+
+def _take_list() -> None:
+    """Take one page from the budget. Raises ListsBusy when it is empty."""
+    if not _list_budget.take():
+        raise ListsBusy("Too many lists are being read", retry_after_s=1)
 
 
 def _read_wholes(

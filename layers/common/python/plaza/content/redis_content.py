@@ -1,6 +1,7 @@
 """Content in Redis, in the shard of the post, comment or review:
 
 {<shard>}:<type>:<id>:text     hash    ver, value: the text, JSON, or "gone" (``infra.cache``)
+{<shard>}:<owner>:<list>       hash    ver, value: the first page of a list: [[time, id], ...]
 {<shard>}:post:<id>:viewers  string  HyperLogLog: who saw it
 {<shard>}:post:<id>:fanned   string  it was sent to those who push it to followers
 
@@ -50,6 +51,22 @@ def entry_of(stored: Stored) -> Entry:
     can't bring it back."""
     text, deleted = stored
     return Entry(DELETED, _GONE) if deleted else Entry(LIVE, text.to_json())
+
+
+def list_key(text_type: str, owner_id: int, latest: bool) -> str:
+    """Where the first page of a list is: the posts of a user, what is about a post or a shop."""
+    owner = {"post": "user", "comment": "post", "review": "shop"}[text_type]
+    return key_of(f"{owner}:{owner_id}", f"{text_type}s:{'latest' if latest else 'earliest'}")
+
+
+def drop_lists(texts: Iterable[Text]) -> None:
+    """Let go of the lists that ``texts`` come into or leave. One round trip. Raises RedisDown."""
+    owners = {
+        (text.type, text.author_id if text.parent_id is None else text.parent_id) for text in texts
+    }
+    cache.drop_first_pages(
+        list_key(*owner, latest) for owner in sorted(owners) for latest in (True, False)
+    )
 
 
 def keep_texts(stored: Iterable[Stored]) -> None:

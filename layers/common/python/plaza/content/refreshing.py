@@ -50,13 +50,14 @@ def _count_put_off(post_ids: Iterable[int]) -> None:
 def tell(stored: Iterable[Stored]) -> None:
     """Tell Redis about texts that were just made or deleted, gates first.
 
-    Two statements and six round trips to Redis at most. Raises RedisDown, MysqlDown.
+    Two statements and seven round trips to Redis at most. Raises RedisDown, MysqlDown.
     """
     known = list(stored)
     live = [text for text, deleted in known if not deleted]
     if deleted := [text.target for text, deleted in known if deleted]:
         reactions.tombstone(deleted)
     redis_content.keep_texts(known)
+    redis_content.drop_lists(text for text, _ in known)
     targets.mark_all_made([text.target for text in live])
     counters.project_again(
         sorted({text.author_id for text, _ in known if text.type == "post"}),

@@ -18,6 +18,7 @@ from plaza.flash_sales.recovering import recover_orders
 from plaza.flash_sales.redis_vouchers import state_key
 from plaza.flash_sales.saving import give_up, save
 from plaza.flash_sales.settling import settle_vouchers
+from plaza.flash_sales.voucher_filter import build_filter
 from plaza.flash_sales.waiting import poll_after_s
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "OrderReserved",
     "Terms",
     "Voucher",
+    "build_filter",
     "forget_sales",
     "give_up",
     "list_orders",

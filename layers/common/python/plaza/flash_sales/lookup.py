@@ -1,6 +1,7 @@
 """Looking up vouchers that Redis has no sale of: MySQL is asked as rarely as possible.
 
-{<shard>}:voucher:<id>:none  hash  ver, value: for half a minute, that MySQL has no such voucher
+{<shard>}:voucher:<id>:none   hash  ver, value: for half a minute, that MySQL has no such voucher
+{<shard>}:shop:<id>:vouchers  hash  ver, value: the first page of what a shop offers
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from contextlib import suppress
 
 from plaza.flash_sales import mysql_vouchers
 from plaza.flash_sales.flash_sales import NotReady, Voucher
+from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra import cache
 from plaza.infra.cache import NEVER_STALE, Entry
 from plaza.infra.limits import TokenBucket
@@ -24,12 +26,14 @@ _lookup_budget = TokenBucket(rate_per_s=20, burst=40)
 def find(voucher_id: int) -> Voucher | None:
     """Returns a voucher as MySQL has it, None when there is none.
 
-    One round trip, and a statement and another round trip unless Redis remembers that there is
-    none. Raises NotReady when the budget is used up; MysqlDown.
+    Two round trips when Redis remembers or its filter says that there is none; else a statement
+    and another round trip. Raises NotReady when the budget is used up; MysqlDown.
     """
     key = _none_key(voucher_id)
     with suppress(RedisDown):
         if cache.read_all([key])[0] is not None:
+            return None
+        if not VOUCHER_IDS.ask(voucher_id).maybe:
             return None
     if not _lookup_budget.take():
         raise NotReady("Too many vouchers are being looked up", retry_after_s=1)
@@ -40,9 +44,19 @@ def find(voucher_id: int) -> Voucher | None:
     return voucher
 
 
-def note_made(voucher_id: int) -> None:
-    """A voucher was made: nothing says any more that there is none. Raises RedisDown."""
+def note_made(voucher_id: int, shop_id: int) -> None:
+    """A voucher was made: nothing says any more that there is none. Three round trips.
+
+    Raises RedisDown.
+    """
+    VOUCHER_IDS.add([voucher_id])  # a build may have begun, and read past it, before it was made
     cache.drop_all({_none_key(voucher_id): _THERE})
+    cache.drop_first_pages([list_key(shop_id)])
+
+
+def list_key(shop_id: int) -> str:
+    """Returns the key of the first page of what a shop offers."""
+    return key_of(f"shop:{shop_id}", "vouchers")
 
 
 def _none_key(voucher_id: int) -> str:

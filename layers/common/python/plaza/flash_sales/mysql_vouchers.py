@@ -85,6 +85,20 @@ def read(voucher_id: int) -> Voucher | None:
     return _voucher(found[0]) if found else None
 
 
+def count() -> int:
+    """How many vouchers there are. Raises MysqlDown."""
+    [(vouchers,)] = mysql.fetch_all("SELECT COUNT(*) FROM voucher")
+    return int(vouchers)
+
+
+def read_ids(after_id: int, limit: int) -> list[int]:
+    """A page of all vouchers by their id. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        f"SELECT id FROM voucher WHERE id > %s ORDER BY id LIMIT {limit:d}", (after_id,)
+    )
+    return [voucher_id for (voucher_id,) in rows]
+
+
 def read_of_shop(shop_id: int, before_id: int | None, limit: int) -> list[Voucher]:
     """A page of a shop's vouchers, newest first. Raises MysqlDown."""
     where, args = ("", [shop_id]) if before_id is None else (" AND id < %s", [shop_id, before_id])

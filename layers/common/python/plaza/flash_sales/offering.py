@@ -15,6 +15,7 @@ from plaza.flash_sales.flash_sales import (
     Voucher,
     VoucherGone,
 )
+from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra import ids, mysql
 from plaza.infra.errors import BadInput, Unavailable
 from plaza.infra.observability import cause, record
@@ -36,6 +37,7 @@ def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Vouc
         raise BadInput("closes_at", "is in the past")
     mysql_vouchers.check_shop(terms.shop_id)
     voucher_id = ids.new_id()
+    VOUCHER_IDS.add([voucher_id])  # what MySQL has, the filter has: so before
 
     def write(cursor: Cursor) -> bool:
         if attempt and not mysql_vouchers.claim_key(cursor, creator_id, attempt, voucher_id):
@@ -46,7 +48,7 @@ def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Vouc
     if not mysql.atomically(write):
         return offer(terms, creator_id, attempt)
     try:
-        lookup.note_made(voucher_id)
+        lookup.note_made(voucher_id, terms.shop_id)
         loading.bring_back(voucher_id)
     except (Unavailable, NotOpen, VoucherGone) as error:
         # Then the first who clicks has it brought in.

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from plaza.flash_sales.flash_sales import OrderReserved
 from plaza.infra.queues import Queue
+from plaza.infra.retries import RetryPolicy
 
 ORDERS = Queue(
-    "orders", OrderReserved.to_json, OrderReserved.from_json, batch_size=1_000, window_s=1
+    "orders",
+    OrderReserved.to_json,
+    OrderReserved.from_json,
+    batch_size=1_000,
+    window_s=1,
+    visibility_s=61,
+    # A buyer waits for each of them: short at first.
+    retry=RetryPolicy(back_off_s=(1, 2, 3, 3, 3, 3, 3, 3, 5, 10, 30, 120, 600)),
 )
 
 ORDERS_DLQ = Queue(

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from plaza.flash_sales import loading, mysql_vouchers, redis_vouchers, saving
 from plaza.flash_sales.flash_sales import NotOpen, Voucher, VoucherGone, VoucherMissing
 from plaza.flash_sales.queues import ORDERS
+from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra import ids
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import cause, record
@@ -21,7 +22,7 @@ from plaza.infra.settings import settings
 MOST_S = 40
 _MOST_BACKLOG = 10_000
 _VOUCHERS = 500
-ORDERS_PER_VOUCHER = 1_000
+ORDERS_PER_VOUCHER = 500
 _BATCH = 1_000
 
 
@@ -48,6 +49,7 @@ def recover_orders(
             break
         after_id = vouchers[-1].id
         voucher_ids = [voucher.id for voucher in vouchers]
+        VOUCHER_IDS.add(voucher_ids)  # whoever made one may have died before that
         _follow_shops(vouchers)
         _go_on_loading(voucher_ids)
         more = True

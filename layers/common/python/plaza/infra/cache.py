@@ -8,6 +8,8 @@ together does not end together; and of what isn't there, that is remembered, for
   and one of those who do asks for its rebuild (``claim_rebuilds``).
 * ``NEVER_STALE``: a value that ended is gone. One reader loads it, the others wait
   (``load_alone``).
+* ``FIRST_PAGE``: likewise, of the first page of a list that anybody can read, for three seconds;
+  its version is the time at which it was read (``read_first_page``).
 
 A writer changes MySQL first, lets go of the value (``drop_all``), and again in a second
 (``drop_soon``): a reader with old data may have refilled it.
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -55,6 +57,7 @@ class Policy:
 
 STALE_THEN_REBUILT = Policy(ttl_s=86_400, fresh_s=300)
 NEVER_STALE = Policy(ttl_s=3_600)
+FIRST_PAGE = Policy(ttl_s=3, none_ttl_s=3)
 
 
 class Entry(NamedTuple):
@@ -134,6 +137,24 @@ def load_alone(policy: Policy, key: str, load: Callable[[], Entry]) -> Held:
     raise StillLoading(f"{key} is being loaded", retry_after_s=1)
 
 
+def read_first_page(key: str, load: Callable[[], str]) -> str:
+    """Read the first page of a list, three seconds old at most; one of all readers ``load``s it.
+
+    One round trip unless it has to be loaded. Raises StillLoading, RedisDown, and what ``load``
+    raises.
+    """
+    [held] = read_all([key])
+    if held is None:
+        held = load_alone(FIRST_PAGE, key, lambda: Entry(_now_us(), load()))
+    return held.text or ""
+
+
+def drop_first_pages(keys: Iterable[str]) -> None:
+    """Let go of first pages that were read before now. One round trip. Raises RedisDown."""
+    now_us = _now_us()
+    drop_all(dict.fromkeys(keys, now_us))
+
+
 def drop_all(versions: Mapping[str, int]) -> None:
     """Let go of values older than these versions; nobody brings them back from now on.
 
@@ -181,6 +202,10 @@ def _locked(key: str) -> Iterator[bool]:
         if lock is not None:
             with suppress(RedisDown):  # then it ends by itself
                 redis.unlock(lock)
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
 
 
 # A value in Redis is <fresh until, seconds since 1970; 0 for ever>;<text; empty for none>.

@@ -10,34 +10,42 @@ import time
 from collections.abc import Callable, Sequence
 
 from plaza.infra import mysql
+from plaza.infra.observability import present_request
+from plaza.infra.sqs import Outgoing, for_request
 
 _BATCH = 500
 _MAX_S = 10
 
 
 def spill(queue: str, body: str) -> None:
-    """Keep one message for ``queue``. One statement. Raises MysqlDown."""
-    mysql.write("INSERT INTO spilled_message (queue, body) VALUES (%s, %s)", (queue, body))
+    """Keep one message of the present request for ``queue``. One statement. Raises MysqlDown."""
+    mysql.write(
+        "INSERT INTO spilled_message (queue, body, request_id) VALUES (%s, %s, %s)",
+        (queue, body, present_request()),
+    )
 
 
 def send_spilled(
-    queue: str, send_all: Callable[[Sequence[str]], int], max_s: float = _MAX_S
+    queue: str, send_all: Callable[[Sequence[Outgoing]], int], max_s: float = _MAX_S
 ) -> int:
     """Send what was kept for ``queue``, oldest first; returns how many messages it took.
 
-    ``send_all`` sends bodies and returns how many of them the queue took. Two statements for each
+    ``send_all`` sends messages and returns how many of them the queue took. Two statements for each
     500 messages. Stops after ``max_s``. Raises MysqlDown, QueueDown.
     """
     sent, until_s = 0, time.monotonic() + max_s
     while time.monotonic() < until_s:
         rows = mysql.fetch_all(
-            "SELECT id, body FROM spilled_message FORCE INDEX (by_queue) WHERE queue = %s"
-            " ORDER BY id LIMIT %s",
+            "SELECT id, body, request_id FROM spilled_message FORCE INDEX (by_queue)"
+            " WHERE queue = %s ORDER BY id LIMIT %s",
             (queue, _BATCH),
         )
-        if not rows or send_all([body for _, body in rows]) < len(rows):
+        messages = [for_request(body, request_id) for _, body, request_id in rows]
+        if not messages or send_all(messages) < len(messages):
             break
-        mysql.write("DELETE FROM spilled_message WHERE id IN %s", ([row_id for row_id, _ in rows],))
+        mysql.write(
+            "DELETE FROM spilled_message WHERE id IN %s", ([row_id for row_id, _, _ in rows],)
+        )
         sent += len(rows)
         if len(rows) < _BATCH:
             break

@@ -59,6 +59,11 @@ class Outgoing(NamedTuple):
     delay_s: int = 0
 
 
+def for_request(body: str, request_id: str | None, delay_s: int = 0) -> Outgoing:
+    """Return a message that names the request that it is for, if there is one."""
+    return Outgoing(body, {} if request_id is None else {REQUEST: request_id}, delay_s)
+
+
 class Received(NamedTuple):
     """A message that was received outside of a consumer. ``receives`` counts this one too."""
 
@@ -91,28 +96,28 @@ def client() -> Any:
 
 def send(queue: str, body: str, delay_s: int = 0) -> None:
     """Send one message to the queue named ``queue``. Raises QueueDown."""
-    forward(queue, Outgoing(body, _attributes_of_request(), delay_s))
+    forward(queue, for_request(body, present_request(), delay_s))
 
 
-def send_all(queue: str, bodies: Sequence[str], until_s: float | None = None) -> int:
-    """Send many messages; return how many SQS took.
+def send_all(queue: str, messages: Sequence[str | Outgoing], until_s: float | None = None) -> int:
+    """Send many messages; return how many SQS took. A body alone is for the present request.
 
     Up to ten messages and 256 KiB a call. What SQS refuses for the moment is sent once more; what
     it refuses then is left out, and counted by ``messages_refused``. No call begins after
     ``until_s`` (time.monotonic()). Raises QueueDown when SQS can't be reached: some may have been
     sent.
     """
-    attributes = _attributes_of_request()
+    request_id = present_request()
+    outgoing = [m if isinstance(m, Outgoing) else for_request(m, request_id) for m in messages]
     taken = 0
-    for part in split(bodies, count_bytes):
+    for part in split(outgoing, lambda message: count_bytes(message.body)):
         if until_s is not None and time.monotonic() >= until_s:
             break
-        outgoing = [Outgoing(body, attributes) for body in part]
-        refused = send_part(queue, outgoing)
+        refused = send_part(queue, part)
         passing = [place for place, entry in refused.items() if not entry.get("SenderFault")]
         if passing:
             lasting = [entry for entry in refused.values() if entry.get("SenderFault")]
-            again = send_part(queue, [outgoing[place] for place in passing])
+            again = send_part(queue, [part[place] for place in passing])
             refused = dict(enumerate([*lasting, *again.values()]))
         if refused:
             codes = sorted({str(entry.get("Code", "")) for entry in refused.values()})
@@ -278,12 +283,6 @@ def read_request_id(record: Mapping[str, Any]) -> str | None:
     where there is no sound one."""
     value = record.get("messageAttributes", {}).get(REQUEST, {}).get("stringValue")
     return value if isinstance(value, str) and REQUEST_ID.fullmatch(value) else None
-
-
-def _attributes_of_request() -> Mapping[str, str]:
-    """The attribute that names the request that is answered; none outside of any."""
-    request_id = present_request()
-    return {} if request_id is None else {REQUEST: request_id}
 
 
 def _render_attributes(attributes: Mapping[str, str]) -> dict[str, Any]:

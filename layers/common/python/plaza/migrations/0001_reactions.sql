@@ -21,7 +21,6 @@ CREATE TABLE IF NOT EXISTS content (
 CREATE TABLE IF NOT EXISTS session (
   token_sha256 BINARY(32)  NOT NULL COMMENT 'the token itself is stored nowhere',
   user_id      BIGINT      NOT NULL,
-  role         VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   created_at   DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   expires_at   DATETIME(6) NOT NULL,
   PRIMARY KEY (token_sha256),

@@ -10,7 +10,6 @@ CREATE TABLE IF NOT EXISTS reconciliation (
   users      BIGINT      NOT NULL DEFAULT 0,
   hot        BIGINT      NOT NULL DEFAULT 0 COMMENT 'what Redis held: targets, projections, filters',
   differing  BIGINT      NOT NULL DEFAULT 0,
-  pending    BIGINT      NOT NULL DEFAULT 0 COMMENT 'passed over: something of it was on its way to MySQL',
   moving     BIGINT      NOT NULL DEFAULT 0 COMMENT 'passed over: it changed while it was looked at',
   why        TEXT        NULL COMMENT 'JSON: reason -> how many differences',
   PRIMARY KEY (id),
@@ -27,7 +26,6 @@ CREATE TABLE IF NOT EXISTS reconciliation_part (
   relations BIGINT       NOT NULL DEFAULT 0,
   users     BIGINT       NOT NULL DEFAULT 0,
   hot       BIGINT       NOT NULL DEFAULT 0,
-  pending   BIGINT       NOT NULL DEFAULT 0,
   moving    BIGINT       NOT NULL DEFAULT 0,
   PRIMARY KEY (run_id, part)
 );

@@ -1,4 +1,4 @@
--- The epoch of the Redis Cluster when it was last looked at: it stood among watermarks, which are seqs.
+-- The epoch of the Redis Cluster when it was last looked at, and how far a failover was followed.
 
 CREATE TABLE IF NOT EXISTS redis_epoch (
   id       TINYINT NOT NULL COMMENT 'always 1',
@@ -7,8 +7,3 @@ CREATE TABLE IF NOT EXISTS redis_epoch (
   reached  BIGINT  NULL COMMENT 'reaction_log is settled again to here, inclusive',
   PRIMARY KEY (id)
 );
-
-INSERT IGNORE INTO redis_epoch (id, epoch)
-SELECT 1, seq FROM watermark WHERE name = 'redis_epoch';
-
-DELETE FROM watermark WHERE name = 'redis_epoch';

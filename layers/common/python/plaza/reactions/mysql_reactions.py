@@ -304,6 +304,24 @@ def read_reactors(
     return [Reactor(actor_id, ver) for actor_id, ver in rows]
 
 
+def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Reactor]]:
+    """(n of the counter, the earliest who are on), at one instant. One statement.
+
+    Raises MysqlDown.
+    """
+    of_target = f"target_type = '{target.type}' AND target_id = {target.id:d}"
+    found = mysql.fetch_all(
+        f"(SELECT 0, {EPOCH_NOW} + COALESCE((SELECT {kind.ver} FROM content_counter"
+        f" WHERE {of_target}), 0)) UNION ALL"
+        " (SELECT actor_id, ver FROM reaction FORCE INDEX (by_target)"
+        f" WHERE {of_target} AND kind = '{kind.name}' AND state = 1"
+        f" ORDER BY ver, actor_id LIMIT {limit:d})"
+    )
+    [n] = [ver for actor_id, ver in found if actor_id == 0]
+    earliest = [Reactor(actor_id, ver) for actor_id, ver in found if actor_id > 0]
+    return n, sorted(earliest, key=lambda reactor: (reactor.ver_us, reactor.actor_id))
+
+
 def read_reacted(kind: Kind, actor_id: int, after: Reacted | None, limit: int) -> list[Reacted]:
     """A page of what an actor reacted to, newest first by (ver, type, id). Raises MysqlDown."""
     where, args = "", [actor_id, kind.name]

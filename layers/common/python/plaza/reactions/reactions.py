@@ -24,6 +24,10 @@ class TargetGone(Gone):
     """The post, comment or review was deleted."""
 
 
+class ListsBusy(Unavailable):
+    """More pages of lists are asked for than MySQL may be asked for."""
+
+
 class OutboxFull(Unavailable):
     """The outbox of a target has as many entries as it may hold; try again when it has drained."""
 

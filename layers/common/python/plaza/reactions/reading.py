@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from plaza import targets
+from plaza.infra import redis
 from plaza.infra.limits import TokenBucket
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
@@ -13,12 +16,18 @@ from plaza.reactions import mysql_reactions, redis_reactions
 from plaza.reactions.hot_totals import hot_totals
 from plaza.reactions.mysql_reactions import Reacted, Reactor
 from plaza.reactions.reacting import ask_rebuild, load, require_there
-from plaza.reactions.reactions import Kind, Target, Undecided
+from plaza.reactions.reactions import Kind, ListsBusy, Target, Undecided
 from plaza.reactions.redis_reactions import LIST_LENGTH, Seen
 from plaza.targets import There
 
 # What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
 _instead_of_redis = TokenBucket(rate_per_s=20, burst=40)
+# Lists are public, so what one process may read of them from MySQL is limited.
+_list_budget = TokenBucket(rate_per_s=50, burst=200)
+EARLIEST_LENGTH = 101  # the longest page, and one more, which tells that there is another page
+_EARLIEST_LOCK_S = 5
+_EARLIEST_WAIT_S = 0.5
+_EARLIEST_POLL_S = 0.02
 
 
 class Count(NamedTuple):
@@ -30,6 +39,8 @@ class Count(NamedTuple):
 
 def count(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> tuple[list[Count], bool]:
     """The count of each of ``wanted``, and whether they are exact (MySQL's lag by a second or so).
+
+    MySQL answers while Redis is unavailable, and for a target that another caller loads for long.
 
     Totals of hot targets are up to a second old where nobody in particular asks. Round trips: one
     to Redis when all is warm, two more when some is cold; to MySQL none when all is warm and
@@ -49,7 +60,7 @@ def count(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> tuple[
 
 def _count(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> tuple[list[Count], bool]:
     try:
-        return _count_in_redis(wanted, actor_id), True
+        return _count_in_redis(wanted, actor_id)
     except RedisDown:
         if not _instead_of_redis.take():
             raise
@@ -73,10 +84,12 @@ def read_mine(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool
     return [found.mine for found in counts]
 
 
-def _count_in_redis(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> list[Count]:
-    seen = redis_reactions.read_all(wanted, actor_id)
+def _count_in_redis(
+    wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
+) -> tuple[list[Count], bool]:
+    seen, exact = redis_reactions.read_all(wanted, actor_id), True
     if cold := [w for w, s in zip(wanted, seen, strict=True) if s is None]:
-        loaded = _read_cold(cold, actor_id)
+        loaded, exact = _read_cold(cold, actor_id)
         seen = [loaded.get(w) if s is None else s for w, s in zip(wanted, seen, strict=True)]
     for (kind, target), s in zip(wanted, seen, strict=True):
         if s and s.rebuild:
@@ -91,21 +104,23 @@ def _count_in_redis(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None)
     if actor_id is not None and unknown:
         answers = mysql_reactions.read_mine(unknown, actor_id)
         mine = dict(zip(unknown, answers, strict=True))
-    return [
+    counts = [
         Count(
             totals[w] if s is None else s.total,
             mine.get(w, False) if s is None or s.mine is None else s.mine,
         )
         for w, s in zip(wanted, seen, strict=True)
     ]
+    return counts, exact
 
 
 def _read_cold(
     cold: Sequence[tuple[Kind, Target]], actor_id: int | None
-) -> dict[tuple[Kind, Target], Seen]:
+) -> tuple[dict[tuple[Kind, Target], Seen], bool]:
     """What is known of cold targets once those that exist are loaded; not of deleted ones.
 
-    Raises Undecided for a target that has been loading for too long while MySQL's budget is spent.
+    False when MySQL stands in for one that has been loading for too long: its outbox is left out.
+    Raises Undecided for such a target while MySQL's budget is spent.
     """
     found = targets.find_all({target for _, target in cold})
     none = {w: Seen(0, False, False) for w in cold if found[w[1]] is There.NONE}
@@ -114,7 +129,8 @@ def _read_cold(
     if left and not _instead_of_redis.take():
         raise Undecided(f"{left[0][1]} is being loaded")
     seen = redis_reactions.read_all(there, actor_id) if there else []
-    return none | {w: s for w, s in zip(there, seen, strict=True) if s is not None}
+    loaded = {w: s for w, s in zip(there, seen, strict=True) if s is not None}
+    return none | loaded, None not in seen
 
 
 def reactors(
@@ -122,22 +138,59 @@ def reactors(
 ) -> tuple[list[Reactor], Reactor | None]:
     """Saved reactions to a target, earliest or latest first, and where the next page begins.
 
-    (None: the end.) What is accepted and not saved yet is not listed. The newest are in Redis, all
-    in MySQL. Raises TargetMissing, TargetGone, MysqlDown.
+    (None: the end.) What is accepted and not saved yet is not listed. The newest are in Redis, the
+    first page of the earliest once it was read, all in MySQL. Raises TargetMissing, TargetGone,
+    ListsBusy, MysqlDown.
     """
     require_there(target)
     try:
-        is_complete, newest = _newest_reactors(kind, target, after, latest, limit)
+        is_whole, newest = _newest_reactors(kind, target, after, latest, limit)
+        if not is_whole and not latest and after is None and limit < EARLIEST_LENGTH:
+            return _cut(_load_earliest(kind, target, limit), limit)
     except RedisDown:
-        is_complete, newest = False, []
-    if is_complete or (latest and len(newest) > limit):
+        is_whole, newest = False, []
+    if is_whole or (latest and len(newest) > limit):
         return _cut(newest, limit)
+    _take_list()
     if not latest:
         return _cut(mysql_reactions.read_reactors(kind, target, after, latest, limit + 1), limit)
     begin = newest[-1] if newest else after
     older = mysql_reactions.read_reactors(kind, target, begin, latest, limit + 1 - len(newest))
     in_redis = {reactor.actor_id for reactor in newest}
     return _cut(newest + [r for r in older if r.actor_id not in in_redis], limit)
+
+
+def _load_earliest(kind: Kind, target: Target, limit: int) -> list[Reactor]:
+    """Returns the earliest actors, which one of all readers reads from MySQL for Redis to keep.
+
+    The others wait for it, 0.5 s at most. One statement at most. Raises ListsBusy, RedisDown,
+    MysqlDown.
+    """
+    until_s = time.monotonic() + _EARLIEST_WAIT_S
+    lock_key = f"{redis_reactions.keys_of(kind.name, target).earliest}:lock"
+    while (lock := redis.try_lock(lock_key, _EARLIEST_LOCK_S)) is None:
+        if time.monotonic() >= until_s:
+            break
+        time.sleep(_EARLIEST_POLL_S)
+        page = redis_reactions.read_page(kind, target, None, False, limit + 1)
+        if page is not None and page[0]:
+            return _in_order(page[1], latest=False)
+    try:
+        _take_list()
+        n, earliest = mysql_reactions.read_earliest(kind, target, EARLIEST_LENGTH)
+        if len(earliest) == EARLIEST_LENGTH:
+            redis_reactions.keep_earliest(kind, target, n, earliest)
+        return earliest
+    finally:
+        if lock is not None:
+            with suppress(RedisDown):  # then it ends by itself
+                redis.unlock(lock)
+
+
+def _take_list() -> None:
+    """Take one page from the budget. Raises ListsBusy when it is empty."""
+    if not _list_budget.take():
+        raise ListsBusy("Too many lists are being read", retry_after_s=1)
 
 
 def _newest_reactors(
@@ -173,7 +226,7 @@ def reacted(
     """What a user reacted to, newest first, and where the next page begins (None: the end).
 
     The list in Redis is whole above its floor and says nothing below; MySQL has the rest, floor
-    included. Raises MysqlDown.
+    included. Raises ListsBusy, MysqlDown.
     """
     floor_us, newest = _newest_reacted(kind, actor_id)
     page = [
@@ -182,6 +235,7 @@ def reacted(
     page.sort(key=_order, reverse=True)
     if len(page) <= limit and floor_us > 0:
         begin = page[-1] if page else after
+        _take_list()
         page += mysql_reactions.read_reacted(kind, actor_id, begin, limit + 1 - len(page))
     return page[:limit], page[limit - 1] if len(page) > limit else None
 
@@ -192,6 +246,7 @@ def _newest_reacted(kind: Kind, actor_id: int) -> tuple[int, list[Reacted]]:
         found = redis_reactions.read_list(kind, actor_id)
         if found is not None:
             return found
+        _take_list()
         lease = redis_reactions.take_lease(kind, actor_id)
         newest = mysql_reactions.read_reacted(kind, actor_id, None, LIST_LENGTH)
         floor_us = newest[-1].ver_us if len(newest) == LIST_LENGTH else 0

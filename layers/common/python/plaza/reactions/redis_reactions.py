@@ -14,10 +14,13 @@ the hash tag ``{<shard>}``. Per target and kind, under ``{<shard>}:<kind>:<targe
                      recent has all with a version above it; bloom, the bits of the filter in use, 0
                      none; filling, filling_by, filling_at: of the filter being built; rebuild_at,
                      when a build was last requested; blocked, since when a commit is missing; gone,
-                     it was deleted; sweeps, sweep_cursor
+                     it was deleted; earliest, a later row on with at most this version comes into
+                     the page; sweeps, sweep_cursor
     outbox   hash    actor -> want:ver:base:nonce; accepted, not yet confirmed. The nonce has a
                      letter before it: c when the request changed the state, u when it did not
     recent   zset    actor -> ver; the newest saved actors, at most cap
+    earliest zset    actor -> ver; the first page of the earliest saved actors, good as long as
+                     meta has the field
     bloom    bitmap  Bloom filter of the saved actors that are not in recent
     filling  bitmap  the Bloom filter that is being built
     ahead    hash    n -> total|rows; commits that wait for the one before them
@@ -49,7 +52,7 @@ from plaza.infra import redis
 from plaza.infra.hot_keys import Command
 from plaza.infra.lua import load_script
 from plaza.infra.projections import key_of
-from plaza.infra.redis import Call, RedisDown
+from plaza.infra.redis import Argument, Call, RedisDown
 from plaza.infra.settings import settings
 from plaza.infra.shards import SHARDS, shard_of
 from plaza.reactions.mysql_reactions import Reacted, Reactor, Snapshot
@@ -71,11 +74,12 @@ MAX_AHEAD = 100  # commits that may wait for the one before them
 MAX_ROWS = 250  # of one call of a script
 ROWS_OF_TARGET = 8  # a target of a call takes the time of so many rows
 LIST_LENGTH = 100
+EARLIEST_TTL_S = 3_600
 LIST_TTL_S = 86_400
 LEASE_TTL_S = 10
 _FLOOR = "floor"
 _MAX_TRIES = 3
-_KEYS_OF_APPLY = 9
+_KEYS_OF_APPLY = 10
 
 _LUA = Path(__file__).with_name("lua")
 GATE = load_script(_LUA / "gate.lua")
@@ -83,6 +87,7 @@ READ = load_script(_LUA / "read.lua")
 PAGE = load_script(_LUA / "page.lua")
 LEASE = load_script(_LUA / "lease.lua")
 REBASE = load_script(_LUA / "rebase.lua")
+KEEP_EARLIEST = load_script(_LUA / "keep_earliest.lua")
 HYDRATE = load_script(_LUA / "hydrate.lua")
 APPLY = load_script(_LUA / "apply.lua")
 DROP = load_script(_LUA / "drop.lua")
@@ -100,7 +105,7 @@ _META_KEY = re.compile(r"\{\d+\}:([a-z]+):([a-z]+):([1-9]\d{0,18}):meta", re.ASC
 class Keys(NamedTuple):
     """The keys of one target and kind; ``member`` is its name in the index of its shard.
 
-    The first nine are those of apply.lua, in its order.
+    The first ten are those of apply.lua, in its order.
     """
 
     meta: str
@@ -112,6 +117,7 @@ class Keys(NamedTuple):
     fence: str
     lease: str
     asked: str
+    earliest: str
     loading: str
     toggles: str
     there: str
@@ -216,6 +222,7 @@ def keys_of(kind: str, target: Target) -> Keys:
         fence=f"{base}:fence",
         lease=f"{base}:lease",
         asked=f"{base}:asked",
+        earliest=f"{base}:earliest",
         loading=f"{base}:loading",
         toggles=f"{base}:toggles",
         there=key_of(str(target), "there"),
@@ -622,25 +629,40 @@ def read_recent(wanted: Sequence[tuple[Kind, Target]], most: int) -> list[dict[s
 def read_page(
     kind: Kind, target: Target, after: Reactor | None, latest: bool, count: int
 ) -> tuple[bool, list[Reactor]] | None:
-    """(everybody is in recent, the page of it from ``after`` on), or None when the target is away.
+    """(the page is whole by itself, the page from ``after`` on), or None when the target is away.
 
-    The page holds ``count`` or more if there are so many, those equal to ``after`` included.
-    Raises RedisDown.
+    It is whole when Redis has everybody, and when it has the earliest and those are asked for. Else
+    it is the part that is in recent. The page holds ``count`` or more if there are so many, those
+    equal to ``after`` included; of the earliest not more than were kept. Raises RedisDown.
     """
     keys = keys_of(kind.name, target)
     begin = after.ver_us if after else ("+inf" if latest else "-inf")
     order = "desc" if latest else "asc"
 
     def calls() -> list[Call]:
-        return [Call(PAGE, (keys.meta, keys.recent), (_run_id(keys), begin, order, count))]
+        args = (_run_id(keys), begin, order, count)
+        return [Call(PAGE, (keys.meta, keys.recent, keys.earliest), args)]
 
     [answer] = _run_reads([keys], calls)
     if not answer:
         return None
     pairs = iter(answer[1:])
-    return answer[0] == 1, [
+    return answer[0] > 0, [
         Reactor(int(actor), int(float(ver))) for actor, ver in zip(pairs, pairs, strict=True)
     ]
+
+
+def keep_earliest(kind: Kind, target: Target, n: int, earliest: Sequence[Reactor]) -> bool:
+    """Keep the first page of the earliest actors, as MySQL had it at version ``n`` of the counter.
+
+    There are more actors than those. False when the target is not loaded or was brought to a later
+    version. One round trip. Raises RedisDown.
+    """
+    keys = keys_of(kind.name, target)
+    args: list[Argument] = [_run_id(keys), n, earliest[-1].ver_us, EARLIEST_TTL_S * 1000]
+    for actor_id, ver_us in earliest:
+        args += [ver_us, actor_id]
+    return bool(redis.run(KEEP_EARLIEST, (keys.meta, keys.earliest), args) == 1)
 
 
 def read_list(kind: Kind, actor_id: int) -> tuple[int, list[Reacted]] | None:

@@ -3,7 +3,8 @@
 That covers an API function that died before the queue, an unavailable queue, and a consumer that
 died before Redis was told. A target that misses a commit, or is not loaded and has an outbox, is
 loaded from MySQL. The sweep pauses while the queue is behind: a slow consumer must not be fed
-duplicates.
+duplicates. What the queue refused and MySQL has is sent first, however far behind it is: it was not
+sent before.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ def sweep_outbox(grace_us: int = GRACE_US) -> int:
 
     At most 50,000 and for 20 s; what is left is due at the next run. Raises RedisDown, QueueDown.
     """
+    spilled = _send_spilled()
     waiting = REACTIONS.count_backlog()
     if waiting > _MOST_BACKLOG:
         record("sweep_held_back", {"sweeps_held_back": 1}, backlog=waiting)
-        return 0
+        return spilled
     sent, targets, oldest_us, began_s = 0, 0, time.time_ns() // 1000, time.monotonic()
     while sent < MOST_FACTS and time.monotonic() - began_s < MOST_S:
         due = redis_reactions.find_due(time.time_ns() // 1000 - grace_us, _TARGETS_PER_SHARD)
@@ -53,10 +55,16 @@ def sweep_outbox(grace_us: int = GRACE_US) -> int:
             [(s.kind, s.target, s.s) for s in swept if s.code == "GAP"],
             [(s.kind, s.target) for s in swept if s.code == "COLD"],
         )
-    try:
-        sent += send_spilled(REACTIONS.name, lambda bodies: sqs.send_all(REACTIONS.name, bodies))
-    except MysqlDown as error:
-        record("spilled_postponed", **cause(error))
+    sent += spilled
     outbox_age_s = round(time.time() - oldest_us / 1e6, 1)
     record("outbox_swept", {"republished": sent, "outbox_age_s": outbox_age_s}, targets=targets)
     return sent
+
+
+def _send_spilled() -> int:
+    """Send what the queue refused before; returns how many messages it took. Raises QueueDown."""
+    try:
+        return send_spilled(REACTIONS.name, lambda messages: sqs.send_all(REACTIONS.name, messages))
+    except MysqlDown as error:
+        record("spilled_postponed", **cause(error))
+        return 0

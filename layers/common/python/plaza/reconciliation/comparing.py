@@ -113,7 +113,7 @@ def _walk(node: str, cursor: int) -> Done:
     done = Done(str(cursor), is_last=not cursor)
     for subject, (look, seen, has_filter) in look_at(sorted(subjects)).items():
         done.tally.hot += 1
-        if look.reasons or look.is_pending:
+        if look.reasons:
             done.suspects.append(Suspect(HELD, subject, seen))
         if has_filter:
             done.parts.append(f"filter:{subject.what}:{subject.target}")
@@ -162,9 +162,7 @@ def _look_again(run_id: int, after_id: int) -> Done:
     suspects = [suspect for _, suspect in page]
     held = {s.subject: s.seen for s in suspects if s.look == HELD}
     for subject, (look, seen, _) in look_at(sorted(held), by_name=True).items():
-        if look.is_pending:
-            done.tally.pending += 1
-        elif look.reasons and not look.is_certain and seen != held[subject]:
+        if look.reasons and not look.is_certain and seen != held[subject]:
             done.tally.moving += 1
         else:
             done.findings += [Finding(why, subject, said) for why, said in look.reasons.items()]

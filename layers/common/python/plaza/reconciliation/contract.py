@@ -35,8 +35,8 @@ class FindingAnswer(Answer):
 
 
 class RunAnswer(Answer):
-    """A run. ``ended_at`` null: it goes on. ``hot``: what Redis held; ``pending`` and ``moving``:
-    what of that was passed over. ``why``: reason -> how many; ``examples``: the first 20.
+    """A run. ``ended_at`` null: it goes on. ``hot``: what Redis held; ``moving``: what of
+    that was passed over. ``why``: reason -> how many; ``examples``: the first 20.
     """
 
     id: str
@@ -46,7 +46,6 @@ class RunAnswer(Answer):
     relations: int
     users: int
     hot: int
-    pending: int
     moving: int
     differing: int
     repaired: int
@@ -65,7 +64,6 @@ class RunAnswer(Answer):
             relations=tally.relations,
             users=tally.users,
             hot=tally.hot,
-            pending=tally.pending,
             moving=tally.moving,
             differing=report.differing,
             repaired=report.repaired,

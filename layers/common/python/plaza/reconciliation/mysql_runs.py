@@ -213,7 +213,7 @@ def read_reports(before_id: int, limit: int, examples: int) -> list[Report]:
     counts = mysql.fetch_all(
         f"(SELECT 'tally', run_id, '', {sums} FROM reconciliation_part"
         f" WHERE run_id IN ({numbers}) GROUP BY run_id)"
-        " UNION ALL (SELECT 'why', run_id, reason, COUNT(*), COUNT(repaired_at), 0, 0, 0, 0"
+        " UNION ALL (SELECT 'why', run_id, reason, COUNT(*), COUNT(repaired_at), 0, 0, 0"
         f" FROM reconciliation_finding WHERE run_id IN ({numbers}) GROUP BY run_id, reason)"
     )
     found = mysql.fetch_all(

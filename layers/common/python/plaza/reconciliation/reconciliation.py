@@ -74,13 +74,12 @@ class Suspect(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """How much was compared, and how much was passed over because it was on its way or moving."""
+    """How much was compared, and how much was passed over because it moved meanwhile."""
 
     targets: int = 0
     relations: int = 0
     users: int = 0
     hot: int = 0
-    pending: int = 0
     moving: int = 0
 
 
@@ -184,7 +183,6 @@ class Look(NamedTuple):
     """
 
     reasons: Mapping[str, str] = {}
-    is_pending: bool = False
     is_certain: bool = True
 
 

@@ -116,7 +116,7 @@ def _end(run_id: int) -> None:
             "users_compared": report.tally.users,
             "hot_compared": report.tally.hot,
             "drift_found": report.differing,
-            "drift_passed_over": report.tally.pending + report.tally.moving,
+            "drift_passed_over": report.tally.moving,
         },
         run=run_id,
         why=report.why,

@@ -134,7 +134,7 @@ def _find(shop_id: int) -> Held:
     key = redis_shops.page_key(shop_id)
     [held] = cache.read_all([key])
     if held is None:
-        maybe, ask = redis_shops.ask_filter(shop_id)
+        maybe, ask = redis_shops.SHOP_IDS.ask(shop_id)
         if ask:
             ask_for(Step(FILTER))
         if not maybe:

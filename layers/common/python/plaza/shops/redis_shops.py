@@ -3,12 +3,7 @@
 {<shard>}:shop:<id>:page     hash  ver, value: all that is shown of a shop (``infra.cache``)
 {<shard>}:shops:all:types    hash  ver, value: the types of shops
 
-in one shard, the Bloom filter of all shops, under ``{<shard>}:shops:``
-
-    filter        bitmap  ids of shops; who isn't in it isn't there
-    filter:next   bitmap  the filter that is being built
-    filter:meta   hash    bits, members, built_at: of the filter; next_bits, next_members,
-                          filling_by, filling_at: of the one that is being built; asked_at
+the Bloom filter of all shops, ``{<shard>}:shops:filter`` (``infra.id_filter``),
 
 and per set of places, which is a type or ``all``, in its own shard, under
 ``{<shard>}:shops:<set>:``
@@ -29,46 +24,33 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from plaza.infra import redis
-from plaza.infra.lua import Script, load_script
+from plaza.infra.id_filter import IdFilter
+from plaza.infra.lua import load_script
 from plaza.infra.projections import key_of
 from plaza.infra.redis import Argument, Call
 from plaza.shops.shops import MOST_LATITUDE, MOST_LONGITUDE, Area, Near, Placed
 
 T = TypeVar("T")
 
-BUILT_AGAIN_MS = 3_600_000  # filters and places heal by being built anew, from time to time
+BUILT_AGAIN_MS = 3_600_000  # places heal by being built anew, from time to time
 ASKED_AGAIN_MS = 5_000
 LEFT_ALONE_MS = 120_000
 TAKEN_OUT_S = 60  # longer than anybody keeps what was read before a row was taken out of MySQL
 MAX_SHOPS_PER_CALL = 200  # of scripts that take many
-BITS_PER_SHOP = 32  # with four hashes 2 in 10,000 strangers pass; it may fill up to 24, then 6 do
-_FULL_BITS_PER_SHOP = 24
 MAX_CELLS = 256  # counted for one page of near me, and
 MAX_SHOPS = 400  # measured: so much of Redis one page takes at most, wherever the place is
-_LEAST_BITS, _MOST_BITS = 2**17, 2**30
 # The eastern and northern edges of the map lie behind the last cell of a GEO set.
 _MAX_GRID_X = MOST_LONGITUDE - MOST_LONGITUDE / 2**26
 _MAX_GRID_Y = MOST_LATITUDE - MOST_LATITUDE / 2**26
 
 _LUA = Path(__file__).with_name("lua")
-BEGIN_FILTER = load_script(_LUA / "begin_filter.lua")
-FILL_FILTER = load_script(_LUA / "fill_filter.lua")
-ADD_TO_FILTER = load_script(_LUA / "add_to_filter.lua")
-ASK_FILTER = load_script(_LUA / "ask_filter.lua")
 BEGIN_PLACES = load_script(_LUA / "begin_places.lua")
 FILL_PLACES = load_script(_LUA / "fill_places.lua")
 PUT_PLACES = load_script(_LUA / "put_places.lua")
 LOOK_NEAR = load_script(_LUA / "look_near.lua")
 
 TYPES_KEY = key_of("shops:all", "types")
-
-
-class FilterKeys(NamedTuple):
-    """Where the Bloom filter is."""
-
-    meta: str
-    filter: str
-    next: str
+SHOP_IDS = IdFilter("shops")
 
 
 class PlaceKeys(NamedTuple):
@@ -81,13 +63,6 @@ class PlaceKeys(NamedTuple):
     next_vers: str
 
 
-class Maybe(NamedTuple):
-    """Whether there may be such a shop, and whether who asked is to have the filter built."""
-
-    maybe: bool
-    ask: bool
-
-
 class Look(NamedTuple):
     """What is near, None when there is no set to ask; whether who looked is to have it built; and
     whether the search used up what it may look at before the page was full."""
@@ -95,14 +70,6 @@ class Look(NamedTuple):
     found: list[Near] | None
     ask: bool
     cut: bool
-
-
-def _filter_keys() -> FilterKeys:
-    base = key_of("shops", "filter")
-    return FilterKeys(f"{base}:meta", base, f"{base}:next")
-
-
-FILTER_KEYS = _filter_keys()
 
 
 def page_key(shop_id: int) -> str:
@@ -116,35 +83,6 @@ def place_keys(type_id: int | None) -> PlaceKeys:
     name = f"shops:{'all' if type_id is None else type_id}"
     places, vers = key_of(name, "places"), key_of(name, "vers")
     return PlaceKeys(key_of(name, "meta"), places, vers, f"{places}:next", f"{vers}:next")
-
-
-def ask_filter(shop_id: int) -> Maybe:
-    """Whether there may be such a shop. One round trip. Raises RedisDown."""
-    args = (shop_id, _FULL_BITS_PER_SHOP, BUILT_AGAIN_MS, ASKED_AGAIN_MS)
-    maybe, ask = redis.run(ASK_FILTER, FILTER_KEYS[:2], args)
-    return Maybe(maybe == 1, ask == 1)
-
-
-def add_to_filter(shop_ids: Sequence[int]) -> None:
-    """The shops are or will be there. One round trip. Raises RedisDown."""
-    redis.run_all([Call(ADD_TO_FILTER, FILTER_KEYS, part) for part in _parts(shop_ids)])
-
-
-def begin_filter(build: str, shops: int) -> str:
-    """Start to build the filter for so many shops; see begin_filter.lua. Raises RedisDown."""
-    bits = _LEAST_BITS
-    while bits < shops * BITS_PER_SHOP and bits < _MOST_BITS:
-        bits *= 2
-    keys = (FILTER_KEYS.meta, FILTER_KEYS.next)
-    return str(redis.run(BEGIN_FILTER, keys, (build, bits, LEFT_ALONE_MS)))
-
-
-def fill_filter(build: str, shop_ids: Sequence[int], last: bool) -> str:
-    """Add a page to the filter that is being built; see fill_filter.lua. One round trip.
-
-    Raises RedisDown.
-    """
-    return _fill(FILL_FILTER, FILTER_KEYS, build, _parts(shop_ids), last)
 
 
 def put_places(placed: Mapping[int | None, Sequence[Placed]]) -> set[int]:
@@ -174,8 +112,10 @@ def fill_places(type_id: int | None, build: str, placed: Sequence[Placed], last:
 
     Raises RedisDown.
     """
-    parts = [_quads(part) for part in _parts(placed)]
-    return _fill(FILL_PLACES, place_keys(type_id), build, parts, last)
+    keys, parts = place_keys(type_id), [_quads(part) for part in _parts(placed)] or [[]]
+    calls = [Call(FILL_PLACES, keys, (build, 0, *part)) for part in parts[:-1]]
+    calls.append(Call(FILL_PLACES, keys, (build, int(last), *parts[-1])))
+    return str(redis.run_all(calls)[-1])
 
 
 def look_near(area: Area, after: Near, count: int) -> Look:
@@ -197,19 +137,6 @@ def look_near(area: Area, after: Near, count: int) -> Look:
     pairs = iter(rest)
     found = [Near(int(distance), int(shop)) for shop, distance in zip(pairs, pairs, strict=True)]
     return Look(found if whole else None, ask == 1, cut == 1)
-
-
-def _fill(
-    script: Script,
-    keys: Sequence[str],
-    build: str,
-    parts: Sequence[Sequence[Argument]],
-    last: bool,
-) -> str:
-    """Run ``script`` once for each part of a page; what the last run answers."""
-    sent: Sequence[Sequence[Argument]] = parts or [()]
-    calls = [Call(script, keys, (build, 0, *part)) for part in sent[:-1]]
-    return str(redis.run_all([*calls, Call(script, keys, (build, int(last), *sent[-1]))])[-1])
 
 
 def _parts(items: Sequence[T]) -> list[Sequence[T]]:

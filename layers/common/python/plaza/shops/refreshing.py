@@ -95,7 +95,7 @@ def tell_of(stored: Mapping[int, Stored], missing: Sequence[int] = ()) -> None:
     One statement and two round trips. Raises MysqlDown, RedisDown, QueueDown.
     """
     if stored:
-        redis_shops.add_to_filter(sorted(stored))
+        redis_shops.SHOP_IDS.add(sorted(stored))
     placed = [placed_of(one) for one in stored.values()]
     placed += [Placed(shop_id, None, None) for shop_id in missing]
     # It is put where it is, and taken from wherever else it may have been.
@@ -137,7 +137,7 @@ def _begin(step: Step) -> Step | None:
         return step
     build = secrets.token_hex(8)
     if step.walk == FILTER:
-        code = redis_shops.begin_filter(build, mysql_shops.count())
+        code = redis_shops.SHOP_IDS.begin(build, mysql_shops.count())
     else:
         code = redis_shops.begin_places(step.type_id, build)
     return step._replace(build=build) if code == "BEGUN" else None
@@ -148,7 +148,7 @@ def _take_page(step: Step, after_id: int) -> int | None:
     if step.walk == FILTER:
         shop_ids = mysql_shops.read_ids(after_id, PAGE)
         last = len(shop_ids) < PAGE
-        code = redis_shops.fill_filter(step.build, shop_ids, last)
+        code = redis_shops.SHOP_IDS.fill(step.build, shop_ids, last)
         return shop_ids[-1] if code == "FILLED" else None
     if step.walk == EVERYTHING:
         shop_ids = mysql_shops.read_ids(after_id, PAGE)

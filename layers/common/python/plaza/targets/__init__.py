@@ -11,6 +11,8 @@ from contextlib import suppress
 
 from cachetools import TTLCache
 
+from plaza.infra.errors import Unavailable
+from plaza.infra.limits import TokenBucket
 from plaza.infra.redis import RedisDown
 from plaza.targets import mysql_targets, redis_targets
 from plaza.targets.announcing import announce
@@ -22,6 +24,7 @@ __all__ = [
     "REFRESHES",
     "Refresh",
     "There",
+    "TooManyLookups",
     "announce",
     "find",
     "find_all",
@@ -38,6 +41,12 @@ __all__ = [
 
 # A second: what another process deleted counts as live for so long, and no longer.
 _SEEN: TTLCache[tuple[str, int], bool] = TTLCache(maxsize=10_000, ttl=1)
+# How often one process may ask MySQL for what has no marker: ids can be made up.
+_lookup_budget = TokenBucket(rate_per_s=50, burst=200)
+
+
+class TooManyLookups(Unavailable):
+    """More targets without a marker are asked for than MySQL may be asked about."""
 
 
 def seen_lately(target_type: str, target_id: int) -> bool:
@@ -56,7 +65,10 @@ def forget_seen() -> None:
 
 
 def find(target_type: str, target_id: int, *, remembered: bool = True) -> There:
-    """Whether it is there: memory (if ``remembered`` will do), Redis, MySQL. Raises MysqlDown."""
+    """Whether it is there: memory (if ``remembered`` will do), Redis, MySQL.
+
+    Raises TooManyLookups, MysqlDown.
+    """
     if remembered and seen_lately(target_type, target_id):
         return There.LIVE
     try:
@@ -64,6 +76,7 @@ def find(target_type: str, target_id: int, *, remembered: bool = True) -> There:
     except RedisDown:
         there = None
     if there is None:
+        _take_lookup()
         return look_up(target_type, target_id)
     if there is There.LIVE:
         remember_seen(target_type, target_id)
@@ -74,13 +87,14 @@ def find_all(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], There]
     """Returns whether each of ``targets`` is there: by the markers, else by MySQL.
 
     Ids that were made up cost MySQL nothing for half a minute. One round trip, and one statement
-    and another round trip where a marker is missing. Raises MysqlDown.
+    and another round trip where a marker is missing. Raises TooManyLookups, MysqlDown.
     """
     wanted = list(dict.fromkeys(targets))
     found: dict[tuple[str, int], There] = {}
     with suppress(RedisDown):
         found = redis_targets.read_marks(wanted)
     if missing := [target for target in wanted if target not in found]:
+        _take_lookup()
         looked_up = mysql_targets.look_up_all(missing)
         with suppress(RedisDown):  # the markers only save the next one a look
             redis_targets.mark_all(looked_up)
@@ -101,6 +115,12 @@ def look_up(target_type: str, target_id: int) -> There:
     with suppress(RedisDown):  # the marker only saves the next one a look
         redis_targets.mark(target_type, target_id, there)
     return there
+
+
+def _take_lookup() -> None:
+    """Take one statement from the budget. Raises TooManyLookups when it is empty."""
+    if not _lookup_budget.take():
+        raise TooManyLookups("Too many ids are being looked up", retry_after_s=1)
 
 
 def mark_made(target_type: str, target_id: int) -> None:

@@ -4,7 +4,7 @@
   KEYS[2]  {<shard>}:voucher:<id>:<epoch>:recovery  zset: order:buyer -> when it was reserved or last recovered, microseconds
   ARGV[1]  epoch
   ARGV[2]  grace: how long an order may wait for its consumer, microseconds
-  ARGV[3]  count: at most so many
+  ARGV[3]  count: at most so many, 500
 
   Bounded by: ARGV[3] orders.
 
@@ -15,7 +15,9 @@ if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return {} end
 local now = redis.call('TIME')
 local now_us = now[1] * 1000000 + now[2]
 local due = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now_us - ARGV[2]), 'LIMIT', 0, ARGV[3])
-for _, member in ipairs(due) do
-  redis.call('ZADD', KEYS[2], 'XX', string.format('%.0f', now_us), member)
+local again = {}
+for i, member in ipairs(due) do
+  again[2 * i - 1], again[2 * i] = string.format('%.0f', now_us), member
 end
+if #due > 0 then redis.call('ZADD', KEYS[2], unpack(again)) end
 return due

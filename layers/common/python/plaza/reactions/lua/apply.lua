@@ -1,7 +1,7 @@
 --[[ apply: bring targets of a shard to what transactions of MySQL committed, in the order of their counters' versions.
 
   KEYS[1]  {<shard>}:outboxes  zset: member -> version of the oldest entry
-  KEYS[2...]  {<shard>}:<kind>:<target>:<what>  hash: and other types, nine for each commit:
+  KEYS[2...]  {<shard>}:<kind>:<target>:<what>  hash: and other types, ten for each commit:
            meta     hash: s, base, delta, ver, waiting, complete, floor, bloom, blocked, ...
            outbox   hash: actor -> want:ver:base:nonce
            recent   zset: actor -> ver, the newest saved actors
@@ -11,6 +11,7 @@
            fence    string: newest n heard of while the target was not loaded
            lease    string: who loads the target
            asked    hash: actor -> s when its row was asked for
+           earliest zset: actor -> ver, the first page of the earliest saved actors
   ARGV[1]  run_id of this node
   ARGV[2]  cap: how many actors recent keeps
   ARGV[3]  how many commits may wait in ahead
@@ -38,16 +39,17 @@
 --!include state
 --!include idle
 --!include commits
+--!include earliest
 local AHEAD_TTL_S = 120
 local run_id, cap, max_ahead, expires_at_ms, fence_ttl = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local index = KEYS[1]
 budget = MAX_ROWS - tonumber(ARGV[6])
 
 -- Applies one commit to its target. meta_key and so on are its keys, n_text and total are text: versions have 16 digits.
-local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, fence, lease, asked,
+local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, fence, lease, asked, earliest,
     n_text, total, is_new, text, member)
   local n = tonumber(n_text)
-  local meta, fields = read_meta(meta_key, run_id, 'floor', 'blocked', 'sweeps', 'filling')
+  local meta, fields = read_meta(meta_key, run_id, 'floor', 'blocked', 'sweeps', 'filling', 'earliest')
   if not meta then
     -- Who loads the target has read a snapshot that may be older than this commit.
     if redis.call('EXISTS', lease) == 1 then
@@ -62,6 +64,7 @@ local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, 
   end
   meta.floor, meta.blocked = tonumber(fields[11]), tonumber(fields[12])
   meta.filling = tonumber(fields[14] or 0)
+  if fields[15] then meta.note_rows = watch_earliest(meta, meta_key, earliest, tonumber(fields[15])) end
 
   local before, waiting, code, has_next = meta.s, meta.waiting, 'APPLIED', false
   if n <= meta.s then
@@ -111,12 +114,12 @@ local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, 
 end
 
 local commits, answers = {unpack(ARGV, 7)}, {}
-for k = 2, #KEYS, 9 do
+for k = 2, #KEYS, 10 do
   local c = #answers * 5
   -- A target that cannot be read does not keep the others from their commits.
   local _, answer = pcall(apply_to_target, KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5],
-    KEYS[k + 6], KEYS[k + 7], KEYS[k + 8], commits[c + 1], commits[c + 2], commits[c + 3] == '1', commits[c + 4],
-    commits[c + 5])
+    KEYS[k + 6], KEYS[k + 7], KEYS[k + 8], KEYS[k + 9], commits[c + 1], commits[c + 2], commits[c + 3] == '1',
+    commits[c + 4], commits[c + 5])
   answers[#answers + 1] = type(answer) == 'table' and answer or {err = answer}
 end
 return answers

@@ -88,6 +88,7 @@ local function apply_commit(meta, asked, outbox, recent, n, total, text)
   if #actors == 0 then return end
   if redis.call('EXISTS', asked) == 1 then redis.call('HDEL', asked, unpack(actors)) end
   answer_entries(meta, outbox, actors, vers, states, true)
+  if meta.note_rows then meta.note_rows(actors, vers, states) end
   apply_rows(recent, actors, vers, states)
 end
 

@@ -1,7 +1,8 @@
---[[ page: a page of the newest actors of a target, in the order of their versions.
+--[[ page: a page of the newest actors of a target, or of the earliest, in the order of their versions.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: s, run_id, complete, floor, ...
-  KEYS[2]  {<shard>}:<kind>:<target>:recent  zset: actor -> ver, the newest saved actors
+  KEYS[1]  {<shard>}:<kind>:<target>:meta      hash: s, run_id, complete, floor, earliest, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:recent    zset: actor -> ver, the newest saved actors
+  KEYS[3]  {<shard>}:<kind>:<target>:earliest  zset: actor -> ver, the first page of the earliest saved actors
   ARGV[1]  run_id of this node
   ARGV[2]  the version to begin with, inclusive, or -inf or +inf
   ARGV[3]  asc or desc
@@ -10,16 +11,20 @@
   Bounded by: ARGV[4] actors, and those of equal versions.
 
   Returns {complete, actor, ver, actor, ver, ...}, or false when the target is not loaded
-    complete  1 when recent has all actors
+    complete  1 when recent has all actors; 2 when the page begins with the earliest of all
 
   Safe to repeat: it only reads. ]]
-local m = redis.call('HMGET', KEYS[1], 's', 'run_id', 'complete', 'floor')
+local m = redis.call('HMGET', KEYS[1], 's', 'run_id', 'complete', 'floor', 'earliest')
 if not m[1] or m[2] ~= ARGV[1] then return false end
 local complete, count = m[3], tonumber(ARGV[4])
 local range = function(from, to, ...)
   return redis.call('ZRANGE', KEYS[2], from, to, 'BYSCORE', ...)
 end
 local asc = ARGV[3] == 'asc'
+if asc and ARGV[2] == '-inf' and complete ~= '1' and m[5] then
+  local first = redis.call('ZRANGE', KEYS[3], 0, count - 1, 'WITHSCORES')
+  if #first > 0 then return {2, unpack(first)} end
+end
 local last_of_all = asc and '+inf' or '-inf'
 local function page_from(from)
   if asc then return range(from, last_of_all, 'LIMIT', 0, count, 'WITHSCORES') end

@@ -1,13 +1,13 @@
---[[ fill_filter: add a page of shops to the filter that is being built, and put it in use after the last.
+--[[ fill_filter: add a page of ids to the filter that is being built, and put it in use after the last.
 
-  KEYS[1]  {<shard>}:shops:filter:meta  hash: bits, members, built_at, asked_at, next_bits, next_members, filling_by, filling_at
-  KEYS[2]  {<shard>}:shops:filter       bitmap: the Bloom filter in use
-  KEYS[3]  {<shard>}:shops:filter:next  bitmap: the filter that is being built
+  KEYS[1]  {<shard>}:<ids>:filter:meta  hash: bits, members, built_at, asked_at, next_bits, next_members, filling_by, filling_at
+  KEYS[2]  {<shard>}:<ids>:filter       bitmap: the Bloom filter in use
+  KEYS[3]  {<shard>}:<ids>:filter:next  bitmap: the filter that is being built
   ARGV[1]  build: the name it was begun with
   ARGV[2]  1 when this page is the last, else 0
-  ARGV[3...]  shops
+  ARGV[3...]  ids
 
-  Bounded by: 200 shops a call, which the caller sees to.
+  Bounded by: 200 ids a call, which the caller sees to.
 
   Returns FILLED, FINISHED, or LOST (it is gone, or another build took over)
 

@@ -1,7 +1,7 @@
---[[ begin_filter: start to build the Bloom filter of all shops.
+--[[ begin_filter: start to build the Bloom filter of all ids of a sort.
 
-  KEYS[1]  {<shard>}:shops:filter:meta  hash: bits, members, built_at, asked_at, next_bits, next_members, filling_by, filling_at
-  KEYS[2]  {<shard>}:shops:filter:next  bitmap: the filter that is being built
+  KEYS[1]  {<shard>}:<ids>:filter:meta  hash: bits, members, built_at, asked_at, next_bits, next_members, filling_by, filling_at
+  KEYS[2]  {<shard>}:<ids>:filter:next  bitmap: the filter that is being built
   ARGV[1]  build: a name nobody else uses
   ARGV[2]  bits
   ARGV[3]  for how long a build that does nothing is left alone, milliseconds

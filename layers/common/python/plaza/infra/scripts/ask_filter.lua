@@ -1,9 +1,9 @@
---[[ ask_filter: may there be such a shop?
+--[[ ask_filter: may there be such an id?
 
-  KEYS[1]  {<shard>}:shops:filter:meta  hash: bits, members, built_at, asked_at, next_bits, next_members, filling_by, filling_at
-  KEYS[2]  {<shard>}:shops:filter       bitmap: the Bloom filter in use
-  ARGV[1]  shop
-  ARGV[2]  bits a shop needs: with fewer the filter is to be built again
+  KEYS[1]  {<shard>}:<ids>:filter:meta  hash: bits, members, built_at, asked_at, next_bits, next_members, filling_by, filling_at
+  KEYS[2]  {<shard>}:<ids>:filter       bitmap: the Bloom filter in use
+  ARGV[1]  id
+  ARGV[2]  bits an id needs: with fewer the filter is to be built again
   ARGV[3]  after how long it is to be built again, milliseconds
   ARGV[4]  after how long somebody else is asked to have it built, milliseconds
 

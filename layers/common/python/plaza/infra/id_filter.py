@@ -1,0 +1,102 @@
+"""Bloom filters of ids: what is not in one is not in MySQL, so made-up ids cost it nothing.
+
+Who makes something adds its id before MySQL has it, so that nobody is told an id that the filter
+denies, and once more after: a build may have begun and read past it in between. A filter is built
+from time to time, in pages; until there is one every id may be there.
+
+Of the ids called ``<ids>``, all in one shard, under ``{<shard>}:<ids>:``:
+
+    filter        bitmap  the filter in use
+    filter:next   bitmap  the filter that is being built
+    filter:meta   hash    bits, members, built_at: of the filter; next_bits, next_members,
+                          filling_by, filling_at, of the one that is being built; asked_at
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from plaza.infra import redis
+from plaza.infra.lua import load_script
+from plaza.infra.projections import key_of
+from plaza.infra.redis import Call
+
+BUILT_AGAIN_MS = 3_600_000  # a filter heals by being built anew, from time to time
+ASKED_AGAIN_MS = 5_000
+LEFT_ALONE_MS = 120_000
+MAX_IDS_PER_CALL = 200
+BITS_PER_ID = 32  # with four hashes 2 in 10,000 strangers pass; it may fill up to 24, then 6 do
+_FULL_BITS_PER_ID = 24
+_LEAST_BITS, _MOST_BITS = 2**17, 2**30
+
+_SCRIPTS = Path(__file__).with_name("scripts")
+BEGIN = load_script(_SCRIPTS / "begin_filter.lua")
+FILL = load_script(_SCRIPTS / "fill_filter.lua")
+ADD = load_script(_SCRIPTS / "add_to_filter.lua")
+ASK = load_script(_SCRIPTS / "ask_filter.lua")
+
+
+class FilterKeys(NamedTuple):
+    """The keys of a filter."""
+
+    meta: str
+    filter: str
+    next: str
+
+
+class Maybe(NamedTuple):
+    """Whether there may be such an id, and whether the caller is to have the filter built."""
+
+    maybe: bool
+    ask: bool
+
+
+class IdFilter:
+    """The filter of the ids called ``name``."""
+
+    def __init__(self, name: str) -> None:
+        base = key_of(name, "filter")
+        self.keys = FilterKeys(f"{base}:meta", base, f"{base}:next")
+
+    def ask(self, of_id: int) -> Maybe:
+        """Ask whether there may be such an id. One round trip. Raises RedisDown."""
+        args = (of_id, _FULL_BITS_PER_ID, BUILT_AGAIN_MS, ASKED_AGAIN_MS)
+        maybe, ask = redis.run(ASK, self.keys[:2], args)
+        return Maybe(maybe == 1, ask == 1)
+
+    def is_due(self) -> bool:
+        """Ask whether the filter is to be built, whoever was asked lately. One round trip.
+
+        Raises RedisDown.
+        """
+        _, ask = redis.run(ASK, self.keys[:2], (0, _FULL_BITS_PER_ID, BUILT_AGAIN_MS, -1))
+        return bool(ask == 1)
+
+    def add(self, ids: Sequence[int]) -> None:
+        """Add ids that MySQL has or will have. One round trip. Raises RedisDown."""
+        redis.run_all([Call(ADD, self.keys, part) for part in _parts(ids)])
+
+    def begin(self, build: str, count: int) -> str:
+        """Begin to build the filter for ``count`` ids; see begin_filter.lua. Raises RedisDown."""
+        bits = _LEAST_BITS
+        while bits < count * BITS_PER_ID and bits < _MOST_BITS:
+            bits *= 2
+        keys = (self.keys.meta, self.keys.next)
+        return str(redis.run(BEGIN, keys, (build, bits, LEFT_ALONE_MS)))
+
+    def fill(self, build: str, ids: Sequence[int], last: bool) -> str:
+        """Add a page to the filter that is being built; see fill_filter.lua. One round trip.
+
+        Raises RedisDown.
+        """
+        parts = _parts(ids) or [()]
+        calls = [Call(FILL, self.keys, (build, 0, *part)) for part in parts[:-1]]
+        calls.append(Call(FILL, self.keys, (build, int(last), *parts[-1])))
+        return str(redis.run_all(calls)[-1])
+
+
+def _parts(ids: Sequence[int]) -> list[Sequence[int]]:
+    """As many as one run of a script takes: Redis serves others in between."""
+    return [ids[i : i + MAX_IDS_PER_CALL] for i in range(0, len(ids), MAX_IDS_PER_CALL)]

@@ -1,0 +1,100 @@
+"""Locks what pyproject.toml asks for: the version of each package, and the hashes of its files.
+
+``make lock`` adds and removes packages as pyproject.toml says and keeps the versions of all others;
+``make lock ARGS=--upgrade`` takes the newest of all. The files name no index: pip's own
+configuration says where packages come from.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local.paths import LAYER, ROOT
+
+PINNED = re.compile(r"^([\w.-]+)==(\S+)", re.MULTILINE)
+_OPTIONS = (
+    "--generate-hashes",
+    "--allow-unsafe",  # setuptools and pip are packages like any other
+    "--strip-extras",
+    "--no-annotate",
+    "--no-header",
+    "--no-emit-index-url",
+    "--no-emit-find-links",
+    "--no-emit-trusted-host",
+    "--quiet",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A file of locked packages. A package that a file of ``agrees_with`` has, too, is the same."""
+
+    file: Path
+    title: str
+    wanted: tuple[str, ...]
+    agrees_with: tuple[Path, ...] = ()
+
+
+def read_locks(declared: dict[str, Any]) -> list[Lock]:
+    """The files, in the order in which they are made, of what pyproject.toml declares."""
+    groups = declared["dependency-groups"]
+    dependencies = tuple(declared["project"]["dependencies"])
+    layer, folder = LAYER / "requirements.txt", ROOT / "requirements"
+    runtime = folder / "lambda.txt"
+    return [
+        Lock(layer, "What Lambda gets besides boto3, which the runtime brings.", dependencies),
+        Lock(runtime, "What the Lambda runtime itself brings.", _members(groups, "lambda")),
+        Lock(
+            folder / "dev.txt",
+            "To develop and test: what Lambda has, and the tools.",
+            dependencies + _members(groups, "dev"),
+            (layer, runtime),
+        ),
+        Lock(
+            folder / "tools.txt",
+            "What builds, deploys, and stands in for AWS on one machine.",
+            _members(groups, "tools"),
+        ),
+        Lock(folder / "lock.txt", "What makes these files.", _members(groups, "lock")),
+    ]
+
+
+def _members(groups: dict[str, list[Any]], name: str) -> tuple[str, ...]:
+    """The requirements of a dependency group, those of groups that it includes among them."""
+    found: list[str] = []
+    for member in groups[name]:
+        if isinstance(member, str):
+            found.append(member)
+        else:
+            found += _members(groups, member["include-group"])
+    return tuple(found)
+
+
+def write_lock(lock: Lock, options: tuple[str, ...] = ()) -> None:
+    """Write a file anew. Raises CalledProcessError when its packages do not go together."""
+    with tempfile.TemporaryDirectory() as name:
+        wanted, agreed, made = (Path(name) / file for file in ("wanted.in", "agreed", "made.txt"))
+        wanted.write_text("\n".join(lock.wanted) + "\n")
+        agreed.write_text("".join(_read_pins(file) for file in lock.agrees_with))
+        if lock.file.exists():
+            made.write_text(lock.file.read_text())  # versions to keep, and their hashes
+        command = [sys.executable, "-m", "piptools", "compile", *_OPTIONS, *options]
+        files = ["--constraint", str(agreed), "--output-file", str(made), str(wanted)]
+        subprocess.run([*command, *files], check=True, stdout=subprocess.DEVNULL)
+        lock.file.write_text(f"# {lock.title} Written by `make lock`.\n{made.read_text()}")
+
+
+def _read_pins(file: Path) -> str:
+    """The versions of a locked file, without its hashes."""
+    return "".join(f"{name}=={version}\n" for name, version in PINNED.findall(file.read_text()))
+
+
+if __name__ == "__main__":
+    for each in read_locks(tomllib.loads((ROOT / "pyproject.toml").read_text())):
+        print(f"locking {each.file.relative_to(ROOT)}", flush=True)
+        write_lock(each, tuple(sys.argv[1:]))
