@@ -22,9 +22,10 @@ from local.evidence import read_cache, read_record
 from local.servers import running
 from local.truth import Truth, compare
 from plaza import follows, reactions
-from plaza.infra import mysql
+from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Kind, Target, redis_reactions
+from plaza.reactions.reactions import TooManyChanges
 from tests.chaos.ledger import Ledger, Request, find_broken
 from tests.plaza import World, forget, set_up_for
 
@@ -175,17 +176,26 @@ class Toggles:
                 return
 
     def toggle(self, pair: Pair, on: bool | None = None) -> int:
-        """Want the contrary of what was wanted last, or ``on``; the status of the answer."""
+        """Want the contrary of what was wanted last, or ``on``; the status of the answer.
+
+        Refused for too many changes, it is wanted again as if a minute were over.
+        """
         kind, target, actor = pair
         self.on[pair] = not self.on.get(pair, False) if on is None else on
         began_s, status, changed = time.monotonic(), 503, None
-        with suppress(Unavailable):
+        try:
             if kind == FOLLOW:
                 change = follows.follow if self.on[pair] else follows.unfollow
                 outcome = change(target.id, actor)
             else:
                 outcome = reactions.react(kind, target, actor, self.on[pair])
             status, changed = (200 if outcome.exact else 202), outcome.changed
+        except TooManyChanges:
+            with suppress(Unavailable):
+                redis.execute("DEL", redis_reactions.keys_of(kind.name, target).toggles)
+            return self.toggle(pair, self.on[pair])
+        except Unavailable:
+            pass
         request = Request(began_s, time.monotonic(), self.on[pair], status, changed)
         self.ledgers[pair].add(request)
         return status

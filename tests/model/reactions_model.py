@@ -145,6 +145,11 @@ class Run:
     def rng(self) -> random.Random:
         return self.scheduler.rng
 
+    @property
+    def is_decided_by_gate(self) -> bool:
+        """Whether the newest decision of the gate is the state of an actor at every moment."""
+        return not self.trouble.is_lossy
+
     def note(self, what: str) -> None:
         self.log.append(f"{self.scheduler.steps} {what}")
 
@@ -302,7 +307,7 @@ class Run:
                 held[pair] = want
                 totals.add(on)
                 states |= {want} if pair[2] == actor else set()
-        if exact and not self.trouble.is_lossy:
+        if exact and self.is_decided_by_gate:
             assert total in totals, f"{kind.name} {target}: read {total}, it was {totals}"
             assert seen in states, f"{kind.name} {target} of {actor}: read {seen}, it was {states}"
 
@@ -472,7 +477,7 @@ class Run:
         """Take note of a decision, and whether it says truly what it changed."""
         was, last_nonce = self.decided[pair], self.nonces.get(pair)
         # A repeat of the newest request answers as the first time while its entry is there.
-        if not self.trouble.is_lossy and nonce != last_nonce:
+        if self.is_decided_by_gate and nonce != last_nonce:
             changed = answer[0] == "CHANGED"
             assert changed == (was != want), (
                 f"{pair[0].name} {pair[1]} of {pair[2]}: {answer[0]} to {want}, it was {was}"

@@ -38,6 +38,10 @@ class Reconciled(Run):
 
     damages: float = 0.0
 
+    @property
+    def is_decided_by_gate(self) -> bool:
+        return super().is_decided_by_gate and not self.damages
+
     def _check_answer(self, actor: int, mine: Sequence[Request]) -> None:
         if not self.damages:
             super()._check_answer(actor, mine)
