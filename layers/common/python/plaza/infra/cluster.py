@@ -31,6 +31,7 @@ from redis.retry import Retry
 
 from plaza.infra.hot_keys import Command, key_of_command
 from plaza.infra.repeats import note_repeat
+from plaza.infra.shards import tag_of
 
 _ASKED = 2  # nodes that are asked for the topology before a request gives up
 _NAMED = 3  # likewise, of those that the URL names
@@ -187,7 +188,7 @@ def _find_node(client: Any, command: Command) -> Any:
     key = key_of_command(command)
     if key is None:
         return client.get_random_primary_node()
-    return client.nodes_manager.get_node_from_slot(_slot_of(key.partition("}")[0]))
+    return client.nodes_manager.get_node_from_slot(_slot_of(tag_of(key)))
 
 
 @lru_cache(maxsize=1024)

@@ -13,6 +13,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from plaza.infra.shards import tag_of
+
 SAMPLE = 100  # one command in so many, on the average
 TELL_EVERY_S = 60
 KEPT = 100  # keys of one zset
@@ -54,7 +56,7 @@ class Sampler:
         if now_s - self._told_s < TELL_EVERY_S or not key:
             return []
         self._told_s = now_s
-        return self._tell(key.partition("}")[0] + "}", int(now_s // 60))
+        return self._tell(tag_of(key) + "}", int(now_s // 60))
 
     def _tell(self, tag: str, minute: int) -> list[Command]:
         told, self.counts = self.counts.most_common(_MOST_TOLD), Counter()

@@ -39,6 +39,7 @@ from plaza.infra.hot_keys import Command, key_of_command, sampler
 from plaza.infra.lua import Script, load_script
 from plaza.infra.repeats import CountedRetry
 from plaza.infra.settings import settings
+from plaza.infra.shards import tag_of
 
 T = TypeVar("T")
 
@@ -285,7 +286,7 @@ def deletions(keys: Iterable[str]) -> list[tuple[Argument, ...]]:
     """The fewest commands that delete ``keys``: one, but a cluster takes a tag at a time."""
     by_tag: dict[str, list[str]] = {}
     for key in keys:
-        by_tag.setdefault(key.partition("}")[0] if settings().redis_cluster else "", []).append(key)
+        by_tag.setdefault(tag_of(key) if settings().redis_cluster else "", []).append(key)
     return [("DEL", *together) for together in by_tag.values()]
 
 

@@ -13,16 +13,25 @@ def tag_of(key: str) -> str:
     return key.partition("}")[0]
 
 
-def group_by_tag(keys: Sequence[str], most: int) -> list[list[int]]:
-    """The indexes of ``keys`` in groups of one hash tag, at most ``most`` in each."""
-    by_tag: dict[str, list[int]] = {}
+def group_by_tag(
+    keys: Sequence[str], max_size: int, sizes: Sequence[int] | None = None
+) -> list[list[int]]:
+    """Return the indexes of ``keys`` in groups of one hash tag and at most ``max_size``.
+
+    A key has size 1 unless ``sizes`` says otherwise; one that is larger stands alone. Indexes of a
+    tag stay in order, within groups and between them.
+    """
+    groups: list[list[int]] = []
+    last: dict[str, tuple[list[int], int]] = {}  # tag -> its newest group, and the size of it
     for index, key in enumerate(keys):
-        by_tag.setdefault(tag_of(key), []).append(index)
-    return [
-        indexes[start : start + most]
-        for indexes in by_tag.values()
-        for start in range(0, len(indexes), most)
-    ]
+        size = 1 if sizes is None else sizes[index]
+        group, taken = last.get(tag_of(key), ([], max_size))
+        if taken + size > max_size:
+            group, taken = [], 0
+            groups.append(group)
+        group.append(index)
+        last[tag_of(key)] = group, taken + size
+    return groups
 
 
 def shard_of(target: str) -> int:

@@ -54,7 +54,7 @@ from plaza.infra.lua import load_script
 from plaza.infra.projections import key_of
 from plaza.infra.redis import Argument, Call, RedisDown
 from plaza.infra.settings import settings
-from plaza.infra.shards import SHARDS, shard_of
+from plaza.infra.shards import SHARDS, group_by_tag, shard_of
 from plaza.reactions.mysql_reactions import Reacted, Reactor, Snapshot
 from plaza.reactions.reactions import (
     KINDS,
@@ -510,7 +510,9 @@ def apply_all(commits: Sequence[Commit]) -> list[Applied]:
 def _apply(
     commits: Sequence[Commit], expires_at_ms: int, commands: Sequence[Command] = ()
 ) -> list[Applied]:
-    groups = _group_commits(commits)
+    outboxes = [keys_of(c.kind.name, c.target).outboxes for c in commits]
+    sizes = [len(commit.rows) + ROWS_OF_TARGET for commit in commits]
+    groups = group_by_tag(outboxes, MAX_ROWS, sizes)
     calls = [apply_call([commits[i] for i in group], expires_at_ms) for group in groups]
     answers = redis.run_all(calls, commands)
     applied: dict[int, Applied] = {}
@@ -518,21 +520,6 @@ def _apply(
         for i, (code, waiting, rebuild, s) in zip(group, answer, strict=True):
             applied[i] = Applied(code, waiting, rebuild == 1, s)
     return [applied[i] for i in range(len(commits))]
-
-
-def _group_commits(commits: Sequence[Commit]) -> list[list[int]]:
-    """The indexes of commits by shard, in order, as many together as one call takes."""
-    groups: list[list[int]] = []
-    open_groups: dict[int, tuple[list[int], int]] = {}
-    for i, commit in enumerate(commits):
-        shard, rows = shard_of(str(commit.target)), len(commit.rows) + ROWS_OF_TARGET
-        group, size = open_groups.get(shard, ([], MAX_ROWS))
-        if size + rows > MAX_ROWS:
-            group, size = [], 0
-            groups.append(group)
-        group.append(i)
-        open_groups[shard] = group, size + rows
-    return groups
 
 
 def apply_call(commits: Sequence[Commit], expires_at_ms: int) -> Call:

@@ -52,8 +52,9 @@ class Saved:
 
 @REACTIONS.consumer
 def save(events: Sequence[ReactionEvent]) -> None:
-    """Save a batch of events in one transaction of nine statements at most (two more
-    when a target has no counter yet), then tell Redis.
+    """Save a batch of events in one transaction, then acknowledge them in Redis.
+
+    Nine statements at most; two more when a target has no counter yet.
 
     Safe to repeat. Commits that Redis does not take go onto a queue of their own: the batch is not
     saved again. Raises MysqlDown; QueueDown when Redis is unavailable too or a follow is in the
