@@ -811,7 +811,8 @@ def _check_my_lists() -> None:
     for kind in (LIKE, FOLLOW):
         for actor in ACTORS:
             listed, _ = reactions.reacted(kind, actor, None, 100)
-            assert listed == mysql_reactions.read_reacted(kind, actor, None, 100), "my list"
+            saved = mysql_reactions.read_reacted(kind, actor, None, 100)
+            assert listed == saved, f"{kind.name}s of {actor}: {listed}, rows {saved}"
 
 
 def _check_users(run: Run) -> None:

@@ -36,8 +36,9 @@ from plaza.flash_sales.flash_sales import (
     Voucher,
 )
 from plaza.infra import redis
+from plaza.infra.hot_keys import Argument
 from plaza.infra.lua import load_script
-from plaza.infra.redis import Argument, Call
+from plaza.infra.redis import Call
 from plaza.infra.repeats import count_repeats
 from plaza.infra.settings import settings
 from plaza.infra.shards import shard_of

@@ -29,7 +29,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
-from plaza.infra.hot_keys import Command, key_of_command
+from plaza.infra.hot_keys import Command, bind, key_of_command
 from plaza.infra.repeats import note_repeat
 from plaza.infra.shards import tag_of
 
@@ -132,7 +132,8 @@ def _send(client: Any, commands: dict[int, Command]) -> dict[int, Any]:
         pool, connection = node.redis_connection.connection_pool, None
         try:
             connection = pool.get_connection()
-            packed = connection.pack_commands([commands[number] for number in numbers])
+            bound = [bind(commands[number], node.name) for number in numbers]
+            packed = connection.pack_commands(bound)
             connection.send_packed_command(packed)
         except (RedisConnectionError, RedisTimeoutError) as error:
             _give_back(pool, connection, broken=True)
@@ -167,7 +168,7 @@ def _read(node: Any, connection: Any, command: Command) -> Any:
 def _ask(client: Any, command: Command) -> Any:
     """The answer to a command whose slot is on its way to another node."""
     try:
-        return client.execute_command(*command)
+        return client.execute_command(*bind(command, name_node(client, command)))
     except RedisError as error:
         return error
 

@@ -22,7 +22,10 @@ KEPT_FOR_S = 900
 _MOST_COUNTED = 1_000
 _MOST_TOLD = 20
 
-Command = tuple[str | int | float, ...]
+Argument = str | int | float
+# Of a command the last element may be what finds, by the name of the node, the last arguments.
+ArgumentsAt = Callable[[str], Sequence[Argument]]
+Command = tuple[Argument | ArgumentsAt, ...]
 
 
 class Sampler:
@@ -71,6 +74,14 @@ class Sampler:
 def hot_key(tag: str, minute: int) -> str:
     """Where the counts of a minute are that came with keys of ``tag`` (``{7}``)."""
     return f"{tag}:hot:{minute}"
+
+
+def bind(command: Command, node: str) -> tuple[Argument, ...]:
+    """The command as it is sent to ``node``."""
+    last = command[-1]
+    if callable(last):
+        return (*command[:-1], *last(node))  # type: ignore[arg-type]
+    return command  # type: ignore[return-value]
 
 
 def key_of_command(command: Command) -> str | None:

@@ -35,15 +35,13 @@ from plaza.infra import cluster
 from plaza.infra.breakers import new_breaker
 from plaza.infra.cluster import connect_cluster
 from plaza.infra.errors import Unavailable, UnknownProtocol
-from plaza.infra.hot_keys import Command, key_of_command, sampler
+from plaza.infra.hot_keys import Argument, ArgumentsAt, Command, bind, key_of_command, sampler
 from plaza.infra.lua import Script, load_script
 from plaza.infra.repeats import CountedRetry
 from plaza.infra.settings import settings
 from plaza.infra.shards import tag_of
 
 T = TypeVar("T")
-
-Argument = str | int | float
 
 
 class RedisDown(Unavailable):
@@ -218,7 +216,7 @@ def execute(*command: Argument) -> Any:
     return _guarded(lambda: client().execute_command(*command))
 
 
-def run(script: Script, keys: Sequence[str], args: Sequence[Argument] = ()) -> Any:
+def run(script: Script, keys: Sequence[str], args: Sequence[Argument | ArgumentsAt] = ()) -> Any:
     """One run of ``script``, one round trip once Redis knows it. Raises RedisDown."""
 
     command = ("EVALSHA", script.sha, len(keys), *keys, *args)
@@ -229,11 +227,24 @@ def run(script: Script, keys: Sequence[str], args: Sequence[Argument] = ()) -> A
     def evaluate() -> Any:
         redis_client = client()
         try:
-            return redis_client.execute_command(*command)
+            return redis_client.execute_command(*bind(command, ""))
         except NoScriptError:
-            return redis_client.execute_command("EVAL", script.source, len(keys), *keys, *args)
+            text = ("EVAL", script.source, *command[2:])
+            return redis_client.execute_command(*bind(text, ""))
 
     return _guarded(evaluate)
+
+
+def run_at(
+    script: Script, keys: Sequence[str], args_for: Callable[[Node], Sequence[Argument]]
+) -> Any:
+    """One run of ``script`` with arguments that depend on the node that runs it.
+
+    ``args_for`` is called for each copy that is sent: a command that is sent again to another node
+    has that node's arguments. The last call was for the node that answered, unless the connection
+    to a single Redis was lost meanwhile. Raises RedisDown.
+    """
+    return run(script, keys, (lambda name: args_for(_nodes.get(name) or node_of(keys[0])),))
 
 
 def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any]:
@@ -390,7 +401,10 @@ def _send(commands: Sequence[Command]) -> list[Any]:
 def _exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
     """The answers, in order. Redis works on the first commands while the others are packed."""
     parts = range(0, len(commands), _PACKED_AT_ONCE)
-    packed = (connection.pack_commands(commands[i : i + _PACKED_AT_ONCE]) for i in parts)
+    packed = (
+        connection.pack_commands([bind(c, "") for c in commands[i : i + _PACKED_AT_ONCE]])
+        for i in parts
+    )
     connection.send_packed_command(chain.from_iterable(packed))
     answers, parse = [], client().parse_response
     for command in commands:

@@ -33,7 +33,8 @@ the hash tag ``{<shard>}``. Per target and kind, under ``{<shard>}:<kind>:<targe
 per shard ``{<shard>}:outboxes``, a zset: <kind>:<target> -> oldest version in the outbox, or when
 it was last swept; and per user and kind, in the shard of the user, ``{<shard>}:<kind>:user:<id>:``
 
-    newest   zset    target -> ver; floor -> the version above which the list is whole
+    newest   zset    target -> ver; floor:<run_id of the node that it was filled at> -> the version
+                     above which the list is whole
     lease    string  who may fill it
 """
 
@@ -49,10 +50,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from plaza.infra import redis
-from plaza.infra.hot_keys import Command
+from plaza.infra.hot_keys import Argument, Command
 from plaza.infra.lua import load_script
 from plaza.infra.projections import key_of
-from plaza.infra.redis import Argument, Call, RedisDown
+from plaza.infra.redis import Call, Node, RedisDown
 from plaza.infra.settings import settings
 from plaza.infra.shards import SHARDS, group_by_tag, shard_of
 from plaza.reactions.mysql_reactions import Reacted, Reactor, Snapshot
@@ -77,7 +78,6 @@ LIST_LENGTH = 100
 EARLIEST_TTL_S = 3_600
 LIST_TTL_S = 86_400
 LEASE_TTL_S = 10
-_FLOOR = "floor"
 _MAX_TRIES = 3
 _KEYS_OF_APPLY = 10
 
@@ -149,6 +149,13 @@ class Applied(NamedTuple):
     waiting: int
     rebuild: bool
     s: int
+
+
+class ListLease(NamedTuple):
+    """Leave to fill the list of a user, given by ``node``."""
+
+    token: str
+    node: Node
 
 
 class Lease(NamedTuple):
@@ -272,29 +279,31 @@ def gate(
     keys = keys_of(kind.name, target)
     timeout_s = settings().redis_timeout_s
     for _ in range(_MAX_TRIES):
-        node, began_s = redis.node_of(keys.meta), time.monotonic()
-        try:
-            code, now_us, *rest = redis.run(
-                GATE,
-                gate_keys(keys),
-                (
-                    actor_id,
-                    int(on),
-                    nonce,
-                    node.clock_us + int((began_s + timeout_s) * 1e6),
-                    node.run_id,
-                    "" if expected is None else int(expected[0]),
-                    0 if expected is None else expected[1],
-                    settings().outbox_limit,
-                    keys.member,
-                ),
+        began_s, run_id = time.monotonic(), ""
+
+        def args_for(node: Node, until_s: float = began_s + timeout_s) -> tuple[Argument, ...]:
+            nonlocal run_id
+            run_id = node.run_id
+            return (
+                actor_id,
+                int(on),
+                nonce,
+                node.clock_us + int(until_s * 1e6),
+                run_id,
+                "" if expected is None else int(expected[0]),
+                0 if expected is None else expected[1],
+                settings().outbox_limit,
+                keys.member,
             )
+
+        try:
+            code, now_us, *rest = redis.run_at(GATE, gate_keys(keys), args_for)
         except RedisDown as error:
             if error.may_have_run:
                 time.sleep(max(0.0, began_s + timeout_s - time.monotonic()))
             raise
         redis.learn_clock(keys.meta, now_us)
-        if _run_id(keys) != node.run_id:
+        if _run_id(keys) != run_id:
             raise Undecided(f"Redis restarted while {target} was changed")
         if code == "UNKNOWN":
             return Decision(code, rebuild=rest[0] == 1)
@@ -655,37 +664,47 @@ def keep_earliest(kind: Kind, target: Target, n: int, earliest: Sequence[Reactor
 def read_list(kind: Kind, actor_id: int) -> tuple[int, list[Reacted]] | None:
     """(floor_us, the newest reactions of a user): whole above the floor, in no order.
 
-    None when it isn't in Redis. Raises RedisDown.
+    None when it isn't in Redis, or was filled before the node restarted, maybe with older data.
+    One round trip. Raises RedisDown.
     """
-    entries = redis.execute("ZRANGE", _list_keys(kind.name, actor_id)[0], 0, -1, "WITHSCORES")
-    if not entries:
+    key, _ = _list_keys(kind.name, actor_id)
+    pairs = iter(redis.execute("ZRANGE", key, 0, -1, "WITHSCORES"))
+    score_of = dict(zip(pairs, pairs, strict=True))
+    floor = score_of.pop(_floor_at(redis.node_of(key)), None)
+    if floor is None:
         return None
-    floor_us, found = 0, []
-    pairs = iter(entries)
-    for member, score in zip(pairs, pairs, strict=True):
-        if member == _FLOOR:
-            floor_us = int(float(score))
-            continue
+    found = []
+    for member, score in score_of.items():
         target_type, _, target_id = member.partition(":")
         found.append(Reacted(Target(target_type, int(target_id)), int(float(score))))
-    return floor_us, found
+    return int(float(floor)), found
 
 
-def take_lease(kind: Kind, actor_id: int) -> str:
-    """Leave to fill the user's list with what MySQL says from now on. Raises RedisDown."""
-    lease = secrets.token_hex(8)
-    redis.execute("SET", _list_keys(kind.name, actor_id)[1], lease, "EX", LEASE_TTL_S)
-    return lease
+def _floor_at(node: Node) -> str:
+    return f"floor:{node.run_id}"
+
+
+def take_lease(kind: Kind, actor_id: int) -> ListLease:
+    """Leave to fill the user's list with what MySQL says from now on.
+
+    One round trip. Raises RedisDown.
+    """
+    key, token = _list_keys(kind.name, actor_id)[1], secrets.token_hex(8)
+    redis.execute("SET", key, token, "EX", LEASE_TTL_S)
+    return ListLease(token, redis.node_of(key))
 
 
 def fill_list(
-    kind: Kind, actor_id: int, lease: str, newest: Sequence[Reacted], floor_us: int
+    kind: Kind, actor_id: int, lease: ListLease, newest: Sequence[Reacted], floor_us: int
 ) -> None:
-    """Keep ``newest`` as the user's list unless it changed since the lease. Raises RedisDown."""
-    members: list[int | str] = [floor_us, _FLOOR]
+    """Keep ``newest`` as the user's list unless it changed since the lease.
+
+    One round trip. Raises RedisDown.
+    """
+    members: list[int | str] = [floor_us, _floor_at(lease.node)]
     for reacted in newest:
         members += [reacted.ver_us, str(reacted.target)]
-    redis.run(FILL_LIST, _list_keys(kind.name, actor_id), (lease, LIST_TTL_S, *members))
+    redis.run(FILL_LIST, _list_keys(kind.name, actor_id), (lease.token, LIST_TTL_S, *members))
 
 
 def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:

@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from plaza.infra import redis
+from plaza.infra.hot_keys import Argument
 from plaza.infra.id_filter import IdFilter
 from plaza.infra.lua import load_script
 from plaza.infra.projections import key_of
-from plaza.infra.redis import Argument, Call
+from plaza.infra.redis import Call
 from plaza.shops.shops import MOST_LATITUDE, MOST_LONGITUDE, Area, Near, Placed
 
 T = TypeVar("T")
