@@ -19,6 +19,7 @@ from plaza.infra.redis import RedisDown
 from plaza.reactions import LIKE
 from plaza.reactions.reactions import Undecided
 from tests.integration.looking import POST, meta, outbox, recent
+from tests.keyspace import find_keys
 from tests.plaza import World, forget
 
 SetUp = Callable[..., None]
@@ -114,6 +115,28 @@ def test_what_a_demoted_master_refused_is_done_by_the_new_one_at_once(
         assert redis.pipeline([("SET", "a", "1"), ("GET", "a")]) == [True, "1"]
 
 
+def test_a_like_that_a_promoted_replica_decided_as_of_its_master_has_no_answer(
+    plaza: World, other_redis: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node knows the script, and the client sends again what it had packed for another run."""
+    plaza.add(POST)
+    reactions.react(LIKE, POST, 7, True)
+    redis_client = redis.client()
+    execute = redis_client.execute_command
+
+    def execute_command(*command: Any, **options: Any) -> Any:
+        answer = execute(*command, **options)
+        if command[0] == "EVALSHA":
+            monkeypatch.setitem(redis._nodes, "", redis._nodes[""]._replace(run_id="promoted"))
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_client, "execute_command", execute_command)
+        with pytest.raises(Undecided):
+            reactions.react(LIKE, POST, 8, True)
+    assert reactions.react(LIKE, POST, 8, True).total == 2
+
+
 @pytest.mark.parametrize("first", ["reads", "likes"])
 def test_a_redis_that_restarted_with_older_data_is_not_believed(
     plaza: World, other_redis: Server, first: str
@@ -128,9 +151,7 @@ def test_a_redis_that_restarted_with_older_data_is_not_believed(
     other_redis.kill()
     other_redis.start()
     if first == "likes":
-        # This process learns of the restart from the reply: what it asked for may be done or not.
-        with pytest.raises(Undecided):
-            reactions.react(LIKE, POST, 9, True)
+        # A node that restarted does not know the script: its text goes there with its run_id.
         assert reactions.react(LIKE, POST, 9, True).total == 3
         plaza.queues.drain()
     on = [7, 8, 9] if first == "likes" else [7, 8]
@@ -156,6 +177,22 @@ def test_what_was_on_its_way_to_a_redis_that_restarted_is_saved_and_counted(
     plaza.queues.drain()
     assert reactions.count([(LIKE, POST)], 8) == ([(2, True)], True)
     assert (recent(), outbox()) == ([7, 8], {})
+
+
+def test_the_list_of_a_user_that_came_back_with_older_data_is_read_from_mysql_again(
+    plaza: World, other_redis: Server
+) -> None:
+    plaza.add(POST)
+    assert reactions.reacted(LIKE, 7, None, 10) == ([], None)
+    tell(other_redis, "SAVE")  # with an empty list
+    reactions.react(LIKE, POST, 7, True)
+    plaza.queues.drain()
+    other_redis.kill()
+    other_redis.start()
+    [liked], _ = reactions.reacted(LIKE, 7, None, 10)
+    assert liked.target == POST
+    [key] = find_keys("*:like:user:7:newest")
+    assert redis.execute("ZCARD", key) == 2, "it is in Redis as of this run"
 
 
 @pytest.mark.parametrize("code", [1290, 1836, 1792, 1927, 1317, 4031, 1021, 1114, 1040, 1053])
