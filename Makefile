@@ -92,27 +92,27 @@ soak: setup ## hours of use in minutes: is memory flat, is the audit clean? (ARG
 
 .PHONY: contract
 contract: .venv/.ready ## write the contract, functions/api/system/openapi.json, from the routes
-	@.venv/bin/python -m local.contract
+	@.venv/bin/python -m local.stack.contract
 
 .PHONY: alarms
 alarms: .venv/.ready ## write alarms.json, which the template includes, from alarms.yaml
-	@.venv/bin/python -m local.alarms
+	@.venv/bin/python -m local.stack.alarms
 
 .PHONY: lock
 lock: .venv-lock/.ready ## lock what pyproject.toml asks for, with hashes (ARGS=--upgrade: the newest of all)
-	@.venv-lock/bin/python -m local.lock $(ARGS)
+	@.venv-lock/bin/python -m local.stack.lock $(ARGS)
 
 .PHONY: validate
 validate: .venv/.ready .venv-tools/.ready ## sam validate --lint: the template, and what it is with its alarms
 	@mkdir -p .aws-sam
-	@.venv/bin/python -m local.alarms expand > .aws-sam/expanded.yaml
+	@.venv/bin/python -m local.stack.alarms expand > .aws-sam/expanded.yaml
 	@.venv-tools/bin/sam validate --lint --region us-east-1
 	@.venv-tools/bin/sam validate --lint --region us-east-1 --template-file .aws-sam/expanded.yaml
 
 .PHONY: build
 build: .venv-tools/.ready .venv-lambda/.ready ## sam build, as for AWS, and bytecode into the layer
 	@PATH="$(CURDIR)/.venv-tools/bin:$$PATH" .venv-tools/bin/sam build
-	@.venv-lambda/bin/python -m local.bytecode
+	@.venv-lambda/bin/python -m local.stack.bytecode
 
 .PHONY: layer-size
 layer-size: build ## what the layer weighs, unzipped (limit: 25 MB)
@@ -146,5 +146,5 @@ help: ## this list
 	@$(call make_environment,.venv-lock,requirements/lock.txt)
 
 define make_environment
-PYTHON="$(PYTHON)" local/make_environment $(1) $(2) $(3)
+PYTHON="$(PYTHON)" local/stack/make_environment $(1) $(2) $(3)
 endef

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from local.functions import load_function
 from local.paths import ROOT
+from local.stack.functions import load_function
 
 Event = dict[str, Any]
 Handler = Callable[[Event, object], dict[str, Any]]

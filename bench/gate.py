@@ -13,7 +13,7 @@ from typing import NamedTuple
 from bench.figures import Figure, Goal, Peer
 from bench.stage import Stage
 from local.paths import LocalError
-from local.servers import need_binary
+from local.stack.servers import need_binary
 from plaza.infra import redis
 from plaza.infra.lua import Script, load_script
 from plaza.reactions import LIKE, Target, redis_reactions

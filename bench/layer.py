@@ -50,7 +50,7 @@ def compile_layer(layer: Path) -> Path:
     """``layer``, with the bytecode that ``make build`` puts into it. Raises LocalError."""
     python = LAMBDA_PYTHON if LAMBDA_PYTHON.exists() else Path(sys.executable)
     done = subprocess.run(
-        [str(python), "-m", "local.bytecode", str(layer)],
+        [str(python), "-m", "local.stack.bytecode", str(layer)],
         env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
         cwd=ROOT,
         capture_output=True,

@@ -25,11 +25,11 @@ import aiohttp
 import psutil
 
 from bench.figures import Figure, Goal
-from local.contract import CONTRACT
 from local.paths import ROOT
-from local.processes import wait_until
-from local.servers import connect_mysql
-from local.stack import Stack
+from local.stack.contract import CONTRACT
+from local.stack.processes import wait_until
+from local.stack.servers import connect_mysql
+from local.stack.stack import Stack
 
 DIRECTORY = ROOT / ".local-bench"
 FIRST_USER = 7_000_001

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local.paths import ROOT, LocalError
-from local.ports import free_port
-from local.processes import start_process, stop_process, wait_until
-from local.servers import prepare_mysql, prepare_redis, running
+from local.stack.ports import free_port
+from local.stack.processes import start_process, stop_process, wait_until
+from local.stack.servers import prepare_mysql, prepare_redis, running
 from plaza import targets
 from plaza.infra import migrations, mysql, redis
 

@@ -1,5 +1,4 @@
-"""The whole of Plaza on one machine: servers, an AWS emulator, the deployed template, its tools.
+"""The tools around Plaza: the stack on one machine, load for it, and the audit. Nothing here ships.
 
-Nothing here ships. ``python -m local`` is the way in; tests use ``local.stack`` and
-``local.servers``.
+``python -m local`` is the way in.
 """

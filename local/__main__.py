@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from local import logs, packages, status, tokens, up
 from local.paths import DIRECTORY, LocalError, reach_the_layer
-from local.stack import Stack
+from local.stack import logs, packages, status, tokens, up
+from local.stack.stack import Stack
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -60,7 +60,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--user", required=True, help="7, or 7-20")
     sub.add_argument("--role", default="user", choices=["user", "admin"])
 
-    sub = add("sms", _delegate("local.sms"), "the code that was last sent to a phone")
+    sub = add("sms", _delegate("local.stack.sms"), "the code that was last sent to a phone")
     sub.add_argument("phone", help="with + and country: +8613800138000")
 
     sub = add("logs", logs.main, "what functions and servers wrote")
@@ -75,7 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--request", metavar="ID", help="the way of one request, to its rows (its X-Request-Id)"
     )
 
-    sub = add("replay", _delegate("local.replay"), "play a file of interactions or follows")
+    sub = add("replay", _delegate("local.load.replay"), "play a file of interactions or follows")
     sub.add_argument(
         "file",
         type=Path,
@@ -91,7 +91,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = add(
         "cluster-failover",
-        _delegate("local.failover"),
+        _delegate("local.load.failover"),
         "play a file and let a master of the Redis Cluster fail over in the middle of it",
     )
     sub.add_argument(
@@ -108,7 +108,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--json", action="store_true", help="for a machine")
 
-    sub = add("flash-sale", _delegate("local.flash_sale"), "a crowd at a sale, and what came of it")
+    sub = add(
+        "flash-sale", _delegate("local.load.flash_sale"), "a crowd at a sale, and what came of it"
+    )
     sub.add_argument("--buyers", type=int, default=200, help="people (default: 200)")
     sub.add_argument("--stock", type=int, default=50, help="vouchers (default: 50)")
     sub.add_argument("--clicks", type=int, default=5, help="of each of them (default: 5)")
@@ -127,7 +129,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = add(
         "burst",
-        _alone("local.burst"),
+        _alone("local.load.burst"),
         "many likes of one post with a late consumer, on servers of its own: is every answer true?",
     )
     sub.add_argument("--likes", type=int, default=26_828, help="actors (default: 26828)")
@@ -141,18 +143,22 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--seed", type=int, default=0, help="which actors are asked about")
     sub.add_argument("--json", action="store_true", help="for a machine")
 
-    sub = add("audit", _delegate("local.audit"), "the table of truth; exit status 1 unless clean")
+    sub = add(
+        "audit", _delegate("local.audit.audit"), "the table of truth; exit status 1 unless clean"
+    )
     sub.add_argument("--json", action="store_true", help="for a machine")
     sub.add_argument("--wait", action="store_true", help="for quiet, first")
 
     sub = add(
         "drift",
-        _delegate("local.drift"),
+        _delegate("local.stack.drift"),
         "compare Redis, counters and rows, and repair; exit status 1 unless all agree then",
     )
     sub.add_argument("--json", action="store_true", help="for a machine")
 
-    sub = add("rebuild", _delegate("local.rebuild"), "counters counted again, and the difference")
+    sub = add(
+        "rebuild", _delegate("local.stack.rebuild"), "counters counted again, and the difference"
+    )
     sub.add_argument("--from-log", action="store_true", help="from the log and its archives alone")
     sub.add_argument("--as-of", metavar="TIME", help="up to a moment: 2026-11-21T08:30:00Z")
     one = sub.add_mutually_exclusive_group()
@@ -162,21 +168,21 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = add(
         "soak",
-        _alone("local.soak"),
+        _alone("local.load.soak"),
         "hours of use in minutes, on a stack of its own: is memory flat?",
     )
     sub.add_argument("--minutes", type=float, default=5, help="of traffic (default: 5)")
     sub.add_argument("--json", action="store_true", help="for a machine")
 
-    sub = add("keys", _delegate("local.keys"), "the biggest and the hottest keys of Redis")
+    sub = add("keys", _delegate("local.stack.keys"), "the biggest and the hottest keys of Redis")
     sub.add_argument("--most", type=int, default=10, help="of each table (default: 10)")
     sub.add_argument("--minutes", type=int, default=5, help="how far back hot keys go (default: 5)")
     sub.add_argument("--json", action="store_true", help="for a machine")
 
-    sub = add("queues", _delegate("local.queues"), "what waits in the queues, and what died")
+    sub = add("queues", _delegate("local.stack.queues"), "what waits in the queues, and what died")
     sub.add_argument("--json", action="store_true", help="for a machine")
 
-    sub = add("dlq", _delegate("local.dlq", "list_queues"), "what queues gave up")
+    sub = add("dlq", _delegate("local.stack.dlq", "list_queues"), "what queues gave up")
     acts = sub.add_subparsers(metavar="act")
     for name, text in {
         "list": "how much each queue gave up",
@@ -184,7 +190,9 @@ def build_parser() -> argparse.ArgumentParser:
         "redrive": "send it back to its queue, slowly",
     }.items():
         act = acts.add_parser(name, help=text, description=text)
-        act.set_defaults(command=_delegate("local.dlq", "list_queues" if name == "list" else name))
+        act.set_defaults(
+            command=_delegate("local.stack.dlq", "list_queues" if name == "list" else name)
+        )
         if name != "list":
             act.add_argument("queue", help="as `queues` names it: reactions")
         if name == "show":
@@ -193,7 +201,11 @@ def build_parser() -> argparse.ArgumentParser:
             act.add_argument("--id", action="append", help="only this message (more than once)")
             act.add_argument("--most", type=int, help="only so many (default: all)")
 
-    add("sam", _delegate("local.sam_local"), "files for `sam local`, with Docker, on this stack")
+    add(
+        "sam",
+        _delegate("local.stack.sam_local"),
+        "files for `sam local`, with Docker, on this stack",
+    )
     add("packages", _packages, "install the server programs that are missing")
     return parser
 

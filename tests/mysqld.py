@@ -6,13 +6,13 @@ import os
 import secrets
 from pathlib import Path
 
-from local.ports import free_port
-from local.processes import run_to_end
-from local.servers import Server
+from local.stack.ports import free_port
+from local.stack.processes import run_to_end
+from local.stack.servers import Server
 
 
 def prepare_mysqld(mysqld: str, directory: Path) -> Server:
-    """As ``local.servers.prepare_mysql`` for tests, by the MySQL of version 8 and later."""
+    """As ``local.stack.servers.prepare_mysql`` for tests, by the MySQL of version 8 and later."""
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
     port, password = free_port(), secrets.token_hex(16)
     lines = [

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from local.registry import load_queues
+from local.stack.registry import load_queues
 from plaza import content, flash_sales, reactions, shops, targets
 from plaza.auth import calling, sms
 from plaza.infra import (

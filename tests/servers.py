@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from local import cluster, servers
+from local.stack import cluster, servers
 from tests.mysqld import prepare_mysqld
 
 IS_CLUSTER = os.environ.get("PLAZA_TEST_REDIS") == "cluster"

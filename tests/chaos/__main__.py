@@ -19,9 +19,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from local.audit import read_truth
+from local.audit.audit import read_truth
+from local.audit.quiet import find_unrest
 from local.paths import ROOT, LocalError
-from local.quiet import find_unrest
 from tests.chaos import pairs, report
 from tests.chaos.expectations import EXPECTED
 from tests.chaos.faults import commit, commit_both

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import pymysql
 import redis
 
-from local import servers
-from local.cluster import Cluster
-from local.processes import wait_until
-from local.servers import Server
-from local.stack import Stack
+from local.stack import servers
+from local.stack.cluster import Cluster
+from local.stack.processes import wait_until
+from local.stack.servers import Server
+from local.stack.stack import Stack
 from tests.chaos.proxy import Proxy
 
 FAULT_S = 8.0

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from local import sms
-from local.flash_sale import offer
+from local.load.flash_sale import offer
 from local.paths import LocalError
-from local.processes import wait_until
-from local.servers import connect_mysql
-from local.stack import Stack
-from local.tokens import create_users, open_sessions
+from local.stack import sms
+from local.stack.processes import wait_until
+from local.stack.servers import connect_mysql
+from local.stack.stack import Stack
+from local.stack.tokens import create_users, open_sessions
 from plaza import auth
 from plaza.flash_sales import state_key
 from tests.chaos.faults import Faults

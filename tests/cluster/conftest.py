@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from bench.api import Handler, like_event, load_handler
-from local.cluster import Cluster, prepare_cluster
-from local.evidence import read_cache, read_record
-from local.servers import running
-from local.truth import Truth, compare
+from local.audit.evidence import read_cache, read_record
+from local.audit.truth import Truth, compare
+from local.stack.cluster import Cluster, prepare_cluster
+from local.stack.servers import running
 from plaza import follows, reactions
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable

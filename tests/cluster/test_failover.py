@@ -13,9 +13,9 @@ import pytest
 import redis as redis_py
 from redis.cluster import ClusterNode
 
-from local.cluster import Cluster, connect_node
-from local.servers import Server
-from local.truth import Truth
+from local.audit.truth import Truth
+from local.stack.cluster import Cluster, connect_node
+from local.stack.servers import Server
 from plaza import checkins, flash_sales, reactions
 from plaza.checkins.redis_checkins import Keys
 from plaza.infra import mysql, redis

@@ -10,8 +10,8 @@ from redis.crc import key_slot
 from redis.exceptions import ResponseError
 
 from bench.round_trips import counting
-from local.cluster import Cluster, connect_node
-from local.truth import Truth
+from local.audit.truth import Truth
+from local.stack.cluster import Cluster, connect_node
 from plaza import reactions
 from plaza.infra import redis
 from plaza.infra.lua import Script, load_script

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from local.paths import ROOT
-from local.servers import connect_mysql
-from local.stack import Stack
+from local.stack.servers import connect_mysql
+from local.stack.stack import Stack
 from tests.e2e.client import Client
 
 AUTHOR = 6_000_000

@@ -2,9 +2,9 @@
 
 import json
 
-from local.alarms import make_alarms
-from local.deployment import STACK_NAME
-from local.stack import Stack
+from local.stack.alarms import make_alarms
+from local.stack.deployment import STACK_NAME
+from local.stack.stack import Stack
 
 
 def test_every_alarm_is_deployed_with_its_threshold_and_watches_a_resource(stack: Stack) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from local.paths import ROOT
-from local.stack import Stack
+from local.stack.stack import Stack
 from tests.e2e.client import Client, Reply, problem
 
 _numbers = count(1)

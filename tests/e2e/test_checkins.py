@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from local.paths import ROOT
-from local.stack import Stack
+from local.stack.stack import Stack
 from plaza.infra.limits import Bucket
 from tests.e2e.client import Client, problem, wait_until
 
@@ -71,7 +71,7 @@ def test_who_calls_too_often_waits_and_others_do_not(
 ) -> None:
     cy = user(CY)
     assert cy("GET", "/users/me").status == 200
-    per_s = 100_000  # local/deployment.py: nobody is held up here
+    per_s = 100_000  # local/stack/deployment.py: nobody is held up here
     key = Bucket("reads", str(CY), per_s, per_s).key
     # Filled by a clock that is ahead: so no token comes while this test runs.
     in_redis.hset(key, mapping={"tokens": 1 - 7 * per_s, "tokens_us": 2**52})

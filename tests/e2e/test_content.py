@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.stack import Stack
+from local.stack.stack import Stack
 from tests.e2e.client import Client, problem, wait_until
 
 POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}

@@ -12,8 +12,8 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi.checks import unsupported_method
 
-from local.contract import CONTRACT
-from local.stack import Stack
+from local.stack.contract import CONTRACT
+from local.stack.stack import Stack
 from plaza.auth.phones import WRITTEN
 from plaza.infra.http import pack_cursor
 from tests.e2e.client import Client

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from local.paths import ROOT
-from local.stack import Stack
+from local.stack.stack import Stack
 from plaza.reactions import LIKE, Target
 from plaza.reactions.redis_reactions import keys_of
 from tests.e2e.client import Client, wait_until

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from local.stack import Stack
+from local.stack.stack import Stack
 from plaza.flash_sales import state_key
 from tests.e2e.client import Client, Reply, problem, wait_until
 

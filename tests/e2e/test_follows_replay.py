@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from local.follows import Follow, write_file
-from local.servers import connect_mysql
-from local.stack import Stack
+from local.load.follows import Follow, write_file
+from local.stack.servers import connect_mysql
+from local.stack.stack import Stack
 from tests.e2e.test_replay import empty_dlqs, replay, run
 
 __all__ = ["empty_dlqs"]  # a fixture that is used here too

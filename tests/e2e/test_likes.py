@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from local.stack import Stack
+from local.stack.stack import Stack
 from tests.e2e.client import Client, counted, problem, wait_until
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from local.paths import ROOT
-from local.stack import Stack
+from local.stack.stack import Stack
 from tests.e2e.client import wait_until
 
 FIRST = 5_500_001

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from local.paths import ROOT
-from local.stack import Stack
+from local.stack.stack import Stack
 from plaza.reactions import ReactionEvent
 from plaza.reactions.reactions import Key
 from tests.e2e.client import Client, problem, wait_until

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from local.paths import ROOT
-from local.servers import Server
-from local.stack import Stack
+from local.stack.servers import Server
+from local.stack.stack import Stack
 from tests.e2e.client import Client, Reply, counted, problem, wait_until
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from local.crowd import make_crowd
-from local.interactions import Interaction, foresee, plan, write_file
+from local.load.crowd import make_crowd
+from local.load.interactions import Interaction, foresee, plan, write_file
 from local.paths import ROOT
-from local.servers import connect_mysql
-from local.stack import Stack
+from local.stack.servers import connect_mysql
+from local.stack.stack import Stack
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +79,7 @@ def test_a_skewed_file_with_duplicates_and_killed_consumers_ends_as_the_file_say
 def test_the_demo_crowd_ends_with_a_clean_audit(stack: Stack) -> None:
     play = (
         "import sys; from pathlib import Path; from local.paths import reach_the_layer;"
-        " reach_the_layer(); from local import crowd; from local.stack import Stack;"
+        " reach_the_layer(); from local import crowd; from local.stack.stack import Stack;"
         " crowd.play(Stack.load(Path(sys.argv[1])))"
     )
     done = subprocess.run(

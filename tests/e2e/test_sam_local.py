@@ -6,9 +6,9 @@ import json
 import subprocess
 from typing import Any
 
-from local import sam_local
 from local.paths import TOOLS
-from local.stack import Stack
+from local.stack import sam_local
+from local.stack.stack import Stack
 
 # Runs where SAM is installed: what `sam local invoke` would give to each function.
 RESOLVE = """

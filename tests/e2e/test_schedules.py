@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.stack import Stack
+from local.stack.stack import Stack
 from tests.e2e.client import wait_until
 
 USER = 93

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from local.paths import reach_the_layer
-from local.stack import Stack
-from local.tokens import open_sessions
+from local.stack.stack import Stack
+from local.stack.tokens import open_sessions
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from local import servers
+from local.stack import servers
 from tests.faults.expected import find_expected
 from tests.faults.play import Player
 from tests.faults.scene import open_scene

@@ -18,7 +18,7 @@ from datetime import date, datetime
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from local.processes import wait_until
+from local.stack.processes import wait_until
 from plaza.flash_sales import waiting
 from tests.faults.scene import CONTRACT, Answer, Id, Scene, Snapshot, operations
 from tests.faults.transport import Call, Fault, Mode

@@ -23,11 +23,11 @@ from urllib.parse import urlencode, urlsplit
 
 import redis as redis_client
 
-from local.evidence import read_cache, read_record
-from local.functions import load_function
+from local.audit.evidence import read_cache, read_record
+from local.audit.truth import Truth, compare
 from local.paths import ROOT
-from local.servers import connect_mysql
-from local.truth import Truth, compare
+from local.stack.functions import load_function
+from local.stack.servers import connect_mysql
 from plaza import auth
 from plaza.infra import mysql, redis, secrets, settings, sqs
 from plaza.vote_log import vote_log

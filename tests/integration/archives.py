@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from local.servers import connect_mysql
+from local.stack.servers import connect_mysql
 from plaza import reactions
 from plaza.infra import mysql, objects
 from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, ReactionEvent, Target

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from local.servers import Server
+from local.stack.servers import Server
 from plaza.infra import settings, sqs
 from tests.plaza import World, forget
 

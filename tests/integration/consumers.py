@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from local.paths import LAYER, ROOT
-from local.servers import connect_mysql
+from local.stack.servers import connect_mysql
 from plaza.infra import mysql
 from plaza.reactions import LIKE, Kind, ReactionEvent, Target
 from plaza.reactions.reactions import Key

@@ -13,8 +13,8 @@ import pytest
 from pymysql.cursors import Cursor
 
 from bench.round_trips import counting
-from local import functions
-from local.servers import connect_mysql
+from local.stack import functions
+from local.stack.servers import connect_mysql
 from plaza import content, counters, targets
 from plaza.infra import mysql
 

@@ -8,8 +8,8 @@ import pymysql.cursors
 import pytest
 import redis.client
 
-from local.evidence import read_cache, read_record
-from local.truth import Truth, compare
+from local.audit.evidence import read_cache, read_record
+from local.audit.truth import Truth, compare
 from plaza import checkins, counters, flash_sales, reactions, recommendations
 from plaza.checkins.redis_checkins import Keys
 from plaza.flash_sales import redis_vouchers

@@ -11,8 +11,8 @@ import time
 import pytest
 
 from local.paths import LAYER
-from local.processes import wait_until
-from local.servers import connect_mysql
+from local.stack.processes import wait_until
+from local.stack.servers import connect_mysql
 from plaza import changes, shops
 from plaza.changes import mysql_positions
 from plaza.infra import binlog, cache, mysql, redis

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from local.burst import Options, run_burst
+from local.load.burst import Options, run_burst
 from tests.plaza import World, forget
 
 RECENT_CAP = 100

@@ -11,7 +11,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from local.servers import connect_mysql
+from local.stack.servers import connect_mysql
 from plaza import counters
 from plaza.content import Draft, mysql_content, refreshing, writing
 from plaza.content.content import Text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cachetools import TTLCache
 
-from local.servers import Server
+from local.stack.servers import Server
 from plaza import content, counters, reactions, targets, users
 from plaza.content import mysql_content, reading, redis_content, refreshing, writing
 from plaza.content.content import Stored

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from bench.round_trips import counting
-from local.contract import CONTRACT
+from local.stack.contract import CONTRACT
 from plaza import auth
 from plaza.auth import calling
 from plaza.auth.redis_sessions import session_key

@@ -11,7 +11,7 @@ import pytest
 import redis as redis_py
 from pymysql.cursors import Cursor
 
-from local.servers import Server, prepare_redis, running
+from local.stack.servers import Server, prepare_redis, running
 from plaza import reactions
 from plaza.infra import mysql, redis
 from plaza.infra.mysql import MysqlDown

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from local.functions import load_function
 from local.paths import ROOT
+from local.stack.functions import load_function
 from plaza import auth, reactions
 from plaza.infra import health, mysql, redis
 from plaza.reactions import COLLECT, LIKE, Target

@@ -15,7 +15,7 @@ import pymysql
 import pytest
 
 from local.paths import ROOT
-from local.servers import connect_mysql
+from local.stack.servers import connect_mysql
 from plaza.content import Attempt, mysql_content
 from plaza.content.contract import PostQuestion
 from plaza.infra import mysql, redis

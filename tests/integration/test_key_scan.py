@@ -14,9 +14,9 @@ import pytest
 import redis as redis_py
 
 from bench.round_trips import counting
-from local import keys as local_keys
-from local import servers
-from local.ports import free_port
+from local.stack import keys as local_keys
+from local.stack import servers
+from local.stack.ports import free_port
 from plaza import reactions
 from plaza.infra import keys, redis
 from plaza.infra.hot_keys import Command, Sampler, hot_key

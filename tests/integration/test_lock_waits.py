@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from local.paths import LAYER, ROOT
-from local.servers import connect_mysql
+from local.stack.servers import connect_mysql
 from plaza.infra import mysql
 from plaza.infra.mysql import LockTimeout
 from plaza.infra.retries import MAX_BUSY_S, Action, Delivery, RetryPolicy, decide

@@ -13,7 +13,7 @@ import pytest
 from pymysql.cursors import Cursor
 from pymysql.err import OperationalError
 
-from local.servers import Server, connect_mysql
+from local.stack.servers import Server, connect_mysql
 from plaza import reactions, vote_log
 from plaza.infra import mysql, objects
 from plaza.infra.mysql import MysqlDown

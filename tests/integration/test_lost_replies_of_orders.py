@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from local.servers import Server
+from local.stack.servers import Server
 from plaza import flash_sales
 from plaza.flash_sales import ORDERS, PENDING, SUCCESS, ordering, redis_vouchers
 from plaza.flash_sales.flash_sales import SoldOut

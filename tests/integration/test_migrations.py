@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local.servers import connect_mysql
+from local.stack.servers import connect_mysql
 from plaza.infra import migrations, mysql
 from plaza.infra.migrations import MigrationsBusy, apply_migrations
 from tests.plaza import World

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from local.servers import Server
+from local.stack.servers import Server
 from plaza import reactions, targets
 from plaza.infra import health, mysql, redis
 from plaza.infra.mysql import MysqlDown

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from local.crowd import make_crowd
-from local.interactions import plan, read_file
+from local.load.crowd import make_crowd
+from local.load.interactions import plan, read_file
 from plaza import reactions, recommendations
 from plaza.infra import mysql
 from plaza.reactions import KINDS, REACTIONS, Target

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from bench.round_trips import counting
-from local.evidence import read_cache, read_record
-from local.truth import Truth, compare
+from local.audit.evidence import read_cache, read_record
+from local.audit.truth import Truth, compare
 from plaza import counters, reactions, recommendations, reconciliation
 from plaza.counters import mysql_counters, redis_counters
 from plaza.infra import mysql, redis, sqs

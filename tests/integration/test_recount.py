@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.evidence import read_record
+from local.audit.evidence import read_record
 from plaza import reactions, recommendations, vote_log
 from plaza.infra import mysql
 from plaza.reactions import ReactionEvent, Target

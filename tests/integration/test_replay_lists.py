@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from local.asking import Asker
-from local.follows_piece import ask_mine as ask_own_follows
-from local.interactions import Reaction
-from local.interactions_piece import (
+from local.load.asking import Asker
+from local.load.follows_piece import ask_mine as ask_own_follows
+from local.load.interactions import Reaction
+from local.load.interactions_piece import (
     Mine,
     ask_likers,
     ask_mine,

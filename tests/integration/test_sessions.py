@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from local.servers import Server
+from local.stack.servers import Server
 from plaza import auth
 from plaza.auth import mysql_sessions, redis_sessions, sessions
 from plaza.auth.redis_sessions import session_key

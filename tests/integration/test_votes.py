@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pymysql.cursors import Cursor
 
-from local.servers import connect_mysql
+from local.stack.servers import connect_mysql
 from plaza import reactions, recommendations
 from plaza.infra import mysql
 from plaza.infra.mysql import MysqlDown

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from local import servers
+from local.stack import servers
 from plaza.infra import secrets, sqs
 from tests.model.mutations import MUTATIONS, mutate
 from tests.model.reactions_model import TROUBLES, run_seed

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from local.evidence import Hot
+from local.audit.evidence import Hot
 from plaza.infra import mysql, redis
 from plaza.reactions import Kind, Target, redis_reactions
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from local.registry import load_queues
+from local.stack.registry import load_queues
 from plaza import content, feed, reactions, targets
 from plaza.content import Place, publishing
 from plaza.content.content import Text

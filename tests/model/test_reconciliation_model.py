@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import pytest
 from pymysql.cursors import Cursor
 
-from local import evidence
-from local.evidence import read_cache, read_record
-from local.truth import compare
+from local.audit import evidence
+from local.audit.evidence import read_cache, read_record
+from local.audit.truth import compare
 from plaza import counters, reconciliation
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable

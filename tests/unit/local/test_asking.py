@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from local.asking import Asker
+from local.load.asking import Asker
 from local.paths import LocalError
 from tests.unit.local.test_replay_answers import FakeResponse
 
@@ -35,7 +35,7 @@ class FakeSession:
 @pytest.fixture(autouse=True)
 def waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody sleeps."""
-    monkeypatch.setattr("local.asking.draw_wait_s", lambda tries: 0.0)
+    monkeypatch.setattr("local.load.asking.draw_wait_s", lambda tries: 0.0)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """``ask(session, lambda asker: ...)``: what comes of it."""
 
     def run(session: FakeSession, work: Callable[[Asker], Awaitable[T]]) -> T:
-        monkeypatch.setattr("local.asking.open_session", lambda concurrency: session)
+        monkeypatch.setattr("local.load.asking.open_session", lambda concurrency: session)
 
         async def do() -> T:
             return await work(Asker("http://api", {7: "token"}, 3))

@@ -17,7 +17,7 @@ def test_what_a_like_needs_is_compiled_and_taken_for_right_whatever_its_time(
     plaza = tmp_path / "plaza"
     shutil.copytree(LAYER / "plaza", plaza, ignore=shutil.ignore_patterns("__pycache__"))
     env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    command = [sys.executable, "-m", "local.bytecode", str(tmp_path)]
+    command = [sys.executable, "-m", "local.stack.bytecode", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     assert "of bytecode" in done.stdout
     tag = sys.implementation.cache_tag

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from local import packages
 from local.__main__ import main
-from local.logs import find_function
 from local.paths import LocalError
-from local.stack import Stack
-from local.tokens import parse_users
+from local.stack import packages
+from local.stack.logs import find_function
+from local.stack.stack import Stack
+from local.stack.tokens import parse_users
 
 FUNCTIONS = {"SaveReactions": "plaza-SaveReactions-1", "ReactionsApi": "plaza-ReactionsApi-2"}
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from local.crowd import (
+from local.load.crowd import (
     COMMENTS,
     FIRST_ID,
     FOLLOWS,
@@ -13,8 +13,8 @@ from local.crowd import (
     make_follows,
     make_texts,
 )
-from local.interactions import Verb, foresee, plan
-from local.texts import Comment, Post, Rename
+from local.load.interactions import Verb, foresee, plan
+from local.load.texts import Comment, Post, Rename
 
 
 def test_the_crowd_is_the_same_each_time() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from local.deployment import hash_sources, name_queue, read_environment
-from local.servers import without_credentials
+from local.stack.deployment import hash_sources, name_queue, read_environment
+from local.stack.servers import without_credentials
 
 
 @pytest.mark.parametrize(

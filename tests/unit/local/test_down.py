@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from local import up
-from local.processes import Process, start_process, stop_process
-from local.stack import VITAL, Stack
+from local.stack import up
+from local.stack.processes import Process, start_process, stop_process
+from local.stack.stack import VITAL, Stack
 
 FILES = 300
 DEADLINE_S = 60

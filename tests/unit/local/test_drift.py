@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from local import drift
+from local.stack import drift
 from plaza.reconciliation import Report
 from plaza.reconciliation.reconciliation import Example, Finding, Subject, Tally
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from local.event_sources import EventSource, Poller, Sqs, make_record, read_failures
-from local.worker_parent import MAX_PAYLOAD_BYTES
-from local.workers import Outcome
+from local.stack.event_sources import EventSource, Poller, Sqs, make_record, read_failures
+from local.stack.worker_parent import MAX_PAYLOAD_BYTES
+from local.stack.workers import Outcome
 
 DONE = Outcome(b'{"batchItemFailures": []}')
 LIMIT_S = 20
@@ -75,7 +75,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Callable[[FakeQueue], None]:
         async def sleep(delay_s: float) -> None:
             queue.now_s += delay_s
 
-        monkeypatch.setattr("local.event_sources.asyncio.sleep", sleep)
+        monkeypatch.setattr("local.stack.event_sources.asyncio.sleep", sleep)
 
     return use
 

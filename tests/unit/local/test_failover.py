@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from local.failover import TOGGLED_POSTS, TOGGLERS, make_toggles
-from local.interactions import Verb, foresee, plan
+from local.load.failover import TOGGLED_POSTS, TOGGLERS, make_toggles
+from local.load.interactions import Verb, foresee, plan
 
 
 def test_toggles_want_the_contrary_of_the_same_likes_each_time() -> None:

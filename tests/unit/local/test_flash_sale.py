@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from local.buyers import Crowd, Reply, play
-from local.flash_sale import Options, Record, Report, Trouble, add_up, split
+from local.load.buyers import Crowd, Reply, play
+from local.load.flash_sale import Options, Record, Report, Trouble, add_up, split
 
 
 class Shop:
@@ -70,7 +70,7 @@ def test_a_decision_is_timed_from_the_click_that_was_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now_s = iter(range(1000))
-    monkeypatch.setattr("local.buyers.time.monotonic", lambda: next(now_s))
+    monkeypatch.setattr("local.load.buyers.time.monotonic", lambda: next(now_s))
 
     class Decided(Shop):
         """It is decided before the second click, which hears of it first."""

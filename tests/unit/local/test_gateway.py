@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from local.gateway import (
+from local.paths import LocalError
+from local.stack.gateway import (
     Cors,
     Gateway,
     Match,
@@ -29,9 +30,8 @@ from local.gateway import (
     read_headers,
     read_outcome,
 )
-from local.paths import LocalError
-from local.routes import Authorizer, Route
-from local.workers import Outcome, Pool
+from local.stack.routes import Authorizer, Route
+from local.stack.workers import Outcome, Pool
 
 URI = "arn:aws:apigateway:x:lambda:path/functions/arn:aws:lambda:x:1:function:{}/invocations"
 LIKES, AUTHORIZER = URI.format("likes"), URI.format("authorizer")
@@ -304,7 +304,7 @@ def test_a_function_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPa
             never: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
             return await never
 
-    monkeypatch.setattr("local.gateway.MAX_INTEGRATION_S", 0.01)
+    monkeypatch.setattr("local.stack.gateway.MAX_INTEGRATION_S", 0.01)
     reply = answer(gateway(Never()), request(target="/open"))
     assert (reply.status, json.loads(reply.body)) == (503, {"message": "Service Unavailable"})
 

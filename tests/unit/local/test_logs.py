@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from local import logs
+from local.stack import logs
 
 
 def write(directory: Path, function: str, text: str) -> None:

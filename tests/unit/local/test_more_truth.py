@@ -6,8 +6,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from local.days import Calendar, find_wrong_calendars, streak_of
-from local.vouchers import Sale, Sold, find_oversold, find_wrong_sales
+from local.audit.days import Calendar, find_wrong_calendars, streak_of
+from local.audit.vouchers import Sale, Sold, find_oversold, find_wrong_sales
 
 DAY = date(2026, 11, 21)
 DAYS = {DAY, DAY - timedelta(days=1), DAY - timedelta(days=3)}

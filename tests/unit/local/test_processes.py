@@ -8,7 +8,14 @@ import psutil
 import pytest
 
 from local.paths import LocalError
-from local.processes import Process, is_alive, run_to_end, start_process, stop_process, wait_until
+from local.stack.processes import (
+    Process,
+    is_alive,
+    run_to_end,
+    start_process,
+    stop_process,
+    wait_until,
+)
 
 SLEEP = "import time; time.sleep(60)"
 PARENT = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.rankings import tell_difference
+from local.audit.rankings import tell_difference
 
 RIGHT = [(9, 5), (7, 5), (8, 1)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from local.paths import LocalError
-from local.rebuild import parse_scope, parse_time
+from local.stack.rebuild import parse_scope, parse_time
 from plaza.reactions import Target
 from plaza.vote_log import Scope
 

@@ -8,11 +8,11 @@ from typing import Any, Self
 
 import pytest
 
-from local import players
-from local.interactions import Forecast, Request, Verb
+from local.load import players
+from local.load.interactions import Forecast, Request, Verb
+from local.load.plans import Copies
+from local.load.players import Player, Tally
 from local.paths import LocalError
-from local.plans import Copies
-from local.players import Player, Tally
 
 LIKE = Request(1, 7, Verb.LIKE)
 LIKED = Forecast(changes=True, liked=True, collected=False)
@@ -185,7 +185,7 @@ def test_an_answer_must_say_what_was_wished() -> None:
 
 def test_the_longest_times_without_an_answer_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     tally, now_s = Tally(), iter([10.0, 12.0, 13.0, 20.0])
-    monkeypatch.setattr("local.players.time.monotonic", lambda: next(now_s))
+    monkeypatch.setattr("local.load.players.time.monotonic", lambda: next(now_s))
     for status in (200, 202, 503, 200):
         tally.note(status, 0.1)
     assert tally.gaps_s == {"200": 10.0, "good": 8.0}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from local.interactions import Interaction, parse, read_file, write_file
+from local.load.interactions import Interaction, parse, read_file, write_file
 from local.paths import LocalError
 
 HEADER = "user_id,item_id,rating,timestamp"

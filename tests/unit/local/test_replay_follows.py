@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.follows import (
+from local.load.follows import (
     Follow,
     Forecast,
     Request,
@@ -22,13 +22,13 @@ from local.follows import (
     read_file,
     write_file,
 )
-from local.follows_piece import FollowsPiece
-from local.interactions import Interaction
-from local.interactions import write_file as write_interactions
-from local.interactions_piece import InteractionsPiece
+from local.load.follows_piece import FollowsPiece
+from local.load.interactions import Interaction
+from local.load.interactions import write_file as write_interactions
+from local.load.interactions_piece import InteractionsPiece
+from local.load.plans import Call, Copies
+from local.load.replay import Options, read_piece
 from local.paths import LocalError
-from local.plans import Call, Copies
-from local.replay import Options, read_piece
 
 HEADER = "follower_id,followee_id"
 FOLLOW = Request(1, 7)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from local.interactions import Reaction
-from local.interactions_piece import (
+from local.load.interactions import Reaction
+from local.load.interactions_piece import (
     choose_likers,
     find_most_active,
     find_wrong_mine,

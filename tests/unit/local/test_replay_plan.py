@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from local.interactions import (
+from local.load.interactions import (
     Forecast,
     Interaction,
     Reaction,
@@ -15,8 +15,8 @@ from local.interactions import (
     plan,
     verbs_of,
 )
-from local.plans import Copies
-from local.players import Turns
+from local.load.plans import Copies
+from local.load.players import Turns
 
 
 def rated(rating: float, user_id: int = 1, item_id: int = 7) -> Interaction:

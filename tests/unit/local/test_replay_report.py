@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from local.evidence import Cache, Record
-from local.follows import Follow, plan
-from local.plans import Comparison
-from local.players import Tally
-from local.replay import Report, show
-from local.truth import compare
+from local.audit.evidence import Cache, Record
+from local.audit.truth import compare
+from local.load.follows import Follow, plan
+from local.load.plans import Comparison
+from local.load.players import Tally
+from local.load.replay import Report, show
 
 COMPARED = Comparison("of its users", {"followers": (2, 2, 2)}, [], ["profiles of 3 users"])
 

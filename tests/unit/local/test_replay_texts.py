@@ -1,8 +1,8 @@
 """What people write: what is sent, which answers can't be true, what is compared."""
 
-from local.plans import Call, Copies
-from local.texts import Comment, Forecast, Post, Rename, count_comments, count_posts, plan
-from local.texts_piece import add_up, find_differences
+from local.load.plans import Call, Copies
+from local.load.texts import Comment, Forecast, Post, Rename, count_comments, count_posts, plan
+from local.load.texts_piece import add_up, find_differences
 
 POST = Post(1, "k1", "A day", "It rained.")
 COMMENT = Comment(2, "k2", 7, "Thanks.")

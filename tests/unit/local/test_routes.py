@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local.paths import LocalError
-from local.routes import Route, read_authorizers, read_body, read_cors, read_routes
+from local.stack.routes import Route, read_authorizers, read_body, read_cors, read_routes
 
 ARN = "arn:aws:lambda:us-east-1:000000000000:function:likes"
 SUB = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${%s.Arn}/x"

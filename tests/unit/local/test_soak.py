@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local.soak import WARM_UP, Family, Sight, family_of, judge
+from local.load.soak import WARM_UP, Family, Sight, family_of, judge
 
 MB = 1_000_000
 

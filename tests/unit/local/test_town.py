@@ -3,7 +3,7 @@
 import random
 from datetime import UTC, datetime
 
-from local import town
+from local.load import town
 
 TYPES = ["1", "2", "3", "4"]
 

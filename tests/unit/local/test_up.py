@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from local import up
-from local.stack import Stack
+from local.stack import up
+from local.stack.stack import Stack
 
 
 @pytest.mark.parametrize("demo", [True, False])

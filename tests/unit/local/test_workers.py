@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from local import workers
-from local.worker_parent import MAX_PAYLOAD_BYTES
-from local.workers import Function, InitFailed, Outcome, Parent, Pool, WorkerGone
+from local.stack import workers
+from local.stack.worker_parent import MAX_PAYLOAD_BYTES
+from local.stack.workers import Function, InitFailed, Outcome, Parent, Pool, WorkerGone
 
 LIMIT_S = 20
 

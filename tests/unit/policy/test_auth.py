@@ -9,7 +9,7 @@ import tomllib
 
 import pytest
 
-from local import deployment
+from local.stack import deployment
 from plaza.infra.settings import BadSettings, read_settings
 from tests.unit.infra.test_settings import GOOD
 from tests.unit.policy import template
@@ -41,7 +41,7 @@ def test_the_deploy_to_prod_says_sns() -> None:
 
 
 def test_only_the_deploy_to_one_machine_says_echo() -> None:
-    source = (ROOT / "local" / "deployment.py").read_text()
+    source = (ROOT / "local" / "stack" / "deployment.py").read_text()
     assert '"SmsSender": "echo"' in source
     assert '"Environment": "local"' in source
     assert deployment.STACK_NAME

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local.registry import load_queues
+from local.stack.registry import load_queues
 from plaza.auth import read_bearer
 from plaza.infra.messages import BadRecord
 from tests.unit.policy import template

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from local.lock import PINNED, Lock, read_locks
+from local.stack.lock import PINNED, Lock, read_locks
 from tests.unit.policy.modules import LAYER, ROOT
 
 # Written in pieces, so that this file does not find itself.

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from local.registry import load_queues
+from local.stack.registry import load_queues
 from plaza.checkins import CheckedIn
 from plaza.content import FanOut
 from plaza.feed.feed import INBOX, POSTS, Timeline

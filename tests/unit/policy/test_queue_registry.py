@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from local.registry import load_queues
+from local.stack.registry import load_queues
 from plaza.infra.dead_letters import dlq_of
 from tests.plaza import FakeQueues
 from tests.unit.policy import template

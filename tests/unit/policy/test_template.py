@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from local.alarms import expand_template, make_alarms
-from local.contract import CONTRACT, make_contract
 from local.paths import ALARMS
+from local.stack.alarms import expand_template, make_alarms
+from local.stack.contract import CONTRACT, make_contract
 from plaza.infra.dead_letters import dlq_of
 from plaza.targets.announcing import DELAY_S
 from tests.unit.policy import template

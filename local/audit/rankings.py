@@ -1,0 +1,89 @@
+"""Rankings of posts by the API beside the order that the rows, and the log of a window, give."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+
+from local.load.asking import Asker
+from local.stack.servers import connect_mysql
+from local.stack.stack import Stack
+
+SHOWN = 1_000
+HOURS = {"day": 24, "week": 7 * 24}
+_HOUR_US = 3_600_000_000
+_LIVE = "content_type = 'post' AND content_id = post_id AND deleted_at IS NULL"
+_OF_ALL_TIME = f"""
+    SELECT post_id, likes FROM (SELECT target_id AS post_id, COUNT(*) AS likes FROM reaction
+        WHERE target_type = 'post' AND kind = 'like' AND state = 1 GROUP BY target_id) AS liked
+    WHERE EXISTS (SELECT 1 FROM content WHERE {_LIVE})
+    ORDER BY likes DESC, post_id DESC LIMIT {SHOWN}"""  # noqa: S608
+_OF_A_WINDOW = f"""
+    SELECT post_id, likes FROM (SELECT target_id AS post_id, SUM(change_by) AS likes
+        FROM reaction_log WHERE target_type = 'post' AND kind = 'like'
+        AND create_date >= UTC_DATE() - INTERVAL 8 DAY
+        AND ver DIV {_HOUR_US} BETWEEN %s AND %s
+        GROUP BY target_id HAVING SUM(change_by) > 0) AS liked
+    WHERE EXISTS (SELECT 1 FROM content WHERE {_LIVE})
+    ORDER BY likes DESC, post_id DESC LIMIT {SHOWN}"""  # noqa: S608
+
+Order = Sequence[tuple[int, int]]
+"""(post, likes), the most liked first."""
+
+
+async def find_differences(
+    stack: Stack, asker: Asker, tell: Callable[[str], None]
+) -> tuple[list[str], str]:
+    """Bring all rankings up to date and compare them, whole; and what was compared.
+
+    Raises LocalError.
+    """
+    while True:
+        last_hour = _now_hour()
+        tell("rankings")
+        expected = {"all": _read(stack, _OF_ALL_TIME)}
+        for window, hours in HOURS.items():
+            expected[window] = _read(stack, _OF_A_WINDOW, last_hour - hours + 1, last_hour)
+        _bring_up_to_date(stack)
+        seen = {window: await _ask(asker, window) for window in expected}
+        if _now_hour() == last_hour:  # else a window has moved on meanwhile
+            break
+    differences = [
+        tell_difference(window, order, seen[window]) for window, order in expected.items()
+    ]
+    sizes = ", ".join(f"{len(order):,} of {window}" for window, order in expected.items())
+    return [one for one in differences if one], f"rankings, whole and in order: {sizes}"
+
+
+def tell_difference(window: str, expected: Order, seen: Order) -> str | None:
+    """The first place at which a ranking is not in the order that is right; None: there is none."""
+    for place, (right, shown) in enumerate(zip(expected, seen, strict=False), start=1):
+        if right != shown:
+            return "ranking of {}: place {} is post {} with {}, not post {} with {}".format(
+                window, place, *shown, *right
+            )
+    if len(expected) != len(seen):
+        return f"ranking of {window} has {len(seen)} posts, not {len(expected)}"
+    return None
+
+
+def _bring_up_to_date(stack: Stack) -> None:
+    """What schedules do, at once."""
+    before, reached = -1, 0
+    while before < reached:  # a run stops after a minute, and the next goes on
+        before, reached = reached, stack.invoke("RollUpVotes", {})["rolled_up_to"]
+    stack.invoke("RefreshRankings", {})
+
+
+async def _ask(asker: Asker, window: str) -> Order:
+    items = await asker.read_list(f"/posts/ranking?window={window}")
+    return [(int(item["id"]), item["score"]) for item in items]
+
+
+def _read(stack: Stack, statement: str, *hours: int) -> Order:
+    with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
+        cursor.execute(statement, hours)
+        return [(post_id, int(likes)) for post_id, likes in cursor]
+
+
+def _now_hour() -> int:
+    return time.time_ns() // 1000 // _HOUR_US

@@ -1,0 +1,442 @@
+"""``burst``: thousands of likes of one post in seconds, with a consumer that is late.
+
+Membership and totals are exact at every moment, not only when the queue is empty: an actor who
+was answered ``liked: true`` is a liker from then on, whether or not MySQL has the row. The command
+runs on a Redis and a MariaDB of its own and prints how many answers were wrong at each moment.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from local.audit.audit import mark, new_list, new_table
+from local.load.burst_workers import FIRST_ACTOR, REACTIONS, Answer, Shared, running
+from local.paths import LocalError
+from local.stack import packages, servers
+from local.stack.processes import wait_until
+
+POST = 9_700_001
+AUTHOR = 9_700_000
+MAX_PHASE_S = 120.0
+_TOUCHED_SHARE = 0.1  # of the actors that are asked about: unlike, or like again
+
+console = Console(highlight=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How large a burst is; see the command's help. ``every_s``: between two moments.
+
+    ``earlier`` likes by other actors are saved before, and Redis is empty when the burst begins:
+    then the Bloom filter is built at its beginning, ``build_lag_s`` after it was asked for.
+    """
+
+    likes: int
+    seconds: float
+    lag_s: float
+    earlier: int = 0
+    build_lag_s: float = 0.0
+    sample: int = 300
+    every_s: float = 1.0
+    seed: int = 0
+    workers: int = field(default_factory=lambda: max(2, os.cpu_count() or 2))
+
+
+@dataclass(slots=True)
+class Moment:
+    """Answers at one moment. ``refused``: 503, which is not wrong and says nothing.
+
+    ``at_s`` counts from the first like; ``liked``: actors who were answered ``liked: true``;
+    ``unsaved``: messages about reactions that no consumer has finished.
+    """
+
+    at_s: float
+    liked: int
+    unsaved: int
+    asked: int = 0
+    wrong_mine: int = 0
+    inexact: int = 0
+    unlikes: int = 0
+    wrong_unlikes: int = 0
+    repeats: int = 0
+    wrong_repeats: int = 0
+    wrong_totals: int = 0
+    refused: int = 0
+
+    @property
+    def wrong(self) -> int:
+        """Answers that are not true, and those that are true and not exact."""
+        return (
+            self.wrong_mine
+            + self.inexact
+            + self.wrong_unlikes
+            + self.wrong_repeats
+            + self.wrong_totals
+        )
+
+
+@dataclass(slots=True)
+class Report:
+    """Result of a burst. ``took_s``: until the last like was answered.
+
+    ``wrong_likes``: first likes that were answered ``changed: false``. ``wrong_rows``: actors whose
+    row in MySQL is not their last answer, at quiet.
+    """
+
+    options: Options
+    took_s: float
+    liked: int
+    undecided: int
+    wrong_likes: int
+    moments: list[Moment]
+    wrong_rows: int
+    total: int
+    expected_totals: tuple[int, int]
+    quiet_after_s: float | None
+
+    @property
+    def wrong(self) -> int:
+        """All wrong answers, and wrong rows."""
+        return sum(moment.wrong for moment in self.moments) + self.wrong_likes + self.wrong_rows
+
+    @property
+    def clean(self) -> bool:
+        """Every answer was true, and the queue became empty."""
+        return not self.wrong and self.quiet_after_s is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """For a machine."""
+        return {
+            "clean": self.clean,
+            "wrong": self.wrong,
+            **{name: value for name, value in asdict(self).items() if name != "moments"},
+            "moments": [asdict(moment) | {"wrong": moment.wrong} for moment in self.moments],
+        }
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run a burst on servers of its own; 1 unless every answer was true. Raises LocalError."""
+    for name in ("likes", "seconds", "sample"):
+        if getattr(args, name) <= 0:
+            raise LocalError(f"--{name} must be above 0")
+    if args.lag < 0:
+        raise LocalError("--lag can't be below 0")
+    options = Options(args.likes, args.seconds, args.lag, sample=args.sample, seed=args.seed)
+    out = Console(stderr=True, highlight=False) if args.json else console
+    packages.check_servers()
+    with contextlib.ExitStack() as ends:
+        directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-burst-")))
+        with out.status("starting Redis and MariaDB"):
+            redis = ends.enter_context(servers.running(servers.prepare_redis(directory / "redis")))
+            mysql = ends.enter_context(servers.running(servers.prepare_mysql(directory / "mysql")))
+        environment = {
+            "PLAZA_ENVIRONMENT": "local",
+            "PLAZA_REDIS_URL": redis.url,
+            "PLAZA_REDIS_CLUSTER": "0",
+            "PLAZA_MYSQL_URL": mysql.url,
+            # On a machine that is all crowd half a second is no outage.
+            "PLAZA_REDIS_TIMEOUT_S": "5",
+        }
+        os.environ.update(environment)
+        _migrate()
+        with out.status("likes"):
+            report = run_burst(environment, options)
+    if args.json:
+        print(json.dumps(report.to_json()))
+    else:
+        show(report, console)
+    return 0 if report.clean else 1
+
+
+def run_burst(environment: Mapping[str, str], options: Options) -> Report:
+    """Run a burst on servers that have the tables. Raises LocalError when a process fails.
+
+    ``environment`` has the settings (``PLAZA_*``), and this process has them, too.
+    """
+    shared = Shared(options.likes, options.workers)
+    with contextlib.ExitStack() as ends:
+        ends.enter_context(_quiet_log())
+        ends.enter_context(shared.in_place_of_sqs())
+        _add_post()
+        observer = Observer(shared, options)
+        actors, consumers = ends.enter_context(
+            running(shared, environment, POST, options.likes, options.seconds)
+        )
+        if options.earlier:
+            observer.like_earlier(options.earlier)
+        shared.lag_s.value, shared.build_lag_s.value = options.lag_s, options.build_lag_s
+        shared.start.wait()
+        began_s = time.monotonic()
+        moments: list[Moment] = []
+        took_s = 0.0
+
+        def watch(until: Callable[[], bool], *, touch: bool) -> bool:
+            deadline_s = time.monotonic() + MAX_PHASE_S
+            while not until():
+                if not all(consumer.is_alive() for consumer in consumers):
+                    raise LocalError("a consumer of the burst failed; its error is above")
+                if time.monotonic() > deadline_s:
+                    return False
+                at_s = began_s + (len(moments) + 1) * options.every_s
+                if wait_until(until, at_s - time.monotonic()):
+                    break
+                now_s = time.monotonic() - began_s
+                moments.append(observer.look(now_s, options.sample, touch=touch))
+            return True
+
+        def is_quiet() -> bool:
+            return shared.count_unfinished() == 0
+
+        if not watch(lambda: not any(actor.is_alive() for actor in actors), touch=True):
+            raise LocalError("the likes did not end")
+        took_s = time.monotonic() - began_s
+        if any(actor.exitcode for actor in actors):
+            raise LocalError("a process of the burst failed; its error is above")
+        # A touch is saved only after the lag, so that this phase would not end: it only asks.
+        quiet = watch(is_quiet, touch=False)
+        quiet_after_s = time.monotonic() - began_s - took_s if quiet else None
+        moments.append(observer.look(time.monotonic() - began_s, options.likes, touch=True))
+        quiet = quiet and wait_until(is_quiet, MAX_PHASE_S)
+        moments.append(observer.look(time.monotonic() - began_s, options.sample, touch=False))
+        wrong_rows = observer.count_wrong_rows()
+        total = observer.read_total()
+    answers = shared.count_answers()
+    return Report(
+        options,
+        took_s,
+        answers[Answer.LIKED],
+        answers[Answer.UNDECIDED],
+        answers[Answer.WRONG],
+        moments,
+        wrong_rows,
+        total,
+        observer.expect_total(answers, answers),
+        quiet_after_s if quiet else None,
+    )
+
+
+class Observer:
+    """Asks about actors whose likes were answered, and acts again as some of them.
+
+    Every actor acts in one process and then here, never at the same time: each answer is known
+    beforehand from the answers before it.
+    """
+
+    def __init__(self, shared: Shared, options: Options) -> None:
+        self._shared = shared
+        self._chance = random.Random(options.seed)
+        self._earlier = 0
+        self._unliked: set[int] = set()  # places of actors who took their like back
+        self._unknown: set[int] = set()  # whose last request was answered 202 or 503
+
+    def like_earlier(self, count: int) -> None:
+        """Let other actors like the post, until all of it is saved; then empty Redis.
+
+        Raises LocalError when they are not saved.
+        """
+        from plaza import reactions
+        from plaza.infra import redis
+
+        for number in range(1, count + 1):
+            reactions.react(reactions.LIKE, _target(), FIRST_ACTOR - number, True)
+        if not wait_until(lambda: self._shared.count_unfinished() == 0, MAX_PHASE_S):
+            raise LocalError("the earlier likes were not saved")
+        redis.execute("FLUSHALL")
+        self._earlier = count
+
+    def look(self, at_s: float, most: int, *, touch: bool) -> Moment:
+        """Ask about up to ``most`` actors, and ``touch``: let some act again.
+
+        A call for each of them, and one for the total.
+        """
+        before = self._shared.count_answers()
+        total = self.read_total()
+        after = self._shared.count_answers()
+        least, largest = self.expect_total(before, after)
+        moment = Moment(at_s, before[Answer.LIKED], self._shared.count_unfinished(REACTIONS))
+        moment.wrong_totals = int(not least <= total <= largest)
+        chosen = self._choose(most)
+        self._ask(chosen, moment)
+        if not touch:
+            return moment
+        touched = [place for place in chosen if place not in self._unliked]
+        count = int(min(len(touched), most) * _TOUCHED_SHARE)
+        unlikers, repeaters = touched[:count], touched[count : 2 * count]
+        for place in unlikers:
+            changed = self._react(place, False, moment)
+            moment.unlikes += 1
+            moment.wrong_unlikes += changed is False
+        for place in repeaters:
+            changed = self._react(place, True, moment)
+            moment.repeats += 1
+            moment.wrong_repeats += changed is True
+        self._ask(unlikers + repeaters, moment)
+        return moment
+
+    def read_total(self) -> int:
+        """The total of likes, as an actor sees it."""
+        from plaza import reactions
+
+        [found], _ = reactions.count([(reactions.LIKE, _target())], AUTHOR)
+        return found.total
+
+    def expect_total(
+        self, before: Mapping[Answer, int], after: Mapping[Answer, int]
+    ) -> tuple[int, int]:
+        """The least and the largest total that is true between two counts of answers."""
+        largest = self._earlier + sum(after.values()) - after[Answer.NONE]
+        least = self._earlier + before[Answer.LIKED] + before[Answer.WRONG]
+        return least - len(self._unliked | self._unknown), largest - len(self._unliked)
+
+    def count_wrong_rows(self) -> int:
+        """Actors whose row is not what they were answered last. One statement."""
+        from plaza.infra import mysql
+
+        rows = mysql.fetch_all(
+            "SELECT actor_id FROM reaction WHERE target_type = 'post' AND target_id = %s"
+            " AND kind = 'like' AND state = 1",
+            (POST,),
+        )
+        on = {int(row[0]) - FIRST_ACTOR for row in rows}
+        return sum((place in on) is not self._expect(place) for place in self._find_answered())
+
+    def _choose(self, most: int) -> list[int]:
+        """Up to ``most`` of the actors whose last answer is final, at random."""
+        answered = self._find_answered()
+        return self._chance.sample(answered, min(most, len(answered)))
+
+    def _find_answered(self) -> list[int]:
+        good = (Answer.LIKED, Answer.WRONG)
+        return [
+            place
+            for place, answer in enumerate(bytes(self._shared.answers))
+            if answer in good and place not in self._unknown
+        ]
+
+    def _expect(self, place: int) -> bool:
+        return place not in self._unliked
+
+    def _ask(self, places: Iterable[int], moment: Moment) -> None:
+        from plaza import reactions
+        from plaza.infra.errors import Unavailable
+
+        for place in places:
+            if place in self._unknown:
+                continue
+            moment.asked += 1
+            try:
+                [found], exact = reactions.count([(reactions.LIKE, _target())], FIRST_ACTOR + place)
+            except Unavailable:
+                moment.refused += 1
+                continue
+            if not exact:
+                moment.inexact += 1
+            elif found.mine is not self._expect(place):
+                moment.wrong_mine += 1
+
+    def _react(self, place: int, on: bool, moment: Moment) -> bool | None:
+        """What ``changed`` is answered; None when nothing final is."""
+        from plaza import reactions
+        from plaza.infra.errors import Unavailable
+
+        try:
+            outcome = reactions.react(reactions.LIKE, _target(), FIRST_ACTOR + place, on)
+        except Unavailable:
+            self._unknown.add(place)
+            moment.refused += 1
+            return None
+        if not outcome.exact:
+            self._unknown.add(place)
+            moment.inexact += 1
+            return None
+        if not on:
+            self._unliked.add(place)
+        return outcome.changed
+
+
+def show(report: Report, out: Console) -> None:
+    """Print each moment, and what was wrong."""
+    options = report.options
+    out.print(
+        f"[bold]{options.likes:,} likes of one post in {report.took_s:.1f} s[/bold]"
+        f" ({options.seconds:g} s were asked for), the consumer {options.lag_s:g} s behind"
+    )
+    table = new_table("second", "liked", "unsaved", "mine", "unlikes", "again", "total", "")
+    for moment in report.moments:
+        table.add_row(
+            f"{moment.at_s:.1f}",
+            f"{moment.liked:,}",
+            f"{moment.unsaved:,}",
+            _share(moment.wrong_mine + moment.inexact, moment.asked),
+            _share(moment.wrong_unlikes, moment.unlikes),
+            _share(moment.wrong_repeats, moment.repeats),
+            "wrong" if moment.wrong_totals else "true",
+            mark(not moment.wrong),
+        )
+    out.print("wrong answers of those that were given at each moment")
+    out.print(table)
+    least, largest = report.expected_totals
+    expected = f"{least:,}" if least == largest else f"{least:,} to {largest:,}"
+    refused = sum(moment.refused for moment in report.moments)
+    inexact = sum(moment.inexact for moment in report.moments)
+    after = "never" if report.quiet_after_s is None else f"{report.quiet_after_s:.1f} s"
+    facts = new_list()
+    facts.add_row("likes answered 202 or 503", f"{report.undecided:,}", "")
+    for name, shown, good in (
+        ("later answers 503, inexact", f"{refused:,}, {inexact:,}", not inexact),
+        ("first likes answered unchanged", f"{report.wrong_likes:,}", not report.wrong_likes),
+        ("queues empty, after the last like", after, report.quiet_after_s is not None),
+        (
+            "total at quiet",
+            f"{report.total:,}, true is {expected}",
+            least <= report.total <= largest,
+        ),
+        ("wrong rows at quiet", f"{report.wrong_rows:,}", not report.wrong_rows),
+        ("wrong answers in all", f"{report.wrong:,}", not report.wrong),
+    ):
+        facts.add_row(name, shown, mark(good))
+    out.print(facts)
+    out.print("[green]clean[/green]" if report.clean else "[red]not clean[/red]")
+
+
+def _share(wrong: int, of: int) -> str:
+    return f"{wrong:,} of {of:,}"
+
+
+def _target() -> Any:
+    from plaza import reactions
+
+    return reactions.Target("post", POST)
+
+
+def _add_post() -> None:
+    from plaza.infra import mysql
+
+    mysql.write(
+        "INSERT IGNORE INTO content (content_type, content_id, author_id) VALUES ('post', %s, %s)",
+        (POST, AUTHOR),
+    )
+
+
+def _migrate() -> None:
+    from plaza.infra import migrations
+
+    with _quiet_log():
+        migrations.apply_migrations()
+
+
+@contextlib.contextmanager
+def _quiet_log() -> Iterator[None]:
+    """Log lines of functions go nowhere meanwhile."""
+    with open(os.devnull, "w") as log, contextlib.redirect_stdout(log):
+        yield

@@ -1,0 +1,261 @@
+"""Buyers: many people who want one voucher, click more than once, and ask what became of it.
+
+Each group of them is played by one worker, by its own clock: whoever is refused for now comes again
+when they were told to, and whoever has an order asks for it until it is decided.
+"""
+
+import heapq
+import json
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import urllib3
+
+from local.stack.functions import load_function
+
+LONGEST_WAIT_S = 10.0
+TELL_EVERY = 50
+_SOURCE = "203.0.113.7"
+
+
+class Reply(NamedTuple):
+    """An answer of the API. ``status`` 0: there was none."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Mapping[str, Any]
+
+
+class Door(Protocol):
+    """A way to the API."""
+
+    def ask(self, method: str, path: str, user_id: int) -> Reply:
+        """One request of a user."""
+
+
+class Gateway:
+    """The deployed stack, over HTTP. ``tokens``: user id -> session token."""
+
+    def __init__(self, base_url: str, tokens: Mapping[int, str], connections: int) -> None:
+        self._base_url = base_url
+        self._tokens = tokens
+        self._pool = urllib3.PoolManager(maxsize=connections, retries=False)
+
+    def ask(self, method: str, path: str, user_id: int) -> Reply:
+        """One request of a user."""
+        return self.send(method, path, user_id)
+
+    def send(
+        self, method: str, path: str, user_id: int, body: Mapping[str, Any] | None = None
+    ) -> Reply:
+        """One request of a user, who may have more to say."""
+        headers = {"authorization": f"Bearer {self._tokens[user_id]}"}
+        try:
+            answer = self._pool.request(
+                method, self._base_url + path, headers=headers, json=body, timeout=60
+            )
+        except urllib3.exceptions.HTTPError as error:
+            return Reply(0, {}, {"detail": f"{type(error).__name__}: {error}"})
+        lower = {name.lower(): value for name, value in answer.headers.items()}
+        return Reply(answer.status, lower, _read(answer.data))
+
+
+Handler = Callable[[dict[str, Any], object], dict[str, Any]]
+
+
+class Handlers:
+    """The handler of the API function, in this process, as Lambda calls it."""
+
+    def __init__(self) -> None:
+        self._handle: Handler = load_function("api/flash_sales").handler
+
+    def ask(self, method: str, path: str, user_id: int) -> Reply:
+        """One request of a user, who needs no session here."""
+        _, what, wanted, *_ = path.split("/")
+        name = f"{what.removesuffix('s')}_id"
+        route = f"{method} {path.replace(wanted, f'{{{name}}}')}"
+        event = {
+            "version": "2.0",
+            "routeKey": route,
+            "rawPath": path,
+            "rawQueryString": "",
+            "headers": {"accept": "application/json"},
+            "requestContext": {
+                "http": {"method": method, "path": path, "sourceIp": _SOURCE, "userAgent": "crowd"},
+                "requestId": "crowd",
+                "routeKey": route,
+                "stage": "$default",
+                "authorizer": {"lambda": {"user_id": str(user_id), "role": "user"}},
+            },
+            "pathParameters": {name: wanted},
+            "isBase64Encoded": False,
+        }
+        answer = self._handle(event, None)
+        headers = {name.lower(): value for name, value in answer["headers"].items()}
+        return Reply(answer["statusCode"], headers, _read(answer["body"]))
+
+
+@dataclass(slots=True)
+class Tale:
+    """What a group of buyers went through.
+
+    ``orders``: buyer -> {order id: what they heard of it last}. ``latencies_s`` are of clicks,
+    ``learned_s`` from the click that was taken to the decision. ``wrong`` can't be true.
+    """
+
+    clicks: int = 0
+    answers: Counter[str] = field(default_factory=Counter)
+    orders: dict[int, dict[int, str]] = field(default_factory=dict)
+    latencies_s: list[float] = field(default_factory=list)
+    learned_s: list[float] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    undecided: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """A group: who, how often each clicks, and for how long they stay at most."""
+
+    voucher_id: int
+    buyer_ids: Sequence[int]
+    clicks: int
+    seed: int
+    patience_s: float
+
+
+def play(crowd: Crowd, door: Door, tell: Callable[[int], None]) -> Tale:
+    """All clicks of a group in random order, and what comes of them. ``tell`` hears of clicks."""
+    group = _Group(crowd, door)
+    for number, buyer_id in enumerate(group.draw_clicks(), 1):
+        group.do_what_is_due()
+        group.click(buyer_id)
+        if number % TELL_EVERY == 0:
+            tell(TELL_EVERY)
+    tell(len(crowd.buyer_ids) * crowd.clicks % TELL_EVERY)
+    group.wait_for_decisions()
+    return group.tale
+
+
+def play_in_process(crowd: Crowd, environment: Mapping[str, str], clicks: Any, lock: Any) -> Tale:
+    """``play`` through the handlers, in a process of its own; ``clicks`` counts for all.
+
+    All such processes share one core where the system allows it: the others are the stack's, as in
+    production, where the crowd takes no CPU from consumers.
+    """
+    if hasattr(os, "sched_setaffinity"):  # Linux
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    os.environ.update(environment)
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the log lines of the function, to the end
+
+    def tell(count: int) -> None:
+        with lock:
+            clicks.value += count
+
+    return play(crowd, Handlers(), tell)
+
+
+class _Group:
+    """A crowd at work. ``_agenda`` holds (when, a number that breaks ties, what, of whom)."""
+
+    def __init__(self, crowd: Crowd, door: Door) -> None:
+        self.tale = Tale()
+        self._crowd = crowd
+        self._door = door
+        self._chance = random.Random(crowd.seed)
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._number = 0
+        self._taken_s: dict[int, float] = {}  # order -> when the click began that was taken
+        self._end_s = time.monotonic() + crowd.patience_s
+
+    def draw_clicks(self) -> list[int]:
+        """Who clicks when: everybody as often as they do, in random order."""
+        clicks = [buyer for buyer in self._crowd.buyer_ids for _ in range(self._crowd.clicks)]
+        self._chance.shuffle(clicks)
+        return clicks
+
+    def do_what_is_due(self) -> None:
+        """Whatever somebody wanted to do by now."""
+        while self._agenda and self._agenda[0][0] <= time.monotonic():
+            heapq.heappop(self._agenda)[2]()
+
+    def wait_for_decisions(self) -> None:
+        """Until nobody waits for anything, or patience is over."""
+        while self._agenda and time.monotonic() < self._end_s:
+            wait_s = self._agenda[0][0] - time.monotonic()
+            if wait_s > 0:
+                time.sleep(min(wait_s, 0.5))
+            self.do_what_is_due()
+        self.tale.undecided = sum(
+            status == "pending" for heard in self.tale.orders.values() for status in heard.values()
+        )
+
+    def click(self, buyer_id: int) -> None:
+        """One order, once more later if there was no answer to it."""
+        began_s = time.monotonic()
+        path = f"/vouchers/{self._crowd.voucher_id}/orders"
+        reply = self._door.ask("POST", path, buyer_id)
+        self.tale.clicks += 1
+        self.tale.latencies_s.append(time.monotonic() - began_s)
+        self.tale.answers[_name(reply)] += 1
+        if reply.status in (200, 202):
+            order_id = self._hear(buyer_id, reply, began_s)
+            if order_id is not None:
+                self._later(reply, lambda: self._ask(buyer_id, order_id, began_s))
+        elif reply.status in (0, 429, 503):
+            self._later(reply, lambda: self.click(buyer_id))
+        elif reply.status != 409:
+            self.tale.wrong.append(f"{buyer_id} clicks: {reply.status} {reply.body}")
+
+    def _ask(self, buyer_id: int, order_id: int, began_s: float) -> None:
+        reply = self._door.ask("GET", f"/orders/{order_id}", buyer_id)
+        if reply.status == 200:
+            self._hear(buyer_id, reply, began_s)
+        elif reply.status not in (0, 429, 503):
+            self.tale.wrong.append(f"{buyer_id} asks for {order_id}: {reply.status} {reply.body}")
+            return
+        if self.tale.orders[buyer_id][order_id] == "pending":
+            self._later(reply, lambda: self._ask(buyer_id, order_id, began_s))
+
+    def _hear(self, buyer_id: int, reply: Reply, began_s: float) -> int | None:
+        """What is said of an order; its id if it is pending and nobody asks for it yet."""
+        order_id, status = int(reply.body["order_id"]), str(reply.body["status"])
+        heard = self.tale.orders.setdefault(buyer_id, {})
+        before = heard.get(order_id)
+        if before in ("success", "failed") and status != before:
+            self.tale.wrong.append(f"order {order_id} was {before} and is {status}")
+        if before is None and any(other != "failed" for other in heard.values()):
+            self.tale.wrong.append(f"{buyer_id} has two orders: {order_id} and {heard}")
+        heard[order_id] = status
+        taken_s = self._taken_s.setdefault(order_id, began_s)
+        if status == "pending":
+            return order_id if before is None else None
+        if before in (None, "pending"):
+            self.tale.learned_s.append(time.monotonic() - taken_s)
+            if status == "failed":  # it may be had again
+                self._later(reply, lambda: self.click(buyer_id))
+        return None
+
+    def _later(self, reply: Reply, what: Callable[[], None]) -> None:
+        asked_s = min(float(reply.headers.get("retry-after", 1)), LONGEST_WAIT_S)
+        self._number += 1
+        at_s = time.monotonic() + asked_s * self._chance.uniform(1, 1.3)
+        heapq.heappush(self._agenda, (at_s, self._number, what))
+
+
+def _name(reply: Reply) -> str:
+    slug = str(reply.body.get("type", "")).rpartition("/")[2]
+    return f"{reply.status} {slug}".strip() if reply.status else "no answer"
+
+
+def _read(body: str | bytes) -> Mapping[str, Any]:
+    try:
+        said = json.loads(body)
+    except ValueError:
+        said = None
+    return said if isinstance(said, dict) else {"detail": str(body)[:200]}

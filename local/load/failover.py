@@ -1,0 +1,207 @@
+"""``cluster-failover``: a master of the Redis Cluster ends in the middle of a replay.
+
+What clients saw of it, what was acknowledged and lost, and what had to be repaired.
+"""
+
+import argparse
+import json
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from local.audit import audit
+from local.audit.audit import mark, new_list
+from local.load.interactions import Interaction
+from local.load.interactions_piece import InteractionsPiece
+from local.load.replay import Options, Piece, Report, console, read_piece, replay, show_played
+from local.paths import LocalError
+from local.stack.cluster import Cluster, connect_node
+from local.stack.logs import read_lines
+from local.stack.stack import Stack
+
+UNREPLICATED_S = 2.0
+FIRST_TOGGLER = 9_800_001
+TOGGLERS = 40
+TOGGLED_POSTS = 5
+SLOT_OF = "{7}"  # any master will do: the one that has this tag
+_REPAIRS = ("targets_resynced",)
+_TELLING = ("ReactionsApi", "FollowsApi", "SaveReactions", "SettleReactions", "SweepOutbox")
+_EVENTS = (
+    *_REPAIRS,
+    "failover_noticed",
+    "provisional_accepted",
+    "publish_postponed",
+    "settle_postponed",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """What came of it. ``took_s``: until all nodes knew the new master; ``events`` by name."""
+
+    how: str
+    took_s: float
+    report: Report
+    events: Counter[str]
+
+    @property
+    def lost(self) -> list[str]:
+        """What was acknowledged and is not in MySQL, or the other way round."""
+        return list(self.report.compared.differences)
+
+    @property
+    def clean(self) -> bool:
+        """Nothing is lost, nothing was refused for good, all agree, no answer was a 500."""
+        told = self.report.tally
+        return self.report.truth.clean and not (self.lost or told.failures or told.statuses[500])
+
+    def to_json(self) -> dict[str, Any]:
+        """For a machine."""
+        tally = self.report.tally
+        return {
+            "clean": self.clean,
+            "how": self.how,
+            "new_master_after_s": round(self.took_s, 2),
+            "statuses": {str(status): n for status, n in sorted(tally.statuses.items())},
+            "unanswered": sum(n for why, n in tally.retries.items() if not why.isdigit()),
+            "longest_without_200_s": round(tally.gaps_s["200"], 2),
+            "longest_without_2xx_s": round(tally.gaps_s["good"], 2),
+            "longest_request_s": round(max(tally.latencies_s, default=0), 2),
+            "acknowledged": tally.accepted,
+            "given_up": len(tally.failures),
+            "lost": len(self.lost),
+            "repaired": sum(self.events[name] for name in _REPAIRS),
+            "events": dict(self.events),
+            "changed_otherwise_than_foreseen": len(tally.wrong),
+            "drift": self.report.truth.drift,
+            "audit": self.report.truth.to_json(),
+        }
+
+
+def main(stack: Stack, args: argparse.Namespace) -> int:
+    """Play a file, or toggles; end a master halfway. 1 unless nothing came of it.
+
+    Raises LocalError.
+    """
+    options = Options(concurrency=args.concurrency)
+    name = args.file.name if args.file else "toggles"
+    piece: Piece = InteractionsPiece(make_toggles(args.limit))
+    if args.file:
+        piece = read_piece(args.file, options, args.limit)
+    out = Console(stderr=True, highlight=False) if args.json else console
+    found = fail_over_in(stack, name, piece, args.how, args.concurrency, out=out)
+    if args.json:
+        print(json.dumps(found.to_json()))
+    else:
+        show_played(found.report, console)
+        console.print()
+        show(found, console)
+    return 0 if found.clean else 1
+
+
+def fail_over_in(
+    stack: Stack,
+    name: str,
+    piece: Piece,
+    how: str,
+    concurrency: int,
+    *,
+    out: Console = console,
+) -> Failover:
+    """Play ``piece``; halfway a master ends, as ``how`` says. Raises LocalError.
+
+    The sweeper, which notices the failover at its next run, is invoked instead of waited for.
+    """
+    nodes, took_s = stack.redis, 0.0
+    if not isinstance(nodes, Cluster):
+        raise LocalError("this stack has no cluster of its own: `up --redis-cluster`")
+    since_ms = int(time.time() * 1000)
+    stack.invoke("SweepOutbox", {})  # it notes which masters there are
+
+    def trouble() -> None:
+        nonlocal took_s
+        took_s = end_master(nodes, how)
+        stack.invoke("SweepOutbox", {})
+
+    options = Options(concurrency=concurrency, halfway=trouble)
+    try:
+        report = replay(stack, name, piece, options, out=out)
+    finally:
+        nodes.resume()
+        nodes.start(attached=False)  # as the stack's own, which ends it
+    return Failover(how, took_s, report, count_events(stack, since_ms))
+
+
+def make_toggles(count: int) -> list[Interaction]:
+    """Contrary wants for the same few likes, in order: like, unlike, like ... each user in turn."""
+    pairs = [
+        (FIRST_TOGGLER + user, FIRST_TOGGLER + post)
+        for post in range(TOGGLED_POSTS)
+        for user in range(TOGGLERS)
+    ]
+    return [
+        Interaction(*pairs[turn % len(pairs)], 1.0 if turn // len(pairs) % 2 else 4.0, turn)
+        for turn in range(count)
+    ]
+
+
+def end_master(nodes: Cluster, how: str) -> float:
+    """Let one master end; in how many seconds all knew that another has its slots."""
+    master = nodes.master_of(SLOT_OF)
+    replica = nodes.replica_of(master)
+    began_s = time.monotonic()
+    match how:
+        case "unreplicated":
+            with nodes.losing_the_newest(SLOT_OF):
+                time.sleep(UNREPLICATED_S)
+                began_s = time.monotonic()
+            return time.monotonic() - began_s
+        case "in-order":
+            with connect_node(replica) as client:
+                client.execute_command("CLUSTER", "FAILOVER")
+        case "hang":
+            master.pause()
+        case _:
+            master.kill()
+    nodes.wait_for_master(SLOT_OF, replica)
+    took_s = time.monotonic() - began_s
+    master.resume()
+    return took_s
+
+
+def count_events(stack: Stack, since_ms: int) -> Counter[str]:
+    """How often functions told of what a failover may lead to."""
+    counts: Counter[str] = Counter()
+    for _, _, text in read_lines(stack.directory, _TELLING, since_ms):
+        try:
+            event = json.loads(text).get("event")
+        except (ValueError, AttributeError):
+            continue
+        if event in _EVENTS:
+            counts[event] += 1
+    return counts
+
+
+def show(found: Failover, out: Console) -> None:
+    """Print the figures, and the audit."""
+    told = found.to_json()
+    facts = new_list()
+    answers = ", ".join(f"{n:,} x {status}" for status, n in told["statuses"].items())
+    facts.add_row("a master", f"{found.how}, another after {told['new_master_after_s']:g} s", "")
+    facts.add_row("answers", answers, mark("500" not in told["statuses"]))
+    facts.add_row("no answer", f"{told['unanswered']:,}", mark(not told["unanswered"]))
+    facts.add_row("longest time without a 200", f"{told['longest_without_200_s']:.2f} s", "")
+    facts.add_row("longest time without a 2xx", f"{told['longest_without_2xx_s']:.2f} s", "")
+    facts.add_row("longest request", f"{told['longest_request_s']:.2f} s", "")
+    facts.add_row("acknowledged", f"{told['acknowledged']:,}", "")
+    facts.add_row("lost", f"{told['lost']:,}", mark(not told["lost"]))
+    repairs = ", ".join(f"{n:,} {name}" for name, n in sorted(found.events.items()))
+    facts.add_row("repaired", f"{told['repaired']:,} targets ({repairs})", "")
+    facts.add_row("drift", f"{told['drift']:,}", mark(not told["drift"]))
+    out.print("[bold]the failover[/bold]")
+    out.print(facts)
+    out.print("\n[bold]audit of everything[/bold]")
+    out.print(audit.render(found.report.truth))

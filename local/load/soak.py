@@ -1,0 +1,516 @@
+"""``soak``: hours of use in minutes, and whether memory stays flat and the audit clean.
+
+A steady crowd does everything there is on a rotating set of posts, which are forgotten after
+seconds instead of days; every schedule runs over and over; one more consumer, in a process of its
+own, is fed with batches all the while. Now and then the crowd pauses: when it is quiet, the audit
+is read and memory is measured. So what is compared is the same state at different times.
+"""
+
+import argparse
+import contextlib
+import itertools
+import json
+import multiprocessing
+import os
+import random
+import re
+import statistics
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from multiprocessing.synchronize import Event
+from typing import Any
+
+import psutil
+import redis
+from rich.console import Console
+from rich.table import Table
+
+from local.audit.audit import read_truth
+from local.audit.quiet import wait_until_quiet
+from local.load.buyers import Gateway
+from local.load.flash_sale import SHOP, offer
+from local.paths import DIRECTORY, ROOT, LocalError
+from local.stack.functions import load_function
+from local.stack.servers import connect_mysql
+from local.stack.stack import Stack
+from local.stack.tokens import open_sessions
+from local.stack.up import show_step
+
+FIRST_ID = 9_600_001
+PEOPLE = 40
+POSTS = 240
+FED_POSTS = 200
+ROUNDS = 8
+WARM_UP = 3  # rounds that are not compared: caches fill, processes load what they need
+MOST_REDIS_PERCENT = 5.0  # growth of what keys do not explain, from the middle to the end
+MOST_PROCESS_PERCENT = 5.0
+MOST_BAD_PERCENT = 1.0  # of requests: a busy machine lets some wait for too long
+IDLE_TTL_S = 10
+_CROWD = 4  # at once
+_ROTATE_EVERY_S = 5.0
+_AT_ONCE = 24  # posts that the crowd knows of
+_BATCH = 200
+_FEED_EVERY_S = 0.4
+_SALE_S = 60
+
+console = Console(highlight=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The keys of one kind: how many, their bytes, and how many of them never expire."""
+
+    keys: int = 0
+    size: int = 0
+    lasting: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Memory at one quiet moment, in bytes. ``consumers``: pid -> resident."""
+
+    at_s: float
+    used: int
+    families: Mapping[str, Family]
+    consumers: Mapping[int, int]
+    fed: int
+
+    @property
+    def in_keys(self) -> int:
+        """What all keys take."""
+        return sum(family.size for family in self.families.values())
+
+    @property
+    def beside_keys(self) -> int:
+        """What Redis uses for anything but keys."""
+        return self.used - self.in_keys
+
+
+@dataclass(slots=True)
+class Story:
+    """What a soak came to."""
+
+    sights: list[Sight] = field(default_factory=list)
+    answers: Counter[str] = field(default_factory=Counter)
+    runs: Counter[str] = field(default_factory=Counter)
+    batches: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Soak a stack of its own; 1 unless memory is flat and every audit clean. Raises LocalError."""
+    if args.minutes <= 0:
+        raise LocalError("--minutes must be above 0")
+    directory = ROOT / ".local-soak" if args.dir == DIRECTORY else args.dir
+    stack = Stack(directory)
+    stack.down()
+    try:
+        stack.up(for_tests=True, step=show_step, parameters={"IdleTtl": str(IDLE_TTL_S)})
+        story = soak(stack, args.minutes * 60)
+    finally:
+        stack.down()
+    if args.json:
+        print(json.dumps(to_json(story)))
+    else:
+        show(story)
+    return 1 if story.problems else 0
+
+
+def soak(stack: Stack, length_s: float) -> Story:
+    """Let everything happen for so long, with pauses to look. Raises LocalError."""
+    story = Story()
+    crowd = Crowd(stack, story)
+    crowd.warm_up()
+    schedules = sorted(
+        _camel(path.name) for path in (ROOT / "functions" / "schedule").iterdir() if path.is_dir()
+    )
+    with fed_consumer(stack, story) as (fed, feeding):
+        for number in range(ROUNDS):
+            feeding.set()
+            with crowd.at_work(), running(stack, schedules, story):
+                time.sleep(length_s / ROUNDS)
+            feeding.clear()
+            if not wait_until_quiet(stack):
+                story.problems.append(f"round {number + 1} did not become quiet")
+            truth = read_truth(stack)
+            if not truth.clean:
+                story.problems.append(f"round {number + 1}: {json.dumps(truth.to_json())}")
+            story.sights.append(look(stack, fed))
+            console.print(f"round {number + 1} of {ROUNDS}: {tell(story.sights[-1])}", style="dim")
+    story.problems += judge(story.sights)
+    bad = {name: n for name, n in story.answers.items() if not name.startswith(("2", "4"))}
+    if sum(bad.values()) > MOST_BAD_PERCENT / 100 * story.answers.total():
+        story.problems.append(f"{sum(bad.values())} requests failed: {bad}")
+    return story
+
+
+class Crowd:
+    """Some people who do everything there is, over and over."""
+
+    def __init__(self, stack: Stack, story: Story) -> None:
+        self._stack = stack
+        self._story = story
+        self._people = range(FIRST_ID, FIRST_ID + PEOPLE)
+        tokens = dict(zip(self._people, open_sessions(stack, self._people), strict=True))
+        self._door = Gateway(stack.base_url, tokens, _CROWD)
+        self._posts = range(FIRST_ID + 1_000, FIRST_ID + 1_000 + POSTS)
+        self._began_s = time.monotonic()
+        self._written: list[tuple[int, str]] = []
+        self._reviews: list[str] = []
+        self._sale: tuple[float, int] = (0.0, 0)
+        self._lock = threading.Lock()
+        add_posts(stack, self._posts, self._people[0])
+        with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
+            cursor.execute("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Soaked')", (SHOP,))
+
+    def warm_up(self) -> None:
+        """Everything once, one after the other: functions that start cold do so alone."""
+        for act in self._acts():
+            act(self._people[0])
+
+    def at_work(self) -> contextlib.AbstractContextManager[None]:
+        """Everybody is busy meanwhile."""
+        return working(self._work, _CROWD)
+
+    def _acts(self) -> dict[Callable[[int], None], int]:
+        """What they do, and how often beside the others."""
+        return {
+            self._like: 40,
+            self._unlike: 12,
+            self._look: 12,
+            self._follow: 8,
+            self._write: 2,
+            self._read_feed: 8,
+            self._order: 6,
+            self._check_in: 3,
+            self._review: 2,
+            self._read_lists: 6,
+        }
+
+    def _work(self, end: threading.Event) -> None:
+        acts = self._acts()
+        while not end.is_set():
+            [act] = random.choices(list(acts), weights=list(acts.values()))
+            act(random.choice(self._people))
+
+    def _ask(self, user: int, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        reply = self._door.send(method, path, user, body)
+        with self._lock:
+            self._story.answers[str(reply.status)] += 1
+        return reply.body if 200 <= reply.status < 300 else None
+
+    def _some_post(self) -> int:
+        """One of those that are known at the moment: the others are forgotten meanwhile."""
+        turn = int((time.monotonic() - self._began_s) / _ROTATE_EVERY_S)
+        return self._posts[(turn * _AT_ONCE // 2 + random.randrange(_AT_ONCE)) % POSTS]
+
+    def _like(self, user: int) -> None:
+        kind = random.choice(("likes", "likes", "collects"))
+        self._ask(user, "PUT", f"/posts/{self._some_post()}/{kind}/me")
+
+    def _unlike(self, user: int) -> None:
+        self._ask(user, "DELETE", f"/posts/{self._some_post()}/likes/me")
+
+    def _look(self, user: int) -> None:
+        targets = [{"type": "post", "id": str(self._some_post())} for _ in range(20)]
+        self._ask(user, "POST", "/reactions/query", {"targets": targets})
+        self._ask(user, "GET", f"/posts/{self._some_post()}/likers")
+
+    def _follow(self, user: int) -> None:
+        method = random.choice(("PUT", "PUT", "DELETE"))
+        self._ask(user, method, f"/users/{random.choice(self._people)}/followers/me")
+
+    def _write(self, user: int) -> None:
+        """A post, and who wrote the oldest of many takes it back: they don't become more."""
+        text = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}
+        if made := self._ask(user, "POST", "/posts", text):
+            self._ask(user, "POST", f"/posts/{made['id']}/comments", {"body": "I do."})
+            with self._lock:
+                self._written.append((user, made["id"]))
+                oldest = self._written.pop(0) if len(self._written) > PEOPLE else None
+            if oldest:
+                self._ask(oldest[0], "DELETE", f"/posts/{oldest[1]}")
+
+    def _read_feed(self, user: int) -> None:
+        self._ask(user, "GET", "/feed?limit=20")
+
+    def _order(self, user: int) -> None:
+        with self._lock:
+            opened_s, voucher = self._sale
+            if time.monotonic() - opened_s > _SALE_S:
+                with contextlib.suppress(LocalError):  # then the sale before goes on
+                    voucher = offer(self._stack, PEOPLE // 2, open_s=_SALE_S)
+                self._sale = time.monotonic(), voucher
+        made = self._ask(user, "POST", f"/vouchers/{voucher}/orders") if voucher else None
+        if made:
+            self._ask(user, "GET", f"/orders/{made['order_id']}")
+
+    def _check_in(self, user: int) -> None:
+        self._ask(user, "PUT", "/checkins/today")
+
+    def _review(self, user: int) -> None:
+        if len(self._reviews) < PEOPLE:
+            question = {"score": 5, "body": "Come hungry."}
+            if made := self._ask(user, "POST", f"/shops/{SHOP}/reviews", question):
+                self._reviews.append(made["id"])
+        if self._reviews:
+            self._ask(user, "PUT", f"/reviews/{random.choice(self._reviews)}/likes/me")
+
+    def _read_lists(self, user: int) -> None:
+        window = random.choice(("day", "week", "all"))
+        self._ask(user, "GET", f"/posts/ranking?window={window}")
+        self._ask(user, "GET", f"/shops/{SHOP}/reviews/recommended")
+        self._ask(user, "GET", f"/users/{random.choice(self._people)}")
+
+
+@contextlib.contextmanager
+def working(work: Callable[[threading.Event], None], threads: int) -> Iterator[None]:
+    """``work`` goes on meanwhile, in some threads; each is told when to end."""
+    end = threading.Event()
+    workers = [threading.Thread(target=work, args=(end,)) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    try:
+        yield
+    finally:
+        end.set()
+        for worker in workers:
+            worker.join()
+
+
+def running(
+    stack: Stack, schedules: Sequence[str], story: Story
+) -> contextlib.AbstractContextManager[None]:
+    """Every schedule runs, again and again, two at a time."""
+    turns = itertools.cycle(schedules)
+    lock = threading.Lock()
+
+    def run(end: threading.Event) -> None:
+        while not end.is_set():
+            with lock:
+                name = next(turns)
+            try:
+                stack.invoke(name, {})
+                story.runs[name] += 1
+            except LocalError as error:
+                story.problems.append(str(error).partition("\n")[0])
+            end.wait(0.1)
+
+    return working(run, threads=2)
+
+
+@contextlib.contextmanager
+def fed_consumer(stack: Stack, story: Story) -> Iterator[tuple[psutil.Process, Event]]:
+    """A consumer in a process of its own that saves batch after batch while the event is set."""
+    posts = range(FIRST_ID + 5_000, FIRST_ID + 5_000 + FED_POSTS)
+    add_posts(stack, posts, FIRST_ID)
+    context = multiprocessing.get_context("spawn")
+    feeding, end, batches = context.Event(), context.Event(), context.Value("L", 0)
+    process = context.Process(
+        target=save_batches, args=(stack.environment(), list(posts), feeding, end, batches)
+    )
+    process.start()
+    try:
+        yield psutil.Process(process.pid), feeding
+    finally:
+        end.set()
+        process.join(60)
+        story.batches = batches.value
+        if process.exitcode != 0:
+            story.problems.append(f"the fed consumer ended with {process.exitcode}")
+            process.kill()
+
+
+def save_batches(
+    environment: Mapping[str, str], posts: Sequence[int], feeding: Event, end: Event, batches: Any
+) -> None:
+    """The handler of SaveReactions with made-up facts: likes and unlikes of 500 people."""
+    os.environ.update(environment)
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - its log lines, to the end
+    consumer = load_function("queue/save_reactions")
+    while not end.is_set():
+        if feeding.wait(0.2):
+            consumer.handler({"Records": [_message(i, posts) for i in range(_BATCH)]}, None)
+            batches.value += 1
+            end.wait(_FEED_EVERY_S)
+
+
+def _message(number: int, posts: Sequence[int]) -> dict[str, Any]:
+    event = {
+        "protocol": 2,
+        "target_type": "post",
+        "target_id": random.choice(posts),
+        "kind": "like",
+        "actor_id": FIRST_ID + 10_000 + random.randrange(500),
+        "state": random.randrange(2),
+        "ver": time.time_ns() // 1000,
+    }
+    return {
+        "messageId": str(number),
+        "receiptHandle": str(number),
+        "body": json.dumps(event),
+        "attributes": {"ApproximateReceiveCount": "1"},
+    }
+
+
+def add_posts(stack: Stack, posts: Sequence[int], author: int) -> None:
+    """Posts that are there, and counted as their author's."""
+    with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO content (content_type, content_id, author_id, kind, title, body)"
+            " VALUES ('post', %s, %s, 'note', 'Noodles', 'Thick ones.')",
+            [(post, author) for post in posts],
+        )
+        cursor.execute(
+            "INSERT INTO user_counter (user_id, posts_total, ver) VALUES (%s, %s, 1)"
+            " ON DUPLICATE KEY UPDATE posts_total = posts_total + VALUES(posts_total),"
+            " ver = ver + 1",
+            (author, len(posts)),
+        )
+
+
+def look(stack: Stack, fed: psutil.Process) -> Sight:
+    """Memory now: of Redis by kind of key, and of every process that runs the consumer."""
+    families: dict[str, list[int]] = {}
+    with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
+        for batch in _batches(client.scan_iter(count=1000), 500):
+            pipe = client.pipeline(transaction=False)
+            for key in batch:
+                pipe.memory_usage(key, samples=0)
+                pipe.ttl(key)
+            said = pipe.execute()
+            for key, size, ttl_s in zip(batch, said[::2], said[1::2], strict=True):
+                if size is not None:
+                    counts = families.setdefault(family_of(key), [0, 0, 0])
+                    counts[0] += 1
+                    counts[1] += size
+                    counts[2] += ttl_s == -1
+        memory = client.info("memory")
+    consumers = {}
+    for worker in stack.find_workers("SaveReactions"):
+        with contextlib.suppress(psutil.Error):
+            consumers[worker.pid] = worker.memory_info().rss
+    return Sight(
+        time.monotonic(),
+        memory["used_memory_dataset"],
+        {name: Family(*counts) for name, counts in families.items()},
+        consumers,
+        fed.memory_info().rss,
+    )
+
+
+def family_of(key: str) -> str:
+    """The kind of a key: its name without shards, ids and digests."""
+    name = re.sub(r"\{\d+\}:?", "", key)
+    return re.sub(r"[0-9a-f]{16,}|\d+", "#", name)
+
+
+def judge(sights: Sequence[Sight]) -> list[str]:
+    """What is not flat, from the first round after the warm-up to the last."""
+    if len(sights) <= WARM_UP:
+        return ["there was no time to compare anything"]
+    first, last = sights[WARM_UP], sights[-1]
+    problems = []
+    grown = percent(first.beside_keys, last.beside_keys, of=first.used)
+    if grown > MOST_REDIS_PERCENT:
+        problems.append(f"Redis uses {grown:.1f}% more, which no key explains")
+    for name, now in sorted(last.families.items()):
+        then = first.families.get(name, Family())
+        if now.lasting > max(then.lasting * 1.1, then.lasting + 20):
+            problems.append(f"{name}: {then.lasting} keys that never expire became {now.lasting}")
+    if (grown := percent(first.fed, last.fed)) > MOST_PROCESS_PERCENT:
+        problems.append(f"the fed consumer grew by {grown:.1f}%")
+    if first.consumers and last.consumers:
+        grown = percent(max(first.consumers.values()), max(last.consumers.values()))
+        if grown > MOST_PROCESS_PERCENT:
+            problems.append(f"the biggest worker of SaveReactions grew by {grown:.1f}%")
+    return problems
+
+
+def percent(first: int, last: int, of: int = 0) -> float:
+    """How much more ``last`` is, in percent of ``first`` or ``of``."""
+    return 100 * (last - first) / (of or first)
+
+
+def tell(sight: Sight) -> str:
+    """One sight in one line."""
+    return (
+        f"Redis {sight.used / 1e6:.2f} MB in {sum(f.keys for f in sight.families.values()):,} keys,"
+        f" fed consumer {sight.fed / 1e6:.1f} MB,"
+        f" workers {', '.join(f'{rss / 1e6:.1f}' for rss in sight.consumers.values())} MB"
+    )
+
+
+def rows(story: Story) -> dict[str, list[float]]:
+    """Name -> its value at each sight, in MB or as a count."""
+    sights = story.sights
+    found: dict[str, list[float]] = {
+        "Redis, data (MB)": [s.used / 1e6 for s in sights],
+        "  in keys (MB)": [s.in_keys / 1e6 for s in sights],
+        "  beside them (MB)": [s.beside_keys / 1e6 for s in sights],
+        "Redis, keys": [sum(f.keys for f in s.families.values()) for s in sights],
+        "  that never expire": [sum(f.lasting for f in s.families.values()) for s in sights],
+        "fed consumer (MB)": [s.fed / 1e6 for s in sights],
+    }
+    found["biggest worker of SaveReactions (MB)"] = [
+        max(s.consumers.values(), default=0) / 1e6 for s in sights
+    ]
+    return found
+
+
+def show(story: Story) -> None:
+    """The table of memory, and what was done meanwhile."""
+    table = Table("", "start", "middle", "end", "slope a minute", box=None, header_style="dim")
+    times = [sight.at_s / 60 for sight in story.sights]
+    middle = min(WARM_UP, len(times) - 1)
+    for name, values in rows(story).items():
+        slope = 0.0
+        if len(values) - middle > 1:
+            slope = statistics.linear_regression(times[middle:], values[middle:]).slope
+        cells = [f"{values[at]:,.2f}" for at in (0, middle, -1)]
+        table.add_row(name, *cells, f"{slope:+,.3f}")
+    console.print(table)
+    console.print(
+        f"{story.answers.total():,} requests ({_listed(story.answers)}), {story.batches:,} batches"
+        f" of {_BATCH}; schedules: {_listed(story.runs)}",
+        style="dim",
+    )
+    last, middle_sight = story.sights[-1].families, story.sights[middle].families
+    grown = sorted(last, key=lambda name: middle_sight.get(name, Family()).size - last[name].size)
+    for name in grown[:8]:
+        then = middle_sight.get(name, Family())
+        console.print(f"  {name}: {then} -> {last[name]}", style="dim")
+    for problem in story.problems:
+        console.print(f"[red]✗[/red] {problem}")
+    if not story.problems:
+        console.print("[green]flat, and clean all the time[/green]")
+
+
+def to_json(story: Story) -> dict[str, Any]:
+    """For a machine."""
+    return {
+        "flat": not story.problems,
+        "problems": story.problems,
+        "answers": dict(story.answers),
+        "runs": dict(story.runs),
+        "batches": story.batches,
+        "memory": rows(story),
+    }
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
+
+
+def _camel(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def _batches(keys: Iterator[str], count: int) -> Iterator[list[str]]:
+    while batch := list(itertools.islice(keys, count)):
+        yield batch

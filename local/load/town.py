@@ -1,0 +1,130 @@
+"""The town of the demo crowd: shops with types and places, reviews, a running flash sale.
+
+All of it is made through the API, by an admin and by some of the crowd.
+"""
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from local.load.buyers import Gateway, Reply
+from local.paths import LocalError
+from local.stack.stack import Stack
+from local.stack.tokens import create_users, open_sessions
+
+ADMIN = 8_999_999
+BERLIN = (13.405, 52.52)
+TYPES = ("Food", "Coffee", "Books", "Music")
+SHOPS = 16
+REVIEWS = 40
+STOCK = 100
+BUYERS = 24
+OPEN_S = 24 * 3600
+MAX_WAIT_S = 60
+_NAMES = ("Linden", "Harbour", "Corner", "Garden")
+_OPINIONS = ("I come back every week.", "Good, but crowded.", "A find!", "Friendly people.")
+
+
+class Town(NamedTuple):
+    """What was made. ``orders`` were accepted at the flash sale of ``voucher``."""
+
+    types: int
+    shops: int
+    reviews: int
+    voucher: str
+    orders: int
+
+
+def build(stack: Stack, user_ids: Sequence[int], seed: int, tell: Callable[[str], None]) -> Town:
+    """Make the town. ``tell`` hears how far it is. Raises LocalError when something is refused."""
+    create_users(stack.mysql_url, [ADMIN], "admin")
+    tokens = dict(zip(user_ids, open_sessions(stack, user_ids), strict=True))
+    [tokens[ADMIN]] = open_sessions(stack, [ADMIN], "admin")
+    gateway = Gateway(stack.base_url, tokens, 1)
+    chance = random.Random(seed)
+    tell("shops")
+    type_ids = [_create(gateway, "/shop-types", ADMIN, one)["id"] for one in make_types()]
+    shops = [_create(gateway, "/shops", ADMIN, shop)["id"] for shop in make_shops(type_ids, chance)]
+    tell("reviews")
+    for shop_id, author_id, review in make_reviews(shops, user_ids, chance):
+        _create(gateway, f"/shops/{shop_id}/reviews", author_id, review)
+    tell("a flash sale")
+    voucher = _create(gateway, "/vouchers", ADMIN, make_voucher(shops[0], time.time()))["id"]
+    for buyer_id in user_ids[:BUYERS]:
+        _create(gateway, f"/vouchers/{voucher}/orders", buyer_id, None, status=202)
+    tell("rankings")
+    stack.invoke("RefreshRankings", {})
+    return Town(len(type_ids), len(shops), REVIEWS, voucher, min(BUYERS, len(user_ids)))
+
+
+def make_types() -> list[dict[str, Any]]:
+    """The types of shops, in their order."""
+    return [{"name": name, "sort": place} for place, name in enumerate(TYPES)]
+
+
+def make_shops(type_ids: Sequence[str], chance: random.Random) -> list[dict[str, Any]]:
+    """Shops of all types, at most a few kilometres from the middle of the town."""
+    return [
+        {
+            "name": f"{_NAMES[number // len(TYPES) % len(_NAMES)]} {TYPES[number % len(TYPES)]}",
+            "type_id": type_ids[number % len(type_ids)],
+            "area": "Mitte",
+            "place": {
+                "x": round(BERLIN[0] + chance.gauss(0, 0.02), 6),
+                "y": round(BERLIN[1] + chance.gauss(0, 0.01), 6),
+            },
+            "avg_price_cents": chance.randrange(500, 6000, 50),
+            "open_hours": "Mon-Sat 10-20",
+        }
+        for number in range(SHOPS)
+    ]
+
+
+def make_reviews(
+    shops: Sequence[str], user_ids: Sequence[int], chance: random.Random
+) -> list[tuple[str, int, dict[str, Any]]]:
+    """(shop, author, review); the first shops have the most."""
+    return [
+        (
+            shops[int(len(shops) * chance.random() ** 2)],
+            chance.choice(user_ids),
+            {"score": chance.choice((3, 4, 4, 5, 5)), "body": chance.choice(_OPINIONS)},
+        )
+        for _ in range(REVIEWS)
+    ]
+
+
+def make_voucher(shop_id: str, now_s: float) -> dict[str, Any]:
+    """A flash sale that opened a minute ago and is open for a day."""
+    return {
+        "shop_id": shop_id,
+        "title": "Dinner for two",
+        "price_cents": 1990,
+        "stock": STOCK,
+        "opens_at": _format_time(now_s - 60),
+        "closes_at": _format_time(now_s + OPEN_S),
+    }
+
+
+def _create(
+    gateway: Gateway, path: str, user_id: int, body: Mapping[str, Any] | None, status: int = 201
+) -> Mapping[str, Any]:
+    """What a POST answers; asked again while a part is busy. Raises LocalError."""
+    give_up_s = time.monotonic() + MAX_WAIT_S
+    while (reply := gateway.send("POST", path, user_id, body)).status in (429, 503):
+        if time.monotonic() > give_up_s:
+            break
+        time.sleep(float(reply.headers.get("retry-after", 1)))
+    return _require(reply, f"POST {path}", status)
+
+
+def _require(reply: Reply, asked: str, status: int) -> Mapping[str, Any]:
+    if reply.status not in (status, 200):
+        raise LocalError(f"{asked} answers {reply.status}: {reply.body}")
+    return dict(reply.body)
+
+
+def _format_time(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).isoformat()

@@ -1,0 +1,153 @@
+"""alarms.json, the alarms as CloudFormation, made from what alarms.yaml declares.
+
+``make alarms`` writes it and template.yaml includes it (``AWS::Include``); a policy test says when
+it is out of date. ``python -m local.stack.alarms expand`` prints the template with its alarms in
+place.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from local.paths import ALARMS, ROOT, TEMPLATE
+
+DECLARED = ROOT / "alarms.yaml"
+_INCLUDE = f"""\
+  Fn::Transform:
+    Name: AWS::Include
+    Parameters: {{ Location: {ALARMS.name} }}
+"""
+
+
+def make_alarms() -> str:
+    """The included file as JSON text, one line an alarm, the same for the same declarations."""
+    return "{\n" + ",\n".join(_render_entries()) + "\n}\n"
+
+
+def expand_template(template: str) -> str:
+    """A template with its alarms in the place of the include. Raises ValueError without one."""
+    if template.count(_INCLUDE) != 1:
+        raise ValueError(f"the template has to include {ALARMS.name} once")
+    return template.replace(_INCLUDE, "".join(f"{entry}\n" for entry in _render_entries()))
+
+
+def _render_entries() -> Iterator[str]:
+    """An entry of a mapping a line, which is JSON and YAML."""
+    for name, properties in _make_all(**yaml.safe_load(DECLARED.read_text())):
+        resource = {"Type": "AWS::CloudWatch::Alarm", "Properties": properties}
+        yield f"  {json.dumps(name)}: {json.dumps(resource)}"
+
+
+def _make_all(
+    *,
+    queues: dict[str, dict[str, Any]],
+    errors: dict[str, dict[str, Any]],
+    metrics: dict[str, dict[str, Any]],
+    api: dict[str, dict[str, Any]],
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    for queue, declared in queues.items():
+        yield from _make_of_queue(queue, **declared)
+    for name, declared in errors.items():
+        yield name, _make_of_errors(declared["text"], **declared["watch"])
+    for name, declared in metrics.items():
+        yield name, _make_of_metric(declared["text"], **declared["watch"])
+    for name, declared in api.items():
+        yield name, _make_of_api(declared["text"], **declared["watch"])
+
+
+def _make_of_queue(
+    queue: str, *, behind: str, given_up: str = "", above_s: int = 300, minutes: int = 5
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    name = queue.removesuffix("Queue")
+    yield (
+        f"{name}DlqAlarm",
+        _make_alarm(
+            given_up
+            or f"A message of {queue} was given up. Its cause is in the logs of the consumer.",
+            metric=("AWS/SQS", "ApproximateNumberOfMessagesVisible"),
+            dimension=("QueueName", {"Fn::GetAtt": [f"{name}Dlq", "QueueName"]}),
+            statistic="Maximum",
+            above=0,
+            period_s=60,
+        ),
+    )
+    yield (
+        f"{name}AgeAlarm",
+        _make_alarm(
+            f"{queue} is behind. {behind}",
+            metric=("AWS/SQS", "ApproximateAgeOfOldestMessage"),
+            dimension=("QueueName", {"Fn::GetAtt": [queue, "QueueName"]}),
+            statistic="Maximum",
+            above=above_s,
+            periods=minutes,
+            period_s=60,
+        ),
+    )
+
+
+def _make_of_errors(text: str, *, function: str, **limits: int) -> dict[str, Any]:
+    return _make_alarm(
+        text,
+        metric=("AWS/Lambda", "Errors"),
+        dimension=("FunctionName", {"Ref": function}),
+        statistic="Sum",
+        **limits,
+    )
+
+
+def _make_of_metric(
+    text: str, *, metric: str, function: str, statistic: str, **limits: int
+) -> dict[str, Any]:
+    return _make_alarm(
+        text,
+        metric=("Plaza", metric),
+        dimension=("function", {"Ref": function}),
+        statistic=statistic,
+        **limits,
+    )
+
+
+def _make_of_api(text: str, *, metric: str, api: str, **limits: int) -> dict[str, Any]:
+    return _make_alarm(
+        text,
+        metric=("AWS/ApiGateway", metric),
+        dimension=("ApiId", {"Ref": api}),
+        statistic="Sum",
+        **limits,
+    )
+
+
+def _make_alarm(
+    text: str,
+    *,
+    metric: tuple[str, str],
+    dimension: tuple[str, dict[str, Any]],
+    statistic: str,
+    above: int,
+    periods: int = 1,
+    period_s: int = 300,
+) -> dict[str, Any]:
+    """Properties, in long form: an included file can't have tags like ``!Ref``."""
+    return {
+        "AlarmDescription": text,
+        "Namespace": metric[0],
+        "MetricName": metric[1],
+        "Dimensions": [{"Name": dimension[0], "Value": dimension[1]}],
+        "Statistic": statistic,
+        "Period": period_s,
+        "EvaluationPeriods": periods,
+        "Threshold": above,
+        "ComparisonOperator": "GreaterThanThreshold",
+        "TreatMissingData": "notBreaching",
+        "AlarmActions": {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], []]},
+    }
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["expand"]:
+        sys.stdout.write(expand_template(TEMPLATE.read_text()))
+    else:
+        ALARMS.write_text(make_alarms())

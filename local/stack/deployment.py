@@ -1,0 +1,400 @@
+"""The real template, built and deployed to the emulator by SAM, as it would be to AWS."""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from local.paths import ALARMS, LAMBDA_PYTHON, ROOT, TOOLS, LocalError
+from local.stack.aws import REGION, connect, credentials
+from local.stack.event_sources import EventSource
+from local.stack.gateway import name_function
+from local.stack.processes import run_to_end
+from local.stack.routes import read_authorizers, read_body, read_routes
+from local.stack.servers import without_credentials
+
+STACK_NAME = "plaza"
+BUCKET = "plaza-artifacts"
+SECRET_NAME = "plaza/mysql"
+ACCOUNT = "000000000000"
+MAX_INVOCATION_S = 900  # as of Lambda
+# A replay sends as fast as it goes, and a test of the contract is one user: no limit stands in
+# their way. What the limits do is seen by emptying a bucket (tests/e2e/test_checkins.py).
+_NO_LIMITS = {
+    name: "100000"
+    for group in ("Reads", "Writes", "Anonymous")
+    for name in (f"{group}PerSecond", f"{group}Burst")
+} | {"MaxCodesPerHour": "10000"}
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What CloudFormation made: ``functions`` logical id -> name, ``queues`` name -> URL.
+
+    A queue's name is its logical id in snake case without ``_queue``: ``ReactionsQueue`` is
+    ``reactions``, ``ReactionsDlq`` is ``reactions_dlq``. ``environment`` holds the PLAZA_...
+    settings of the functions (``read_environment``).
+    """
+
+    api_id: str
+    functions: dict[str, str]
+    queues: dict[str, str]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def build_template(template: Path, directory: Path) -> Path:
+    """``sam build``, unless nothing changed since the last one; the template in ``directory``."""
+    shared = ROOT / ".aws-sam" / "local"
+    shared.mkdir(parents=True, exist_ok=True)
+    build, stamp = directory / "build", shared / "built"
+    with (shared / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two stacks may start at once, SAM's cache is for one
+        sources = hash_sources(template)
+        if not (stamp.exists() and stamp.read_text() == sources):
+            stamp.unlink(missing_ok=True)
+            _build(template, shared, directory)
+            stamp.write_text(sources)
+        shutil.copytree(shared / "build", build, dirs_exist_ok=True)
+        _bring_alarms(template, shared / "build", build / "template.yaml")
+    return build / "template.yaml"
+
+
+def hash_sources(template: Path) -> str:
+    """A digest of everything that ``sam build`` reads: code, requirements, tools, the template."""
+    digest = hashlib.sha256(bytes(template))
+    folders = (template.parent / "functions", template.parent / "layers", ROOT / "requirements")
+    files = (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file())
+    for path in (template, *template.parent.glob(ALARMS.name), *files):
+        if "__pycache__" not in path.parts:
+            digest.update(f"\0{path}\0".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _bring_alarms(template: Path, directory: Path, copy: Path) -> None:
+    """Put the alarms that a template includes beside its copy.
+
+    ``sam build`` refers to them by their way from ``directory``, which is not the copy's.
+    """
+    alarms = template.with_name(ALARMS.name)
+    shutil.copy(alarms, copy.parent)
+    text = copy.read_text()
+    copy.write_text(text.replace(os.path.relpath(alarms, directory), alarms.name))
+
+
+def _build(template: Path, shared: Path, directory: Path) -> None:
+    """Build into ``shared``, with compiled modules beside those of the layers.
+
+    The parent of the workers imports them each time it starts. What goes to AWS has some of them
+    (``local.stack.bytecode``).
+    """
+    run_to_end(
+        "sam build",
+        [
+            TOOLS / "sam",
+            "build",
+            "--template-file",
+            template,
+            "--build-dir",
+            shared / "build",
+            "--cache-dir",
+            shared / "cache",
+            "--cached",
+            "--parallel",
+        ],
+        log=directory / "logs" / "sam-build.log",
+        env=_sam_environment(directory, endpoint_url=None),
+        cwd=template.parent,
+    )
+    layers = [entry for entry in (shared / "build").iterdir() if (entry / "python").is_dir()]
+    run_to_end(
+        "compiling the layer",
+        [
+            LAMBDA_PYTHON,
+            "-m",
+            "compileall",
+            "-q",
+            "--invalidation-mode=unchecked-hash",  # copying and unpacking change times of files
+            *layers,
+        ],
+        log=directory / "logs" / "compile.log",
+    )
+
+
+def deploy_template(
+    built: Path,
+    directory: Path,
+    endpoint_url: str,
+    *,
+    redis_url: str,
+    redis_cluster: bool,
+    mysql_url: str,
+    parameters: Mapping[str, str],
+) -> None:
+    """``sam deploy`` of a built template. The database's password goes into a secret.
+
+    ``parameters`` of the template go before the usual ones.
+    """
+    parts = urlsplit(mysql_url)
+    secret = {"username": unquote(parts.username or ""), "password": unquote(parts.password or "")}
+    arn = connect("secretsmanager", endpoint_url).create_secret(
+        Name=SECRET_NAME, SecretString=json.dumps(secret)
+    )["ARN"]
+    connect("s3", endpoint_url).create_bucket(Bucket=BUCKET)
+    values = {
+        "Environment": "local",
+        "RedisUrl": redis_url,
+        "RedisCluster": str(int(redis_cluster)),
+        "MysqlUrl": without_credentials(mysql_url),
+        "MysqlSecretArn": arn,
+        "SmsSender": "echo",
+        "SmsCountries": "*",
+        **_NO_LIMITS,
+        **parameters,
+    }
+    config = ROOT / "samconfig.toml"
+    run_to_end(
+        "sam deploy",
+        [
+            TOOLS / "sam",
+            "deploy",
+            "--template-file",
+            built,
+            "--config-file",
+            config,
+            "--stack-name",
+            STACK_NAME,
+            "--s3-bucket",
+            BUCKET,
+            "--no-progressbar",
+            "--parameter-overrides",
+            *(f"{name}={value}" for name, value in values.items()),
+        ],
+        log=directory / "logs" / "sam-deploy.log",
+        env=_sam_environment(directory, endpoint_url=endpoint_url),
+        cwd=ROOT,
+    )
+
+
+def read_deployed(endpoint_url: str) -> Deployed:
+    """What the stack consists of, asked from the emulator."""
+    resources = _read_resources(endpoint_url)
+    functions = resources.get("AWS::Lambda::Function", {})
+    lambdas = connect("lambda", endpoint_url)
+    environment = read_environment([_read_variables(lambdas, n) for n in functions.values()])
+    apis = resources.get("AWS::ApiGatewayV2::Api", {})
+    if len(apis) != 1:
+        raise LocalError(f"the stack has {len(apis)} HTTP APIs, not one")
+    queues = {
+        name_queue(logical_id): url
+        for logical_id, url in resources.get("AWS::SQS::Queue", {}).items()
+    }
+    return Deployed(next(iter(apis.values())), functions, queues, environment)
+
+
+def read_environment(functions: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The settings all functions share, every queue and the archive that one of them knows."""
+    settings = {
+        name: value
+        for function in functions
+        for name, value in function.items()
+        if name.startswith("PLAZA_")
+    }
+    return {
+        name: value
+        for name, value in settings.items()
+        if name.startswith("PLAZA_QUEUE_")
+        or name == "PLAZA_ARCHIVE_BUCKET"
+        or all(function.get(name) == value for function in functions)
+    }
+
+
+def describe_service(
+    deployed: Deployed,
+    built: Path,
+    endpoint_url: str,
+    *,
+    api_port: int,
+    port: int,
+    sqs_url: str,
+) -> dict[str, Any]:
+    """What ``lambda_service`` is to serve: the deployed API, functions and event sources.
+
+    Code and layers stay where ``sam build`` put them. MiniStack is told to leave functions and
+    queues to the service: it forwards invocations (its proxy mode), and polls no queue.
+    """
+    lambdas = connect("lambda", endpoint_url)
+    logical_ids = {name: logical_id for logical_id, name in deployed.functions.items()}
+    sources = _take_event_sources(lambdas, deployed)
+    functions = {}
+    body = _read_api_body(deployed, endpoint_url)
+    waited_for = {
+        name_function(uri)
+        for uri in [
+            *(route.uri for route in read_routes(body)),
+            *(authorizer.uri for authorizer in read_authorizers(body)),
+        ]
+    }
+    for page in lambdas.get_paginator("list_functions").paginate():
+        for found in page["Functions"]:
+            name = found["FunctionName"]
+            variables = found.get("Environment", {}).get("Variables", {})
+            functions[name] = {
+                "logical_id": logical_ids[name],
+                "arn": found["FunctionArn"],
+                "task_root": str(built.parent / logical_ids[name]),
+                "handler": found["Handler"],
+                "variables": {key: str(value) for key, value in variables.items()},
+                "timeout_s": found["Timeout"],
+                "memory_mb": found["MemorySize"],
+                "reserved": _read_reserved(lambdas, name),
+                "background": name not in waited_for,
+            }
+            _forward(lambdas, name, functions[name]["variables"], port)
+    return {
+        "api_id": deployed.api_id,
+        "api_body": body,
+        "api_port": api_port,
+        "port": port,
+        "region": REGION,
+        "account": ACCOUNT,
+        "aws_endpoint_url": endpoint_url,
+        "aws": {**credentials(), "AWS_ENDPOINT_URL": endpoint_url, "AWS_ENDPOINT_URL_SQS": sqs_url},
+        "layers": [str(layer) for layer in sorted(built.parent.glob("*/python"))],
+        "functions": functions,
+        "event_sources": [asdict(source) for source in sources],
+    }
+
+
+def _read_api_body(deployed: Deployed, endpoint_url: str) -> dict[str, Any]:
+    """The OpenAPI body that SAM made, which MiniStack ignores, with what it refers to filled in."""
+    formation = connect("cloudformation", endpoint_url)
+    template = formation.get_template(StackName=STACK_NAME, TemplateStage="Processed")
+    (stack,) = formation.describe_stacks(StackName=STACK_NAME)["Stacks"]
+    values = {
+        found["ParameterKey"]: found["ParameterValue"] for found in stack.get("Parameters", [])
+    } | {
+        "AWS::Partition": "aws",
+        "AWS::Region": REGION,
+        "AWS::AccountId": ACCOUNT,
+        "AWS::StackName": STACK_NAME,
+        "AWS::URLSuffix": "amazonaws.com",
+    }
+    for logical_id, name in deployed.functions.items():
+        values[logical_id] = name
+        values[f"{logical_id}.Arn"] = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
+    return read_body(template["TemplateBody"], values)
+
+
+def _take_event_sources(lambdas: Any, deployed: Deployed) -> list[EventSource]:
+    """The event source mappings; MiniStack's own poller leaves them alone from now on."""
+    urls = {url.rpartition("/")[2]: url for url in deployed.queues.values()}
+    sources = []
+    for page in lambdas.get_paginator("list_event_source_mappings").paginate():
+        for found in page["EventSourceMappings"]:
+            queue = found["EventSourceArn"].rpartition(":")[2]
+            sources.append(EventSource.from_description(found, urls[queue]))
+            lambdas.update_event_source_mapping(UUID=found["UUID"], Enabled=False)
+    return sources
+
+
+def _read_reserved(lambdas: Any, name: str) -> int | None:
+    """The reserved concurrency of a function, if it has one."""
+    found = lambdas.get_function_concurrency(FunctionName=name)
+    reserved: int | None = found.get("ReservedConcurrentExecutions")
+    return reserved
+
+
+def _forward(lambdas: Any, name: str, variables: Mapping[str, str], port: int) -> None:
+    """Have MiniStack forward what invokes this function, a schedule or a person, to the service."""
+    lambdas.update_function_configuration(
+        FunctionName=name,
+        Environment={
+            "Variables": {
+                **variables,
+                "MINISTACK_LAMBDA_PROXY_URL": f"http://127.0.0.1:{port}/functions/{name}",
+            }
+        },
+    )
+
+
+def invoke(deployed: Deployed, lambda_url: str, logical_id: str, event: Mapping[str, Any]) -> Any:
+    """Run a function once and wait for it; its answer. Raises LocalError with its error."""
+    if logical_id not in deployed.functions:
+        raise LocalError(f"the template has no function with the logical id {logical_id}")
+    status, payload = ask_service(
+        lambda_url, "POST", f"/functions/{deployed.functions[logical_id]}", json.dumps(event)
+    )
+    if status != 200:
+        trace = "".join(payload.get("stackTrace", []))
+        raise LocalError(f"{logical_id} failed: {payload.get('errorMessage', payload)}\n{trace}")
+    return payload
+
+
+def ask_service(
+    lambda_url: str, method: str, path: str, body: str | None = None
+) -> tuple[int, Any]:
+    """Status and answer of the Lambda service. Raises LocalError when it does not answer."""
+    parts = urlsplit(lambda_url)
+    connection = HTTPConnection(str(parts.hostname), parts.port, timeout=MAX_INVOCATION_S)
+    try:
+        connection.request(method, path, body)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    except (OSError, HTTPException) as error:
+        raise LocalError(f"the Lambda service does not answer: {error}") from None
+    finally:
+        connection.close()
+
+
+def name_queue(logical_id: str) -> str:
+    """``SaveReactionsDlq`` as ``save_reactions_dlq``; a ``Queue`` at the end is left out."""
+    words = "".join(f"_{char.lower()}" if char.isupper() else char for char in logical_id)
+    return words.lstrip("_").removesuffix("_queue")
+
+
+def _read_variables(lambdas: Any, name: str) -> dict[str, str]:
+    """The environment of a function; its numbers as strings, which MiniStack leaves numbers."""
+    found = lambdas.get_function_configuration(FunctionName=name)
+    variables = found.get("Environment", {}).get("Variables", {})
+    return {key: str(value) for key, value in variables.items()}
+
+
+def _read_resources(endpoint_url: str) -> dict[str, dict[str, str]]:
+    """Type -> logical id -> physical id, of every resource of the stack."""
+    formation = connect("cloudformation", endpoint_url)
+    resources: dict[str, dict[str, str]] = {}
+    for page in formation.get_paginator("list_stack_resources").paginate(StackName=STACK_NAME):
+        for found in page["StackResourceSummaries"]:
+            of_type = resources.setdefault(found["ResourceType"], {})
+            of_type[found["LogicalResourceId"]] = found["PhysicalResourceId"]
+    return resources
+
+
+def _sam_environment(directory: Path, *, endpoint_url: str | None) -> dict[str, str]:
+    """A developer's environment without his AWS settings and with SAM's files in ``directory``.
+
+    The rest stays: pip, which ``sam build`` calls, may need it. SAM is told that it looked for a
+    newer version of itself a moment ago: a start asks nothing of the network.
+    """
+    (directory / "sam").mkdir(exist_ok=True)
+    (directory / "sam" / "metadata.json").write_text(json.dumps({"lastVersionCheck": time.time()}))
+    env = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
+    env.pop("PYTHONPATH", None)
+    env |= credentials() | {
+        "PATH": f"{TOOLS}{os.pathsep}{env.get('PATH', os.defpath)}",
+        "SAM_CLI_TELEMETRY": "0",
+        "SAM_CLI_POLL_DELAY": "0.1",  # seconds; the emulator answers at once
+        "__SAM_CLI_APP_DIR": str(directory / "sam"),
+    }
+    if endpoint_url is not None:
+        env["AWS_ENDPOINT_URL"] = endpoint_url
+    return env

@@ -1,0 +1,231 @@
+"""Event source mappings: batches of messages from SQS to functions, as Lambda's pollers make them.
+
+A batch is invoked when it is full (messages or bytes) or when its window is over. What a function
+reports as failed stays in the queue and comes back after the visibility timeout; the rest is
+deleted.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from local.stack.worker_parent import MAX_PAYLOAD_BYTES
+from local.stack.workers import Outcome
+
+MAX_RECEIVED = 10  # messages of one ReceiveMessage, entries of one DeleteMessageBatch
+WAIT_S = 20
+FILL_STEP_S = 0.1  # between two looks at a queue that had less than a whole answer
+BACKOFF_S = 1.0
+MAX_MESSAGE_BYTES = 256 * 1024
+MAX_WEIGHT_BYTES = MAX_PAYLOAD_BYTES - MAX_RECEIVED * MAX_MESSAGE_BYTES  # room for one more answer
+_ENVELOPE_BYTES = 1024  # of a record, beside its body
+
+logger = logging.getLogger(__name__)
+Invoke = Callable[[str, bytes], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class EventSource:
+    """An event source mapping of the template."""
+
+    function: str
+    queue_arn: str
+    queue_url: str
+    batch_size: int
+    window_s: float
+    max_concurrency: int
+    reports_failures: bool
+
+    @classmethod
+    def from_description(cls, found: Mapping[str, Any], queue_url: str) -> "EventSource":
+        """The mapping that ``ListEventSourceMappings`` describes."""
+        scaling = found.get("ScalingConfig") or {}
+        return cls(
+            function=str(found["FunctionArn"]).rpartition(":function:")[2],
+            queue_arn=found["EventSourceArn"],
+            queue_url=queue_url,
+            batch_size=int(found.get("BatchSize", 10)),
+            window_s=float(found.get("MaximumBatchingWindowInSeconds") or 0),
+            max_concurrency=int(scaling.get("MaximumConcurrency") or 1000),
+            reports_failures="ReportBatchItemFailures" in found.get("FunctionResponseTypes", []),
+        )
+
+
+class Sqs:
+    """The calls of SQS that a poller makes, over the JSON protocol."""
+
+    def __init__(self, session: aiohttp.ClientSession, endpoint_url: str, region: str) -> None:
+        self._session = session
+        self._endpoint_url = endpoint_url
+        self._scope = f"Credential=test/20200101/{region}/sqs/aws4_request"
+
+    async def receive(self, queue_url: str, count: int, wait_s: int) -> list[dict[str, Any]]:
+        """At most ``count`` messages, waiting for the first of them. Raises ClientError."""
+        answer = await self._call(
+            "ReceiveMessage",
+            {
+                "QueueUrl": queue_url,
+                "MaxNumberOfMessages": count,
+                "WaitTimeSeconds": wait_s,
+                "AttributeNames": ["All"],
+                "MessageAttributeNames": ["All"],
+            },
+        )
+        messages: list[dict[str, Any]] = answer.get("Messages", [])
+        return messages
+
+    async def delete(self, queue_url: str, receipt_handles: Sequence[str]) -> None:
+        """Delete messages, ten with a call. Raises ClientError."""
+        for start in range(0, len(receipt_handles), MAX_RECEIVED):
+            some = receipt_handles[start : start + MAX_RECEIVED]
+            entries = [{"Id": str(n), "ReceiptHandle": handle} for n, handle in enumerate(some)]
+            await self._call("DeleteMessageBatch", {"QueueUrl": queue_url, "Entries": entries})
+
+    async def _call(self, action: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        headers = {
+            "X-Amz-Target": f"AmazonSQS.{action}",
+            "Content-Type": "application/x-amz-json-1.0",
+            "Authorization": f"AWS4-HMAC-SHA256 {self._scope}, SignedHeaders=host, Signature=0",
+        }
+        async with self._session.post(
+            self._endpoint_url, data=json.dumps(request), headers=headers, raise_for_status=True
+        ) as response:
+            answer: dict[str, Any] = await response.json(content_type=None)
+            return answer
+
+
+class Poller:
+    """Moves the messages of one mapping to its function until it is cancelled."""
+
+    def __init__(
+        self,
+        mapping: EventSource,
+        sqs: Sqs,
+        invoke: Invoke,
+        *,
+        region: str,
+        max_concurrency: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._mapping = mapping
+        self._sqs = sqs
+        self._invoke = invoke
+        self._region = region
+        self._free = asyncio.Semaphore(min(mapping.max_concurrency, max_concurrency))
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Collect and hand over, for ever. A queue that does not answer is asked again."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._free.acquire()
+                try:
+                    batch = await self.collect()
+                except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+                    self._free.release()
+                    logger.warning("%s: %r", self._mapping.queue_url, error)
+                    await asyncio.sleep(BACKOFF_S)
+                    continue
+                if batch:
+                    group.create_task(self._hand_over(batch))
+                else:
+                    self._free.release()
+
+    async def collect(self) -> list[dict[str, Any]]:
+        """The next batch; empty when there was no message for a while. Raises ClientError."""
+        mapping = self._mapping
+        count = min(MAX_RECEIVED, mapping.batch_size)
+        batch = await self._sqs.receive(mapping.queue_url, count, WAIT_S)
+        received = len(batch)
+        if not batch:
+            return batch
+        over_s = self._clock() + mapping.window_s
+        weight = _weigh(batch)
+        while len(batch) < mapping.batch_size and weight < MAX_WEIGHT_BYTES:
+            left_s = over_s - self._clock()
+            if received < count:
+                if left_s <= 0:
+                    break
+                await asyncio.sleep(min(FILL_STEP_S, left_s))
+            elif mapping.window_s == 0:
+                break
+            count = min(MAX_RECEIVED, mapping.batch_size - len(batch))
+            more = await self._sqs.receive(mapping.queue_url, count, 0)
+            received = len(more)
+            batch += more
+            weight += _weigh(more)
+        return batch
+
+    async def _hand_over(self, batch: Sequence[Mapping[str, Any]]) -> None:
+        try:
+            await self.deliver(batch)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            logger.warning("%s: %r", self._mapping.queue_url, error)
+        finally:
+            self._free.release()
+
+    async def deliver(self, batch: Sequence[Mapping[str, Any]]) -> None:
+        """Invoke the function with a batch, and delete what it handled. Raises ClientError."""
+        mapping = self._mapping
+        records = [make_record(message, mapping.queue_arn, self._region) for message in batch]
+        event = json.dumps({"Records": records}).encode()
+        outcome = await self._invoke(mapping.function, event)
+        if outcome.failed:
+            cause = outcome.payload[:500].decode(errors="replace")
+            logger.warning("%s failed with %d messages: %s", mapping.function, len(batch), cause)
+            await asyncio.sleep(BACKOFF_S)
+            return
+        failed = read_failures(outcome.payload) if mapping.reports_failures else frozenset()
+        if failed is None or not failed <= {message["MessageId"] for message in batch}:
+            logger.warning("%s reported failures that can't be read", mapping.function)
+            return
+        done = [each["ReceiptHandle"] for each in batch if each["MessageId"] not in failed]
+        await self._sqs.delete(mapping.queue_url, done)
+
+
+def make_record(message: Mapping[str, Any], queue_arn: str, region: str) -> dict[str, Any]:
+    """A message as it is in the event of a function."""
+    return {
+        "messageId": message["MessageId"],
+        "receiptHandle": message["ReceiptHandle"],
+        "body": message["Body"],
+        "attributes": message.get("Attributes", {}),
+        "messageAttributes": {
+            name: {
+                "stringListValues": [],
+                "binaryListValues": [],
+                **{key[0].lower() + key[1:]: part for key, part in value.items()},
+            }
+            for name, value in message.get("MessageAttributes", {}).items()
+        },
+        "md5OfBody": message["MD5OfBody"],
+        "eventSource": "aws:sqs",
+        "eventSourceARN": queue_arn,
+        "awsRegion": region,
+    }
+
+
+def read_failures(payload: bytes) -> frozenset[str] | None:
+    """Ids of the messages that a function could not handle; None: an answer of another form.
+
+    Lambda takes all messages for failed then, and none when the function returns nothing.
+    """
+    answer = json.loads(payload)
+    if answer is None:
+        return frozenset()
+    with contextlib.suppress(AttributeError, KeyError, TypeError):
+        failures = answer.get("batchItemFailures") or ()
+        return frozenset(str(failure["itemIdentifier"]) for failure in failures)
+    return None
+
+
+def _weigh(batch: Sequence[Mapping[str, Any]]) -> int:
+    """About how many bytes the records of a batch have in an event."""
+    return sum(len(json.dumps(message["Body"])) + _ENVELOPE_BYTES for message in batch)

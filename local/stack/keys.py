@@ -1,0 +1,96 @@
+"""``keys``: the biggest and the hottest keys of the stack's Redis, as ScanKeys reports them."""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from local.paths import LocalError
+from local.stack.stack import Stack
+
+MOST_S = 60.0
+
+
+def main(stack: Stack, args: argparse.Namespace) -> int:
+    """Walk through all keys and print what was found; 1 when one is bigger than it should be."""
+    report = read_report(stack, args.most, args.minutes)
+    if args.json:
+        print(json.dumps(report, indent=2))
+    else:
+        _print(report, args.minutes)
+    return 1 if any(not row["foreseen"] for row in report["above"]) else 0
+
+
+def read_report(stack: Stack, most: int, minutes: int) -> dict[str, Any]:
+    """``walked`` keys, the ``big`` ones of each type, those ``above`` the limits, the ``hot``."""
+    os.environ.update(stack.environment())  # before plaza reads its settings, once
+    from plaza.infra import keys
+    from plaza.infra.redis import RedisDown
+
+    try:
+        walk = keys.walk(keys.Walk(time.time()), MOST_S)
+        hottest = keys.read_hottest(minutes, most)
+    except RedisDown as error:
+        raise LocalError(f"the stack's Redis does not answer: {error}") from None
+    return {
+        "walked": walk.seen,
+        "whole": walk.ended_s > 0,
+        "big": [_row(big) for kind in sorted(walk.biggest) for big in walk.biggest[kind][:most]],
+        "above": [_row(big) for big in walk.above],
+        "hot": [{"key": keys.shown(hot.key), "per_s": hot.per_s} for hot in hottest],
+    }
+
+
+def _row(found: Any) -> dict[str, Any]:
+    from plaza.infra.keys import shown
+
+    return {
+        "key": shown(found.key),
+        "type": found.type,
+        "bytes": found.bytes,
+        "members": None if found.type == "string" else found.length,
+        "above": found.is_above,
+        "foreseen": found.is_foreseen,
+    }
+
+
+def _print(report: dict[str, Any], minutes: int) -> None:
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
+    rest = "" if report["whole"] else ", not all: the time was over"
+    console.print(f"{report['walked']:,} keys{rest}\n")
+    big = _table("biggest", "type", "bytes", "members", "")
+    for row in _once([*report["above"], *report["big"]]):
+        members = "" if row["members"] is None else f"{row['members']:,}"
+        said = "big, as foreseen" if row["foreseen"] else "[red]too big[/red]"
+        big.add_row(
+            row["key"], row["type"], f"{row['bytes']:,}", members, said if row["above"] else ""
+        )
+    console.print(big)
+    console.print()
+    hot = _table(f"hottest, of the last {minutes} minutes", "commands a second, about")
+    for row in report["hot"]:
+        hot.add_row(row["key"], f"{row['per_s']:,}")
+    console.print(hot if report["hot"] else "no key was told to be hot")
+
+
+def _once(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return list({row["key"]: row for row in rows}.values())
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for number, column in enumerate(columns):
+        is_number = column in ("bytes", "members") or column.startswith("commands")
+        table.add_column(
+            column,
+            justify="right" if is_number else "left",
+            no_wrap=number > 0,
+            overflow="fold",
+        )
+    return table

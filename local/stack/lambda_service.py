@@ -1,0 +1,173 @@
+"""Lambda and API Gateway of one machine: a program, started once the template is deployed.
+
+  python -m local.stack.lambda_service DIRECTORY
+
+DIRECTORY/lambda.json says what is served (``deployment.describe_service``): the HTTP API on
+one port, and on another ``POST /functions/NAME``, which runs a function and answers with its
+result, or with its error and status 500; MiniStack's schedules come in there. ``GET /workers``
+answers with the pids of each function's workers.
+"""
+
+import asyncio
+import json
+import logging
+import resource
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from local.paths import LAMBDA_PYTHON
+from local.stack.event_sources import EventSource, Poller, Sqs
+from local.stack.gateway import MAX_BODY_BYTES, MAX_HEADER_BYTES, Gateway
+from local.stack.routes import read_authorizers, read_cors, read_routes
+from local.stack.workers import Function, Parent, Pool, make_environment
+
+CLOSE_IDLE_EVERY_S = 5
+MAX_CONNECTIONS_WAITING = 1024
+KEEP_ALIVE_S = 75
+
+logger = logging.getLogger(__name__)
+
+
+async def run(directory: Path) -> int:
+    """Serve until SIGTERM or SIGINT (0), or until the parent of the workers dies (1)."""
+    plan: dict[str, Any] = json.loads((directory / "lambda.json").read_text())
+    logs = directory / "logs" / "functions"
+    logs.mkdir(parents=True, exist_ok=True)
+    parent = Parent([Path(layer) for layer in plan["layers"]], logs, LAMBDA_PYTHON)
+    parent.start()
+    pool = Pool(
+        [read_function(name, one, plan) for name, one in plan["functions"].items()], parent.fork
+    )
+    ended = asyncio.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signum, ended.set)
+    timeout = aiohttp.ClientTimeout(total=60)
+    connector = aiohttp.TCPConnector(limit=0)
+    try:
+        async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
+            pollers = start_pollers(
+                plan, pool, Sqs(session, plan["aws_endpoint_url"], plan["region"])
+            )
+            gateway = make_gateway(plan, pool)
+            await listen(gateway.serve, plan["api_port"])
+            await listen(Invocations(pool).serve, plan["port"])
+            while not ended.is_set() and parent.is_running():
+                pool.close_idle()
+                for poller in pollers:
+                    if poller.done():
+                        poller.result()  # raises what ended it
+                try:
+                    async with asyncio.timeout(CLOSE_IDLE_EVERY_S):
+                        await ended.wait()
+                except TimeoutError:
+                    continue
+            for poller in pollers:
+                poller.cancel()
+    finally:
+        pool.close()
+        parent.stop()
+    return 0 if ended.is_set() else 1
+
+
+def read_function(name: str, found: Mapping[str, Any], plan: Mapping[str, Any]) -> Function:
+    """One function of the plan."""
+    return Function(
+        logical_id=found["logical_id"],
+        name=name,
+        arn=found["arn"],
+        task_root=found["task_root"],
+        handler=found["handler"],
+        environment=make_environment(found, name, region=plan["region"], aws=plan["aws"]),
+        timeout_s=float(found["timeout_s"]),
+        memory_mb=int(found["memory_mb"]),
+        reserved=found["reserved"],
+        background=found["background"],
+    )
+
+
+def make_gateway(plan: Mapping[str, Any], pool: Pool) -> Gateway:
+    """The HTTP API of the plan."""
+    body = plan["api_body"]
+    return Gateway(
+        plan["api_id"],
+        plan["region"],
+        plan["account"],
+        read_routes(body),
+        read_authorizers(body),
+        read_cors(body),
+        pool,
+    )
+
+
+def start_pollers(plan: Mapping[str, Any], pool: Pool, sqs: Sqs) -> list[asyncio.Task[None]]:
+    """A running poller for each event source of the plan."""
+    tasks = []
+    for found in plan["event_sources"]:
+        source = EventSource(**found)
+        function = pool.find(source.function)
+        if function is None:
+            raise KeyError(source.function)
+        poller = Poller(
+            source, sqs, pool.invoke, region=plan["region"], max_concurrency=function.max_workers
+        )
+        tasks.append(asyncio.create_task(poller.run()))
+    return tasks
+
+
+class Invocations:
+    """The port for invocations that do not come from the HTTP API or a queue."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request."""
+        if request.method == "GET" and request.path == "/workers":
+            return web.json_response(self._pool.pids())
+        name = request.path.removeprefix("/functions/")
+        if request.method != "POST" or self._pool.find(name) is None:
+            return web.json_response({"errorMessage": f"there is no {request.path}"}, status=404)
+        outcome = await self._pool.invoke(name, await request.read() or b"null")
+        return web.Response(
+            body=outcome.payload,
+            status=500 if outcome.failed else 200,
+            content_type="application/json",
+        )
+
+
+async def listen(handler: Any, port: int) -> None:
+    """Serve HTTP on a loopback port with ``handler``."""
+    server = web.Server(
+        handler,
+        request_factory=make_request,
+        access_log=None,
+        keepalive_timeout=KEEP_ALIVE_S,
+        max_line_size=MAX_HEADER_BYTES,
+        max_field_size=MAX_HEADER_BYTES,
+    )
+    await asyncio.get_running_loop().create_server(
+        server, "127.0.0.1", port, backlog=MAX_CONNECTIONS_WAITING, reuse_address=True
+    )
+
+
+def make_request(
+    message: Any, payload: Any, protocol: Any, writer: Any, task: asyncio.Task[None]
+) -> web.BaseRequest:
+    """A request of aiohttp's server, with a body as large as API Gateway takes."""
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(
+        message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES
+    )
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    sys.exit(asyncio.run(run(Path(sys.argv[1]))))

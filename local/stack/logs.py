@@ -1,0 +1,163 @@
+"""``logs``: what the functions wrote, each into a file of its own, and the servers."""
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from pymysql.cursors import DictCursor
+
+from local.paths import LocalError
+from local.stack.servers import connect_mysql
+from local.stack.stack import Stack
+
+SERVERS = ("redis", "mysql", "ministack", "lambda")
+TRACED = {
+    "reaction_log": "target_type, target_id, kind, actor_id, ver, state, change_by, commit_n",
+    "voucher_order": "order_id, voucher_id, buyer_id, reason, decided_at",
+    "checkin": "user_id, day, ver",
+    "content": "content_type, content_id, author_id, created_at, deleted_at",
+}
+"""Where rows know which request made them, and what is shown of them: no texts of people."""
+
+TIME = re.compile(r'"time_s": ?([0-9.]+)')
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the log lines of one part, or of all functions; ``-f`` waits for more."""
+    stack = Stack.load(args.dir, whole=False)
+    if args.part in SERVERS:
+        follow_file(stack.directory / "logs" / f"{args.part}.log", follow=args.follow)
+        return 0
+    chosen = stack.deployed.functions
+    if args.part is not None:
+        chosen = {name: chosen[name] for name in [find_function(chosen, args.part)]}
+    if args.request is not None:
+        return trace_request(stack, chosen, args.request, args.minutes)
+    width = max((len(name) for name in chosen), default=0)
+    since_ms = int((time.time() - args.minutes * 60) * 1000)
+    while True:
+        lines = sorted(read_lines(stack.directory, chosen, since_ms), key=lambda line: line[0])
+        for at_ms, name, text in lines:
+            print(f"{name:{width}}  {text}" if args.part is None else text, flush=True)
+            since_ms = max(since_ms, at_ms + 1)
+        if not args.follow:
+            return 0
+        time.sleep(1)
+
+
+def trace_request(stack: Stack, chosen: Collection[str], request_id: str, minutes: float) -> int:
+    """Print what functions wrote about a request, in order, then the rows it made; 1 for nothing.
+
+    ``minutes``: how far back.
+    """
+    since_ms = int((time.time() - minutes * 60) * 1000)
+    lines = sorted(
+        (float(said.get("time_s") or at_ms / 1000), name, said)
+        for at_ms, name, text in read_lines(stack.directory, chosen, since_ms)
+        if (said := read_line(text)) and concerns(said, request_id)
+    )
+    rows = find_rows(stack.mysql_url, request_id)
+    places = [name for _, name, _ in lines] + [table for table, _ in rows]
+    width = max(map(len, places), default=0)
+    for _, name, said in lines:
+        print(f"{name:{width}}  {json.dumps(shorten(said, request_id))}")
+    for table, row in rows:
+        print(f"{table:{width}}  {json.dumps(row, default=str)}")
+    if not places:
+        print(f"nothing of {request_id} in the last {minutes:g} minutes", file=sys.stderr)
+    return 0 if places else 1
+
+
+def read_line(text: str) -> dict[str, Any] | None:
+    """A line of ours; None for what somebody else wrote."""
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def concerns(said: dict[str, Any], request_id: str) -> bool:
+    """Whether a line is about a request, alone or with others."""
+    others = said.get("request_ids")
+    return said.get("request_id") == request_id or (
+        isinstance(others, list) and request_id in others
+    )
+
+
+def shorten(said: dict[str, Any], request_id: str) -> dict[str, Any]:
+    """A line without what is for CloudWatch, and of the requests of a batch only the one."""
+    kept = {name: value for name, value in said.items() if name not in ("_aws", "function")}
+    if "request_ids" in kept:
+        others = len(kept["request_ids"]) - 1
+        kept["request_ids"] = [request_id, *([f"and {others} more"] if others else [])]
+    return kept
+
+
+def find_rows(mysql_url: str, request_id: str) -> list[tuple[str, dict[str, Any]]]:
+    """(table, row) of what a request made. Reads whole tables: none has an index for this."""
+    found = []
+    with closing(connect_mysql(mysql_url)) as connection, connection.cursor(DictCursor) as cursor:
+        for table, columns in TRACED.items():
+            cursor.execute(
+                f"SELECT {columns} FROM {table} WHERE request_id = %s LIMIT 100",  # noqa: S608
+                (request_id,),
+            )
+            found += [(table, row) for row in cursor.fetchall()]
+    return found
+
+
+def find_function(functions: dict[str, str], asked: str) -> str:
+    """The logical id of ``SaveReactions``, ``save_reactions`` or a part of it, if only one fits."""
+    plain = asked.replace("_", "").replace("-", "").lower()
+    fitting = [name for name in functions if plain in name.lower()]
+    exact = [name for name in fitting if name.lower() == plain]
+    if len(exact or fitting) != 1:
+        raise LocalError(
+            f"no single part is called {asked}; there are {', '.join([*functions, *SERVERS])}"
+        )
+    return (exact or fitting)[0]
+
+
+def read_lines(
+    directory: Path, functions: Collection[str], since_ms: int
+) -> Iterator[tuple[int, str, str]]:
+    """(milliseconds since 1970, logical id, line) of what functions wrote, oldest first for each.
+
+    ``directory``: of the stack. A line without a time, of a traceback, has that of the line before.
+    """
+    for logical_id in functions:
+        at_ms = 0
+        try:
+            lines = (directory / "logs" / "functions" / f"{logical_id}.log").open(errors="replace")
+        except FileNotFoundError:
+            continue  # it never ran
+        with lines:
+            for line in lines:
+                at_ms = read_time_ms(line) or at_ms
+                if at_ms >= since_ms:
+                    yield at_ms, logical_id, line.rstrip("\n")
+
+
+def read_time_ms(line: str) -> int | None:
+    """The time of a line of ours, in milliseconds since 1970; None for any other line."""
+    found = TIME.search(line)
+    return int(float(found[1]) * 1000) if found else None
+
+
+def follow_file(path: Path, *, follow: bool) -> None:
+    """Print a file, and what is added to it."""
+    with path.open(errors="replace") as lines:
+        while True:
+            for line in lines:
+                sys.stdout.write(line)
+            sys.stdout.flush()
+            if not follow:
+                return
+            time.sleep(0.3)

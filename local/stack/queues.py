@@ -1,0 +1,52 @@
+"""``queues``: what waits, what is in work, and what died, as ``GET /ops/queues`` says it."""
+
+import argparse
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+from local.paths import LocalError
+from local.stack.stack import Stack
+
+
+def main(stack: Stack, args: argparse.Namespace) -> int:
+    """Print each queue; 1 when something died."""
+    with operating(stack):
+        from plaza import operations
+
+        states = operations.read_queues()
+    if args.json:
+        print(json.dumps([state._asdict() for state in states], indent=2))
+    else:
+        columns = ("queue", "waiting", "in work", "delayed", "oldest", "dead")
+        table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+        for column in columns:
+            table.add_column(column, justify="left" if column == "queue" else "right")
+        for state in states:
+            oldest = "" if state.oldest_s is None else f"{state.oldest_s:,.0f} s"
+            counts = (f"{count:,}" for count in (state.waiting, state.in_work, state.delayed))
+            dead = f"[red]{state.dead:,}[/red]" if state.dead else "0"
+            table.add_row(state.name, *counts, oldest, dead)
+        Console(highlight=False).print(table)
+    return 1 if any(state.dead for state in states) else 0
+
+
+@contextlib.contextmanager
+def operating(stack: Stack) -> Iterator[None]:
+    """What ``plaza.operations`` does in here it does to this stack, as an operator's own process.
+
+    Its log goes where those of servers are. Raises LocalError for what it refuses.
+    """
+    os.environ.update(stack.environment())  # before plaza reads its settings, once
+    from plaza.infra.errors import PlazaError
+
+    log = stack.directory / "logs" / "operator.log"
+    try:
+        with log.open("a") as lines, contextlib.redirect_stdout(lines):
+            yield
+    except PlazaError as error:
+        raise LocalError(str(error)) from None

@@ -1,0 +1,156 @@
+"""``rebuild``: counters counted again, from rows or from the vote log alone, beside what they say.
+
+It changes nothing.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from local.audit.audit import mark, new_list, new_table
+from local.paths import LocalError
+from local.stack.stack import Stack
+from plaza import vote_log
+from plaza.infra.errors import Unavailable
+from plaza.reactions import KINDS, Target
+from plaza.vote_log import Contradiction, Differing, Recount, Scope
+
+SHOWN = 20
+UNKNOWN = (
+    "the log does not know comments and posts; whose content is, it takes from the content there is"
+)
+
+
+def main(stack: Stack, args: argparse.Namespace) -> int:
+    """Print the difference; 1 when there is one and it is asked for now."""
+    until_us = None if args.as_of is None else parse_time(args.as_of)
+    if until_us is not None and not args.from_log:
+        raise LocalError("rows say how it is now: --as-of needs --from-log")
+    os.environ.update(stack.environment())  # before plaza reads its settings, once
+    found = recount(parse_scope(args.target, args.user), args.from_log, until_us)
+    good = not (found.differing or found.contradicting)
+    if args.json:
+        print(json.dumps(to_json(found, good, args.from_log, args.as_of), indent=2))
+    else:
+        show(found, args.from_log, args.as_of)
+    return 0 if good or until_us is not None else 1
+
+
+def parse_time(text: str) -> int:
+    """RFC 3339 as microseconds since 1970. Raises LocalError."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise LocalError(f"--as-of takes 2026-11-21T08:30:00Z, not {text}") from None
+    if moment.tzinfo is None:
+        raise LocalError(f"--as-of needs a time zone: {text}Z")
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def parse_scope(target: str | None, user: str | None) -> Scope:
+    """``post:7`` or a user's id, or neither. Raises LocalError."""
+    if user is not None:
+        if not re.fullmatch(r"\d{1,19}", user):
+            raise LocalError(f"--user takes an id (7), not {user}")
+        return Scope(user_id=int(user))
+    if target is None:
+        return Scope()
+    types = sorted({of for kind in KINDS.values() for of in kind.targets})
+    if not (found := re.fullmatch(rf"({'|'.join(types)}):(\d{{1,19}})", target)):
+        raise LocalError(f"--target takes post:7 ({', '.join(types)}), not {target}")
+    return Scope(Target(found[1], int(found[2])))
+
+
+def recount(scope: Scope, from_log: bool, until_us: int | None) -> Recount:
+    """What the counters come to. Raises LocalError when a part of the stack does not answer."""
+    try:
+        if from_log:
+            return vote_log.recount_log(scope, vote_log.EVER_US if until_us is None else until_us)
+        return vote_log.recount_rows(scope)
+    except Unavailable as error:
+        raise LocalError(str(error)) from None
+    except vote_log.ArchiveCorrupt as error:
+        raise LocalError(f"the archive is damaged, so the log is not whole: {error}") from None
+
+
+def to_json(found: Recount, good: bool, from_log: bool, as_of: str | None) -> dict[str, Any]:
+    """For a machine: the first hundred of each list."""
+    said: dict[str, Any] = {
+        "from": "log" if from_log else "rows",
+        "as_of": as_of,
+        "agrees": good,
+        "compared": found.compared,
+        "differing": len(found.differing),
+        "differences": [
+            {"of": str(one.of), "column": one.column, "counter": counter, "recounted": recounted}
+            for one, counter, recounted in found.differing[:100]
+        ],
+    }
+    if from_log:
+        said |= {
+            "facts_in_mysql": found.facts_in_mysql,
+            "facts_archived": found.facts_archived,
+            "contradicting": found.contradicting,
+            "contradictions": [_explain(one) for one in found.contradictions],
+            "unknown": UNKNOWN,
+        }
+    return said
+
+
+def show(found: Recount, from_log: bool, as_of: str | None) -> None:
+    """For people: the first twenty of each list."""
+    out = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
+    source = "the log" if from_log else "the rows"
+    moment = f" up to {as_of}" if as_of else ""
+    facts = new_list()
+    facts.add_row("counted again from", source + moment, "")
+    if from_log:
+        facts.add_row("facts in MySQL", f"{found.facts_in_mysql:,}", "")
+        facts.add_row("facts in archives", f"{found.facts_archived:,}", "")
+    facts.add_row("counters compared", f"{found.compared:,}", "")
+    facts.add_row("differing", f"{len(found.differing):,}", mark(not found.differing))
+    if from_log:
+        contradicting = found.contradicting
+        facts.add_row("rows that contradict it", f"{contradicting:,}", mark(not contradicting))
+    out.print(facts)
+    if found.differing:
+        out.print()
+        out.print(_table(found.differing[:SHOWN], source))
+        _and_more(out, len(found.differing))
+    if found.contradictions:
+        out.print()
+        for one in found.contradictions[:SHOWN]:
+            out.print(Text(f"  {_explain(one)}"))
+        _and_more(out, found.contradicting)
+    if from_log:
+        out.print(f"\n{UNKNOWN}", style="dim")
+
+
+def _table(differing: Sequence[Differing], source: str) -> Any:
+    table = new_table("counter", "says", source, "difference", "")
+    for one, counter, recounted in differing:
+        name = one.column.removesuffix("_total").replace("_", " ")
+        by = f"{recounted - counter:+,}"
+        table.add_row(f"{name} of {one.of}", f"{counter:,}", f"{recounted:,}", by, mark(False))
+    return table
+
+
+def _and_more(out: Console, count: int) -> None:
+    if count > SHOWN:
+        out.print(f"  and {count - SHOWN:,} more")
+
+
+def _explain(one: Contradiction) -> str:
+    def state(said: tuple[int, int] | None) -> str:
+        return "nothing" if said is None else f"{'on' if said[1] else 'off'} since {said[0]}"
+
+    return f"{one.kind} {one.target} by {one.actor_id}: log {state(one.log)}, row {state(one.row)}"

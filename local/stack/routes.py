@@ -1,0 +1,152 @@
+"""The routes of the HTTP API, made from the OpenAPI body of the processed template.
+
+MiniStack deploys an ``AWS::ApiGatewayV2::Api`` but ignores its body, so the API it made has
+no routes. This reads the body that SAM wrote; ``local.stack.gateway`` serves what it says.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from local.paths import LocalError
+
+METHODS = {"get", "put", "post", "delete", "patch", "head", "options"}
+ANY = "x-amazon-apigateway-any-method"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One line of the API: ``key`` as API Gateway writes it (``GET /posts/{id}``, ``$default``).
+
+    ``uri`` is the integration's function; ``authorizer`` the name of the authorizer, or None.
+    """
+
+    key: str
+    uri: str
+    payload_format: str
+    authorizer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Authorizer:
+    """A Lambda authorizer, payload 2.0. Without ``identity_sources`` every request asks it."""
+
+    name: str
+    uri: str
+    identity_sources: tuple[str, ...]
+    ttl_s: int
+    simple: bool
+
+
+def read_routes(body: Mapping[str, Any]) -> list[Route]:
+    """Every route of an OpenAPI ``body``. Raises LocalError at one that leads nowhere."""
+    routes = []
+    for path, methods in body.get("paths", {}).items():
+        for method, operation in methods.items():
+            if method not in METHODS and method != ANY:
+                continue
+            verb = "ANY" if method == ANY else method.upper()
+            key = "$default" if path.strip("/") == "$default" else f"{verb} {path}"
+            integration = operation.get("x-amazon-apigateway-integration")
+            if not integration:
+                raise LocalError(f"route {key} of the template has no integration")
+            guards = [name for entry in operation.get("security", []) for name in entry]
+            routes.append(
+                Route(
+                    key,
+                    integration["uri"],
+                    str(integration.get("payloadFormatVersion", "2.0")),
+                    guards[0] if guards and guards[0] != "NONE" else None,
+                )
+            )
+    return routes
+
+
+def read_authorizers(body: Mapping[str, Any]) -> list[Authorizer]:
+    """The Lambda authorizers of an OpenAPI ``body``."""
+    authorizers = []
+    schemes = body.get("components", {}).get("securitySchemes", {})
+    for name, scheme in schemes.items():
+        if (found := scheme.get("x-amazon-apigateway-authorizer")) is None:
+            continue
+        sources = found.get("identitySource") or ""
+        authorizers.append(
+            Authorizer(
+                name,
+                found["authorizerUri"],
+                tuple(part.strip() for part in sources.split(",") if part.strip()),
+                int(found.get("authorizerResultTtlInSeconds", 300 if sources else 0)),
+                bool(found.get("enableSimpleResponses", False)),
+            )
+        )
+    return authorizers
+
+
+def read_cors(body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """CORS of the API as apigatewayv2 takes it; None when ``body`` says nothing of it."""
+    cors = body.get("x-amazon-apigateway-cors")
+    if cors is None:
+        return None
+    lists = ("allowOrigins", "allowMethods", "allowHeaders", "exposeHeaders")
+    settings: dict[str, Any] = {
+        name[0].upper() + name[1:]: _as_list(cors[name]) for name in lists if name in cors
+    }
+    if "maxAge" in cors:
+        settings["MaxAge"] = int(cors["maxAge"])
+    if "allowCredentials" in cors:
+        settings["AllowCredentials"] = bool(cors["allowCredentials"])
+    return settings
+
+
+def read_body(template: str | Mapping[str, Any], values: Mapping[str, str]) -> dict[str, Any]:
+    """The OpenAPI body in a processed template, its functions of CloudFormation resolved.
+
+    ``values`` holds what ``${Name}`` and ``${Name.Arn}`` stand for.
+    """
+    parsed = json.loads(template) if isinstance(template, str) else template
+    bodies = [
+        resource["Properties"]["Body"]
+        for resource in parsed["Resources"].values()
+        if resource["Type"] == "AWS::ApiGatewayV2::Api" and "Body" in resource["Properties"]
+    ]
+    if len(bodies) != 1:
+        raise LocalError(f"the template has {len(bodies)} HTTP APIs with a body, not one")
+    resolved: dict[str, Any] = resolve(bodies[0], values)
+    return resolved
+
+
+def resolve(node: Any, values: Mapping[str, str]) -> Any:
+    """``node`` with its Ref, Fn::GetAtt, Fn::Sub and Fn::Join replaced by ``values``."""
+    if isinstance(node, list):
+        return [resolve(item, values) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if len(node) == 1:
+        ((function, argument),) = node.items()
+        if function == "Ref":
+            return _value(argument, values)
+        if function == "Fn::GetAtt":
+            path = argument if isinstance(argument, str) else ".".join(argument)
+            return _value(path, values)
+        if function == "Fn::Sub":
+            text, extra = (argument, {}) if isinstance(argument, str) else argument
+            known = {**values, **resolve(extra, values)}
+            return re.sub(r"\$\{([^!}]+)\}", lambda found: _value(found[1], known), text)
+        if function == "Fn::Join":
+            separator, parts = argument
+            return str(separator).join(str(part) for part in resolve(parts, values))
+        if function == "Fn::If":  # conditions of a local stack are not evaluated here
+            raise LocalError("an HTTP API that depends on a condition is not supported locally")
+    return {key: resolve(value, values) for key, value in node.items()}
+
+
+def _as_list(value: Any) -> list[str]:
+    return value.split(",") if isinstance(value, str) else [str(item) for item in value]
+
+
+def _value(name: str, values: Mapping[str, str]) -> str:
+    if name not in values:
+        raise LocalError(f"the API of the template refers to {name}, which the stack has not")
+    return values[name]

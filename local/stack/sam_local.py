@@ -1,0 +1,97 @@
+"""``sam``: what ``sam local invoke`` and ``sam local start-api`` need to run against this stack.
+
+SAM resolves a Ref of a parameter without a value to its name, and a Ref of a queue to its logical
+id. So the parameters come from the deployed stack, the variables of each function too, and the
+template is a copy of the built one in which each function also knows where AWS is.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from local.paths import LocalError
+from local.stack.deployment import STACK_NAME
+from local.stack.stack import Stack
+
+TEMPLATE = "sam-local.yaml"
+ENDPOINT = "AWS_ENDPOINT_URL"
+PORT = 3000
+_GLOBAL_VARIABLES = re.compile(r"^(Globals:\n(?:  .*\n)*?      Variables:\n)", re.MULTILINE)
+
+
+def main(stack: Stack, args: argparse.Namespace) -> int:
+    """Write the files and print the lines that use them."""
+    config = write_files(stack)
+    for command in ("invoke SaveReactions -e events/save_reactions.batch.json", "start-api"):
+        print(f"sam local {command} --config-file {config}")
+    return 0
+
+
+def write_files(stack: Stack) -> Path:
+    """The SAM configuration for the stack that runs; its environment file and template beside it.
+
+    They hold credentials of the stack's database: only their owner reads them. Raises LocalError.
+    """
+    folder = stack.directory / "sam-local"
+    folder.mkdir(exist_ok=True)
+    template = stack.directory / "build" / TEMPLATE  # its code is where it stands
+    built = (stack.directory / "build" / "template.yaml").read_text()
+    template.write_text(add_endpoint(built))
+    environment = folder / "env.json"
+    service = json.loads((stack.directory / "lambda.json").read_text())
+    _write(environment, json.dumps(make_environment(service), indent=2) + "\n")
+    parameters = {
+        found["ParameterKey"]: found.get("ParameterValue", "")
+        for found in stack.connect("cloudformation").describe_stacks(StackName=STACK_NAME)[
+            "Stacks"
+        ][0]["Parameters"]
+    }
+    parameters["RedisUrl"] = stack.redis_url  # NoEcho: CloudFormation answers "****"
+    config = folder / "samconfig.toml"
+    _write(config, make_config(template, environment, parameters))
+    return config
+
+
+def add_endpoint(template: str) -> str:
+    """A template whose functions have the variable of the endpoint. Raises LocalError."""
+    added, count = _GLOBAL_VARIABLES.subn(rf"\1        {ENDPOINT}: ''\n", template, count=1)
+    if count != 1:
+        raise LocalError("the template has no variables in its Globals")
+    return added
+
+
+def make_environment(service: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Logical id -> variables, as ``sam local --env-vars`` reads them."""
+    return {
+        function["logical_id"]: {
+            **function["variables"],
+            ENDPOINT: service["aws"]["AWS_ENDPOINT_URL"],
+        }
+        for function in service["functions"].values()
+    }
+
+
+def make_config(template: Path, environment: Path, parameters: Mapping[str, str]) -> str:
+    """The sections of ``sam local``; the container shares the network of this machine."""
+    overrides = " ".join(f"{name}={value}" for name, value in sorted(parameters.items()) if value)
+    common = {
+        "template_file": str(template),
+        "env_vars": str(environment),
+        "parameter_overrides": overrides,
+        "docker_network": "host",
+        "skip_pull_image": False,
+    }
+    sections = {"local_invoke": common, "local_start_api": {**common, "port": PORT}}
+    lines = ["version = 0.1"]
+    for name, values in sections.items():
+        lines += ["", f"[default.{name}.parameters]"]
+        lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(text)

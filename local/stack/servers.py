@@ -1,0 +1,317 @@
+"""A private redis-server and mariadbd: in a directory of their own, on a loopback port."""
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+from urllib.parse import quote, unquote, urlsplit
+
+import pymysql
+import redis
+from redis.cluster import ClusterNode
+
+from local.paths import LocalError
+from local.stack.ports import free_port
+from local.stack.processes import Process, run_to_end, start_process, stop_process, wait_until
+
+AnyServer = TypeVar("AnyServer", bound="Runs")
+
+SBIN = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin", "/opt/homebrew/bin")
+
+
+def find_binary(name: str) -> Path | None:
+    """Where a server program is, also where the PATH of an ordinary user does not look."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), *SBIN])
+    found = shutil.which(name, path=path)
+    return Path(found) if found else None
+
+
+def need_binary(name: str) -> Path:
+    """Like ``find_binary``; raises LocalError when it is missing."""
+    found = find_binary(name)
+    if found is None:
+        raise LocalError(f"{name} is not installed; `make setup` installs it or says how")
+    return found
+
+
+@dataclass(slots=True)
+class Server:
+    """One server process: what it needs to be started, and again after it was stopped.
+
+    ``directory`` holds its configuration, data and ``process.json``; ``url`` its address.
+    """
+
+    name: str
+    directory: Path
+    port: int
+    url: str
+    argv: tuple[str, ...]
+    log_file: Path | None = None  # when it isn't logs/<name>.log beside its directory
+
+    @property
+    def log(self) -> Path:
+        return self.log_file or self.directory.parent / "logs" / f"{self.name}.log"
+
+    @property
+    def process(self) -> Process | None:
+        """The process as recorded; it may have ended."""
+        try:
+            return Process(**json.loads((self.directory / "process.json").read_text()))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+
+    @property
+    def processes(self) -> list[Process]:
+        """The process, if it was ever started."""
+        return [process] if (process := self.process) is not None else []
+
+    def is_running(self) -> bool:
+        process = self.process
+        return process is not None and process.is_running()
+
+    def start(self, *, attached: bool = True, timeout_s: float = 30) -> None:
+        """Start it and wait until it answers. Raises LocalError with the end of its log."""
+        if self.is_running():
+            return
+        process = start_process(self.name, self.argv, log=self.log, attached=attached)
+        record = {"name": process.name, "pid": process.pid, "started_s": process.started_s}
+        (self.directory / "process.json").write_text(json.dumps(record))
+        ready = wait_until(lambda: self._answers() or not process.is_running(), timeout_s)
+        if not (ready and process.is_running()):
+            self.stop()
+            tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
+            raise LocalError(f"{self.name} did not start ({self.log}):\n{tail}")
+
+    def stop(self) -> None:
+        """End it in good order and wait until it has. MariaDB keeps its data, Redis has none."""
+        if (process := self.process) is not None:
+            stop_process(process)
+
+    def kill(self) -> None:
+        """End it without a goodbye, as a crash would (SIGKILL)."""
+        self._signal(signal.SIGKILL)
+        wait_until(lambda: not self.is_running(), 5)
+
+    def pause(self) -> None:
+        """It stops answering but keeps its connections (SIGSTOP): a hang, not a crash."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """It goes on after ``pause``."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, signum: int) -> None:
+        if (process := self.process) is not None and (found := process.find()) is not None:
+            found.send_signal(signum)
+
+    def _answers(self) -> bool:
+        if self.url.startswith("mysql"):
+            return answers_mysql(self.url)
+        return answers_redis(self.url)
+
+
+def prepare_redis(directory: Path, *, port: int = 0) -> Server:
+    """Write the configuration of a Redis that keeps everything in memory and evicts nothing."""
+    directory.mkdir(parents=True, exist_ok=True)
+    port = port or free_port()
+    (directory / "redis.conf").write_text(
+        "bind 127.0.0.1\n"
+        f"port {port}\n"
+        f'dir "{directory}"\n'
+        'save ""\n'
+        "appendonly no\n"
+        "maxmemory-policy noeviction\n"
+        "daemonize no\n"
+    )
+    return load_redis(directory)
+
+
+def load_redis(directory: Path) -> Server:
+    """The Redis that ``prepare_redis`` made here."""
+    found = re.search(r"^port (\d+)$", (directory / "redis.conf").read_text(), re.MULTILINE)
+    if found is None:
+        raise LocalError(f"{directory / 'redis.conf'} names no port")
+    port = int(found[1])
+    argv = (str(need_binary("redis-server")), str(directory / "redis.conf"))
+    return Server("redis", directory, port, f"redis://127.0.0.1:{port}/0", argv)
+
+
+def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) -> Server:
+    """Make a data directory with an empty database ``plaza`` and a user with a random password.
+
+    ``for_tests`` trades what survives a power cut for speed.
+    """
+    (directory / "tmp").mkdir(parents=True, exist_ok=True)
+    port = port or free_port()
+    password = secrets.token_hex(16)
+    url = f"mysql://plaza:{password}@127.0.0.1:{port}/plaza"
+    durability = ["innodb-flush-log-at-trx-commit = " + ("2" if for_tests else "1")]
+    if for_tests:
+        durability += ["innodb-doublewrite = 0", "innodb-log-file-size = 16M"]
+    lines = [
+        "[mariadbd]",
+        *([f"user = {_user_name()}"] if os.geteuid() == 0 else []),
+        f"datadir = {directory / 'data'}",
+        # Its own: each MariaDB that starts removes what it takes for leftovers in the tmpdir.
+        f"tmpdir = {directory / 'tmp'}",
+        "bind-address = 127.0.0.1",
+        f"port = {port}",
+        "socket = mysqld.sock",  # relative to datadir: a long path would not fit a socket's name
+        f"pid-file = {directory / 'mysqld.pid'}",
+        f"init-file = {directory / 'init.sql'}",
+        "skip-name-resolve",
+        # Changes made past the API are read from the binlog (functions/schedule/follow_binlog).
+        "log-bin = binlog",
+        "server-id = 1",
+        "binlog-format = ROW",
+        "binlog-row-image = FULL",
+        "max-binlog-size = 64M",
+        "expire-logs-days = 1",
+        "performance-schema = OFF",
+        "character-set-server = utf8mb4",
+        "default-time-zone = +00:00",
+        "innodb-buffer-pool-size = 256M",
+        "innodb-buffer-pool-dump-at-shutdown = OFF",
+        "max-connections = 200",
+        *durability,
+    ]
+    (directory / "my.cnf").write_text("\n".join(lines) + "\n")
+    (directory / "init.sql").touch(mode=0o600)
+    (directory / "init.sql").write_text(
+        "SET SESSION sql_log_bin = 0;\n"  # who may come in is not for those who follow the binlog
+        "CREATE DATABASE IF NOT EXISTS plaza CHARACTER SET utf8mb4;\n"
+        f"CREATE USER IF NOT EXISTS plaza@'127.0.0.1' IDENTIFIED BY '{password}';\n"
+        "GRANT ALL ON *.* TO plaza@'127.0.0.1';\n"
+        f"ALTER USER root@localhost IDENTIFIED BY '{secrets.token_hex(16)}';\n"
+        "DELETE FROM mysql.global_priv WHERE User = 'root' AND Host <> 'localhost';\n"
+        "FLUSH PRIVILEGES;\n"
+    )
+    (directory / "url").touch(mode=0o600)
+    (directory / "url").write_text(url)
+    run_to_end(
+        "mariadb-install-db",
+        [
+            need_binary("mariadb-install-db"),
+            f"--defaults-file={directory / 'my.cnf'}",
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+        ],
+        log=directory.parent / "logs" / "mariadb-install-db.log",
+    )
+    return load_mysql(directory)
+
+
+def load_mysql(directory: Path) -> Server:
+    """The MariaDB that ``prepare_mysql`` made here."""
+    url = (directory / "url").read_text()
+    argv = (str(need_binary("mariadbd")), f"--defaults-file={directory / 'my.cnf'}")
+    return Server("mysql", directory, urlsplit(url).port or 3306, url, argv)
+
+
+class Runs(Protocol):
+    """A server, or several that are one."""
+
+    def start(self) -> None:
+        """Start it."""
+
+    def stop(self) -> None:
+        """End it."""
+
+    def resume(self) -> None:
+        """It goes on, should it have been paused."""
+
+
+@contextlib.contextmanager
+def running(server: AnyServer) -> Iterator[AnyServer]:
+    """``server`` started; surely ended afterwards."""
+    try:
+        server.start()
+        yield server
+    finally:
+        server.resume()
+        server.stop()
+
+
+@contextlib.contextmanager
+def connect_redis(url: str, *, cluster: bool) -> Iterator[Any]:
+    """A redis-py client for ``url``, which may name several nodes of a cluster; then closed."""
+    first, *others = spread_url(url)
+    if cluster:
+        nodes: list[Any] = [
+            ClusterNode(part.hostname, part.port or 6379)  # type: ignore[no-untyped-call]
+            for part in map(urlsplit, others)
+        ]
+        client: Any = redis.RedisCluster(url=first, startup_nodes=nodes, decode_responses=True)
+    else:
+        client = redis.Redis.from_url(first, decode_responses=True)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def spread_url(url: str) -> list[str]:
+    """``redis://a:1,b:2/0``, as the layer understands it: a URL for each node."""
+    from plaza.infra import cluster
+
+    return cluster.spread_url(url)
+
+
+def answers_redis(url: str) -> bool:
+    """Whether a Redis answers PING at ``url``, one of several if so, or asks for a password."""
+    return any(_answers_ping(one) for one in spread_url(url))
+
+
+def _answers_ping(url: str) -> bool:
+    parts = urlsplit(url)
+    address = (parts.hostname or "127.0.0.1", parts.port or 6379)
+    try:
+        with socket.create_connection(address, timeout=1) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(16).startswith((b"+PONG", b"-NOAUTH"))
+    except OSError:
+        return False
+
+
+def answers_mysql(url: str) -> bool:
+    """Whether the database of ``url`` lets its user in."""
+    try:
+        connect_mysql(url).close()
+    except (pymysql.MySQLError, OSError):
+        return False
+    return True
+
+
+def connect_mysql(url: str) -> "pymysql.Connection[pymysql.cursors.Cursor]":
+    """A connection, autocommit on, to a ``mysql://user:password@host:port/db``."""
+    parts = urlsplit(url)
+    return pymysql.connect(
+        host=parts.hostname or "127.0.0.1",
+        port=parts.port or 3306,
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        database=parts.path.lstrip("/") or None,
+        connect_timeout=2,
+        autocommit=True,
+        charset="utf8mb4",
+    )
+
+
+def without_credentials(url: str) -> str:
+    """``mysql://user:password@host:port/db`` as ``mysql://host:port/db``."""
+    parts = urlsplit(url)
+    return f"mysql://{parts.hostname}:{parts.port or 3306}/{quote(parts.path.lstrip('/'))}"
+
+
+def _user_name() -> str:
+    import pwd
+
+    return pwd.getpwuid(os.geteuid()).pw_name

@@ -1,0 +1,34 @@
+"""``sms``: the code in the text that a phone got last. Only a local stack keeps texts."""
+
+import argparse
+import os
+import re
+
+from local.paths import LocalError
+from local.stack.stack import Stack
+
+
+def main(stack: Stack, args: argparse.Namespace) -> int:
+    """Print the six digits, and nothing else."""
+    print(read_code(stack, args.phone))
+    return 0
+
+
+def read_code(stack: Stack, phone: str) -> str:
+    """The code that was last sent to ``phone``. Raises LocalError when there is none."""
+    os.environ.update(stack.environment())  # before plaza reads its settings, once
+    from plaza.auth import sms
+    from plaza.auth.phones import read_phone
+    from plaza.infra.errors import BadInput
+    from plaza.infra.redis import RedisDown
+
+    try:
+        text = sms.read_echo(read_phone(phone))
+    except BadInput as error:
+        raise LocalError(str(error)) from None
+    except RedisDown as error:
+        raise LocalError(f"the stack's Redis does not answer: {error}") from None
+    found = re.search(r"\b[0-9]{6}\b", text or "")
+    if found is None:
+        raise LocalError(f"no code was sent to {phone} in the last five minutes")
+    return found[0]

@@ -1,0 +1,398 @@
+"""The stack: every part of it, started in order and surely ended."""
+
+import contextlib
+import fcntl
+import json
+import os
+import random
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self
+
+import psutil
+
+from local.paths import DIRECTORY, TEMPLATE, LocalError
+from local.stack import aws, cluster, deployment, packages, servers
+from local.stack.cluster import Cluster
+from local.stack.deployment import Deployed
+from local.stack.ports import claim_port, free_port
+from local.stack.processes import Process, end_all, find_processes_in, stop_process
+from local.stack.servers import Server
+
+LOCKS = ("lock", "end-lock")
+VITAL = frozenset({"ministack", "lambda"})
+"""Processes without which there is no stack; a database may go away and come back."""
+
+Step = Callable[[str], contextlib.AbstractContextManager[Any]]
+Detour = Callable[[str, str], str]
+
+
+class StackNotRunning(LocalError):
+    """There is no stack, or only the remains of one."""
+
+
+@contextlib.contextmanager
+def say_nothing(step: str) -> Iterator[None]:
+    """The report of a start nobody watches."""
+    yield
+
+
+def go_straight(part: str, url: str) -> str:
+    """Functions reach every part at its own address."""
+    return url
+
+
+class Stack:
+    """One stack in one directory. Several may run at once, each in its own.
+
+    After ``up`` or ``load``: ``base_url`` of the HTTP API, ``redis_url``, ``mysql_url``
+    (with credentials), ``aws_endpoint_url``, ``region``, ``queues`` (name -> URL, see
+    ``Deployed``), and the servers ``redis`` and ``mysql``, which can be stopped, started,
+    paused and resumed (None when they are the user's own). When ``redis_cluster``, ``redis``
+    is a ``Cluster``, and ``redis_url`` names all of its nodes.
+    """
+
+    def __init__(self, directory: Path = DIRECTORY, *, template: Path = TEMPLATE) -> None:
+        self.directory = directory.resolve()
+        self.template = template
+        self.base_url = ""
+        self.redis_url = ""
+        self.redis_cluster = False
+        self.mysql_url = ""
+        self.aws_endpoint_url = ""
+        self.lambda_url = ""
+        self.region = aws.REGION
+        self.queues: dict[str, str] = {}
+        self.deployed = Deployed("", {}, {})
+        self.redis: Server | Cluster | None = None
+        self.mysql: Server | None = None
+
+    @classmethod
+    def load(cls, directory: Path = DIRECTORY, *, whole: bool = True) -> Self:
+        """The stack that runs in ``directory``. Raises StackNotRunning, saying what is wrong.
+
+        Unless it has to be ``whole``, its Redis and MySQL may be down.
+        """
+        stack = cls(directory)
+        try:
+            state = json.loads((stack.directory / "stack.json").read_text())
+            deployed = json.loads((stack.directory / "deployed.json").read_text())
+        except FileNotFoundError:
+            raise StackNotRunning("no stack is running; start one with `make run`") from None
+        except ValueError:
+            raise StackNotRunning(
+                f"{stack.directory} is half-written; {stack.how_to_end()} clears it away"
+            ) from None
+        stack.base_url = state["base_url"]
+        stack.redis_url = state["redis_url"]
+        stack.redis_cluster = state["redis_cluster"]
+        stack.mysql_url = state["mysql_url"]
+        stack.aws_endpoint_url = state["aws_endpoint_url"]
+        stack.lambda_url = state["lambda_url"]
+        stack.region = state["region"]
+        stack.queues = state["queues"]
+        stack.deployed = Deployed(**deployed)
+        stack._find_servers()
+        gone = [process.name for process in stack.processes() if not process.is_running()]
+        if (
+            not VITAL.isdisjoint(gone)
+            or len(stack._own_processes()) < len(VITAL)
+            or (gone and whole)
+        ):
+            raise StackNotRunning(
+                f"the stack is dead: {', '.join(gone) or 'all of it'} ended; "
+                f"{stack.how_to_end()} clears it away"
+            )
+        return stack
+
+    def up(
+        self,
+        *,
+        port: int = 0,
+        attached: bool = True,
+        for_tests: bool = False,
+        redis_cluster: bool = False,
+        step: Step = say_nothing,
+        detour: Detour = go_straight,
+        parameters: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Start everything, empty, and deploy the template to it; the API listens on ``port``.
+
+        ``attached`` stacks end with this process, however it ends. ``for_tests`` makes the
+        database quicker and less durable. ``redis_cluster``: three masters with a replica each
+        instead of one Redis. ``step`` is entered around each part of the work.
+        ``detour`` is told a part (``redis``, ``mysql``, ``sqs``) and its address, and says at which
+        address functions are to find it: what stands between can fail. The nodes of a cluster say
+        themselves where they are. ``parameters`` of the template are deployed instead of the usual
+        ones.
+        Raises LocalError; whatever had been started is ended then, and on any interrupt.
+        """
+        with self._alone():
+            self._refuse_a_running_one()
+            port = claim_port(port)
+            self._clear(keep=LOCKS)
+            try:
+                self.redis_cluster = redis_cluster
+                self._start_redis(step, attached=attached)
+                self._start_mysql(step, attached=attached, for_tests=for_tests)
+                self._start_aws(step, attached=attached)
+                self._deploy(
+                    step, port=port, attached=attached, detour=detour, parameters=parameters
+                )
+            except BaseException:
+                self.down()
+                raise
+
+    def down(self) -> bool:
+        """End everything this directory's stack started. Whether there was anything to end."""
+        with self._ending():
+            return self._end()
+
+    def _end(self) -> bool:
+        own = self._own_processes()
+        (self.directory / "stack.json").unlink(missing_ok=True)
+        self._find_servers()
+        running = [process for process in self.processes() if process.is_running()]
+        for process in reversed(own):
+            stop_process(process, grace_s=1)  # they keep nothing
+        for server in (self.redis, self.mysql):
+            if server is not None:
+                server.resume()
+                server.stop()
+        left = [
+            process
+            for place in ("tmp", "build")  # of programs, and of functions
+            for process in find_processes_in(self.directory / place)
+        ]
+        end_all(left, grace_s=2)
+        if (self.directory / "lock").exists():
+            self._clear(keep=(*LOCKS, "logs"))
+        return bool(running or left)
+
+    def how_to_end(self) -> str:
+        """What a person types to end it."""
+        if self.directory == DIRECTORY:
+            return "`make down`"
+        return f"`python -m local --dir {self.directory} down`"
+
+    def processes(self) -> list[Process]:
+        """Every process that was started for this stack, running or not."""
+        own = [server.processes for server in (self.redis, self.mysql) if server is not None]
+        return [*self._own_processes(), *chain.from_iterable(own)]
+
+    def environment(self) -> dict[str, str]:
+        """What ``plaza`` reads to work in this process against this stack, and boto3 too."""
+        return {
+            **self.deployed.environment,
+            "PLAZA_ENVIRONMENT": "local",
+            "PLAZA_REDIS_URL": self.redis_url,
+            "PLAZA_REDIS_CLUSTER": str(int(self.redis_cluster)),
+            "PLAZA_MYSQL_URL": self.mysql_url,
+            "AWS_ENDPOINT_URL": self.aws_endpoint_url,
+            **aws.credentials(),
+        }
+
+    def invoke(self, logical_id: str, event: dict[str, Any]) -> Any:
+        """Run one function (``SweepOutbox``) now and wait; its answer, or LocalError."""
+        return deployment.invoke(self.deployed, self.lambda_url, logical_id, event)
+
+    def connect(self, service: str) -> Any:
+        """A boto3 client of this stack's AWS."""
+        return aws.connect(service, self.aws_endpoint_url)
+
+    def find_workers(self, logical_id: str) -> list[psutil.Process]:
+        """The processes that run one function at this moment."""
+        found = []
+        for pid in self.read_workers().get(logical_id, []):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found.append(psutil.Process(pid))
+        return found
+
+    def read_workers(self) -> dict[str, list[int]]:
+        """Logical id of each function that has workers -> their pids. Raises LocalError."""
+        pids: dict[str, list[int]] = deployment.ask_service(self.lambda_url, "GET", "/workers")[1]
+        return pids
+
+    def kill_worker(self, logical_id: str) -> int | None:
+        """Kill (SIGKILL) one worker of a function, chosen at random; its pid, None if none."""
+        workers = self.find_workers(logical_id)
+        if not workers:
+            return None
+        chosen = random.choice(workers)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            chosen.send_signal(signal.SIGKILL)
+        return chosen.pid
+
+    def _start_redis(self, step: Step, *, attached: bool) -> None:
+        packages.check_servers()
+        if own := os.environ.get("PLAZA_REDIS_URL"):
+            with step("Redis, yours"):
+                if not servers.answers_redis(own):
+                    raise LocalError("no Redis answers at PLAZA_REDIS_URL")
+            self.redis_url = own
+            return
+        with step("Redis Cluster" if self.redis_cluster else "Redis"):
+            directory = self.directory / "redis"
+            prepare = cluster.prepare_cluster if self.redis_cluster else servers.prepare_redis
+            self.redis = prepare(directory)
+            self.redis.start(attached=attached)
+        self.redis_url = self.redis.url
+
+    def _start_mysql(self, step: Step, *, attached: bool, for_tests: bool) -> None:
+        if own := os.environ.get("PLAZA_MYSQL_URL"):
+            with step("MySQL, yours"):
+                if not servers.answers_mysql(own):
+                    raise LocalError("no MySQL lets us in at PLAZA_MYSQL_URL")
+            self.mysql_url = own
+            return
+        with step("MariaDB"):
+            self.mysql = servers.prepare_mysql(self.directory / "mysql", for_tests=for_tests)
+            self.mysql.start(attached=attached)
+        self.mysql_url = self.mysql.url
+
+    def _start_aws(self, step: Step, *, attached: bool) -> None:
+        with step("MiniStack, standing in for AWS"):
+            port = free_port()
+            process = aws.start_ministack(self.directory, port=port, attached=attached)
+            self._remember(process)
+        self.aws_endpoint_url = f"http://127.0.0.1:{port}"
+
+    def _deploy(
+        self,
+        step: Step,
+        *,
+        port: int,
+        attached: bool,
+        detour: Detour,
+        parameters: Mapping[str, str],
+    ) -> None:
+        with step("sam build"):
+            built = deployment.build_template(self.template, self.directory)
+        with step("sam deploy"):
+            deployment.deploy_template(
+                built,
+                self.directory,
+                self.aws_endpoint_url,
+                redis_url=self.redis_url if self.redis_cluster else detour("redis", self.redis_url),
+                redis_cluster=self.redis_cluster,
+                mysql_url=detour("mysql", self.mysql_url),
+                parameters=parameters,
+            )
+            self.deployed = deployment.read_deployed(self.aws_endpoint_url)
+            self.queues = self.deployed.queues
+        with step("Functions"):
+            lambda_port = free_port()
+            service = deployment.describe_service(
+                self.deployed,
+                built,
+                self.aws_endpoint_url,
+                api_port=port,
+                port=lambda_port,
+                sqs_url=detour("sqs", self.aws_endpoint_url),
+            )
+            _write_private(self.directory / "lambda.json", service)
+            self._remember(aws.start_lambda_service(self.directory, lambda_port, attached=attached))
+            self.lambda_url = f"http://127.0.0.1:{lambda_port}"
+            self.base_url = f"http://127.0.0.1:{port}"
+        with step("Migrations"):
+            self.invoke("Migrate", {})
+        _write_private(self.directory / "deployed.json", asdict(self.deployed))
+        _write_private(
+            self.directory / "stack.json",
+            {
+                "base_url": self.base_url,
+                "redis_url": self.redis_url,
+                "redis_cluster": self.redis_cluster,
+                "mysql_url": self.mysql_url,
+                "aws_endpoint_url": self.aws_endpoint_url,
+                "lambda_url": self.lambda_url,
+                "region": self.region,
+                "queues": self.queues,
+            },
+        )
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No other start in this directory at the same time."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        ours = (self.directory / "lock").exists()
+        if not ours and any(self.directory.iterdir()):
+            raise LocalError(f"{self.directory} is not empty and not a stack's: not touched")
+        with (self.directory / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LocalError(f"another start in {self.directory} is under way") from None
+            yield
+
+    @contextlib.contextmanager
+    def _ending(self) -> Iterator[None]:
+        """No other end of this stack at the same time; the second one finds nothing to do."""
+        if not (self.directory / "lock").exists():  # not a stack's: not touched
+            yield
+            return
+        with (self.directory / "end-lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _refuse_a_running_one(self) -> None:
+        self._find_servers()
+        running = [process for process in self.processes() if process.is_running()]
+        if not running:
+            return
+        try:
+            base_url = Stack.load(self.directory).base_url
+        except StackNotRunning:
+            names = ", ".join(f"{process.name} ({process.pid})" for process in running)
+            raise LocalError(
+                f"half a stack is still running here: {names}; {self.how_to_end()} ends it"
+            ) from None
+        raise LocalError(f"a stack is already running: {base_url}; {self.how_to_end()} ends it")
+
+    def _clear(self, *, keep: tuple[str, ...]) -> None:
+        """Every stack is new and empty: nothing of the last one stays but what is to ``keep``."""
+        self.redis = self.mysql = None
+        for entry in self.directory.iterdir():
+            if entry.name in keep:
+                continue
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+
+    def _find_servers(self) -> None:
+        """The servers an earlier start prepared here, as far as it got."""
+        with contextlib.suppress(LocalError, FileNotFoundError):
+            self.redis = self.redis or servers.load_redis(self.directory / "redis")
+        with contextlib.suppress(LocalError, FileNotFoundError):
+            self.redis = self.redis or cluster.load_cluster(self.directory / "redis")
+        with contextlib.suppress(LocalError, FileNotFoundError):
+            self.mysql = self.mysql or servers.load_mysql(self.directory / "mysql")
+
+    def _remember(self, process: Process) -> None:
+        """Write down a process of ours, so that another command can find and end it."""
+        _write_private(self.directory / "processes" / f"{process.name}.json", asdict(process))
+
+    def _own_processes(self) -> list[Process]:
+        """MiniStack and the Lambda service, as far as they were started, running or not."""
+        found = []
+        for name in sorted(VITAL, reverse=True):
+            with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
+                record = (self.directory / "processes" / f"{name}.json").read_text()
+                found.append(Process(**json.loads(record)))
+        return found
+
+
+def _write_private(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON that only its owner reads, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".draft")
+    draft.unlink(missing_ok=True)
+    draft.touch(mode=0o600)
+    draft.write_text(json.dumps(content, indent=2) + "\n")
+    draft.replace(path)

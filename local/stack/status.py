@@ -1,0 +1,66 @@
+"""``status``: what runs, and what waits in the queues."""
+
+import argparse
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+from local.stack import servers
+from local.stack.aws import answers_http
+from local.stack.servers import without_credentials
+from local.stack.stack import Stack
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print each part and each queue; 1 when a part does not answer."""
+    stack = Stack.load(args.dir, whole=False)
+    pids = {process.name: str(process.pid) for process in stack.processes()}
+    parts = [
+        ("HTTP API", pids["lambda"], stack.base_url, _answers(stack.lambda_url)),
+        ("AWS", pids["ministack"], stack.aws_endpoint_url, _answers(stack.aws_endpoint_url)),
+        *_ask_redis(stack),
+        ("MySQL", pids.get("mysql", "yours"), *_ask_mysql(stack.mysql_url)),
+    ]
+    table = Table("part", "pid", "address", "", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for name, pid, address, well in parts:
+        table.add_row(name, pid, address, "[green]up[/green]" if well else "[red]down[/red]")
+    console = Console(highlight=False)
+    console.print(table)
+    console.print()
+    waiting = Table(
+        "queue", "waiting", "in work", box=None, header_style="dim", padding=(0, 2, 0, 0)
+    )
+    for name, (visible, hidden) in sorted(count_messages(stack).items()):
+        waiting.add_row(name, str(visible), str(hidden))
+    console.print(waiting)
+    return 0 if all(part[-1] for part in parts) else 1
+
+
+def count_messages(stack: Stack) -> dict[str, tuple[int, int]]:
+    """Queue name -> (messages that wait, messages received but not yet deleted or delayed)."""
+    sqs = stack.connect("sqs")
+    counts = {}
+    for name, url in stack.queues.items():
+        attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        hidden = int(attributes.get("ApproximateNumberOfMessagesNotVisible", 0))
+        delayed = int(attributes.get("ApproximateNumberOfMessagesDelayed", 0))
+        counts[name] = (int(attributes["ApproximateNumberOfMessages"]), hidden + delayed)
+    return counts
+
+
+def _answers(url: str) -> bool:
+    return answers_http(int(url.rsplit(":", 1)[1]))
+
+
+def _ask_redis(stack: Stack) -> Iterator[tuple[str, str, str, bool]]:
+    """A row for each node."""
+    pids = [str(process.pid) for process in stack.redis.processes] if stack.redis else []
+    for number, url in enumerate(servers.spread_url(stack.redis_url)):
+        address = url.rsplit("@", 1)[-1].removeprefix("redis://")
+        pid = pids[number] if pids else "yours"
+        yield "Redis", pid, address, servers.answers_redis(url)
+
+
+def _ask_mysql(url: str) -> tuple[str, bool]:
+    return without_credentials(url).removeprefix("mysql://"), servers.answers_mysql(url)

@@ -1,0 +1,59 @@
+"""``token``: sessions for users, who are made when they are not there yet."""
+
+import argparse
+import os
+import re
+from collections.abc import Sequence
+
+from local.paths import LocalError
+from local.stack.servers import connect_mysql
+from local.stack.stack import Stack
+
+BATCH = 1000
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print one token a line, in the order of the user ids."""
+    for token in open_sessions(Stack.load(args.dir), parse_users(args.user), args.role):
+        print(token)
+    return 0
+
+
+def parse_users(text: str) -> list[int]:
+    """``7`` or ``7-20`` as user ids. Raises LocalError."""
+    found = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", text)
+    first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+    if not 0 < first <= last < first + 1_000_000:
+        raise LocalError(f"--user takes an id (7) or a range (7-20), not {text}")
+    return list(range(first, last + 1))
+
+
+def open_sessions(stack: Stack, user_ids: Sequence[int], role: str = "user") -> list[str]:
+    """A token per user, in order. Users that are not there are created.
+
+    With another role than ``user``, it becomes the role of those that are there, too.
+    """
+    create_users(stack.mysql_url, user_ids, role)
+    os.environ.update(stack.environment())  # before plaza reads its settings, once
+    from plaza import auth
+
+    return [
+        token
+        for start in range(0, len(user_ids), BATCH)
+        for token in auth.open_sessions(user_ids[start : start + BATCH])
+    ]
+
+
+def create_users(mysql_url: str, user_ids: Sequence[int], role: str = "user") -> None:
+    """Rows of ``user`` for those who have none. Another role than ``user`` is given to all."""
+    connection = connect_mysql(mysql_url)
+    try:
+        with connection.cursor() as cursor:
+            for start in range(0, len(user_ids), BATCH):
+                cursor.executemany(
+                    "INSERT INTO user (id, nickname, role) VALUES (%s, %s, %s)"
+                    " ON DUPLICATE KEY UPDATE role = IF(VALUES(role) = 'user', role, VALUES(role))",
+                    [(id_, f"user {id_}", role) for id_ in user_ids[start : start + BATCH]],
+                )
+    finally:
+        connection.close()

@@ -1,0 +1,169 @@
+"""``up``: start the stack, show how it goes, stay until Ctrl-C."""
+
+import argparse
+import contextlib
+import importlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import ModuleType
+
+from rich.console import Console
+
+from local.paths import DIRECTORY, LocalError
+from local.stack.stack import VITAL, Stack, StackNotRunning
+
+PHONE = "+14155550123"  # nobody's: kept for films
+
+console = Console(highlight=False)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Start, play the demo crowd, and wait. 0 when it was ended by a person, 1 when a part died."""
+    stack = Stack(args.dir)
+    began = time.monotonic()
+    stack.up(
+        port=args.port,
+        attached=not args.detach,
+        redis_cluster=args.redis_cluster,
+        step=show_step,
+    )
+    console.print(f"[dim]ready in {time.monotonic() - began:.0f} s[/dim]\n")
+    try:
+        if not args.no_demo:
+            with interrupted_by_an_end(stack):
+                _crowd().play(stack)
+        show_welcome(stack, detached=args.detach, demo=not args.no_demo)
+        if args.detach:
+            return 0
+        return wait_for_the_end(stack)
+    except KeyboardInterrupt:
+        console.print()
+        return 0
+    finally:
+        if not args.detach or not _is_whole(stack):
+            end(stack)
+
+
+@contextlib.contextmanager
+def interrupted_by_an_end(stack: Stack) -> Iterator[None]:
+    """Interrupts what runs inside when another command ends the stack."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.2):
+            if not (stack.directory / "stack.json").exists():
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+
+    # A shell that starts this in the background lets it ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def show_step(name: str) -> Iterator[None]:
+    """One line per step: a spinner while it runs, then how long it took."""
+    began = time.monotonic()
+    try:
+        with console.status(name):
+            yield
+    except BaseException:
+        console.print(f"[red]✗[/red] {name}")
+        raise
+    console.print(f"[green]✓[/green] {name} [dim]{time.monotonic() - began:.1f} s[/dim]")
+
+
+def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
+    """Where it is, and lines to paste: sign in, and do something to the demo crowd if it played."""
+    python = os.path.relpath(sys.executable)
+    command = f"{python} -m local" + (
+        "" if stack.directory == DIRECTORY else f" --dir {stack.directory}"
+    )
+    url, json_ = stack.base_url, "-H 'Content-Type: application/json'"
+    somebody = _crowd().FIRST_ID
+    bearer = '-H "Authorization: Bearer $TOKEN"'
+    lines = [
+        f"[bold]{url}[/bold]",
+        "",
+        f"  curl {url}/health",
+        f'  CHALLENGE=$(curl -s {url}/auth/codes {json_} -d \'{{"phone": "{PHONE}"}}\''
+        " | cut -d '\"' -f 4)",
+        f"  CODE=$({command} sms {PHONE})",
+        f"  curl {url}/auth/sessions {json_}"
+        ' -d \'{"challenge": "\'$CHALLENGE\'", "code": "\'$CODE\'"}\'',
+        f"  TOKEN=$({command} token --user 7)",
+    ]
+    if demo:
+        lines += [
+            f"  curl -X PUT {url}/posts/{somebody}/likes/me {bearer}",
+            f"  curl {url}/posts/{somebody}/likers?order=latest",
+            f"  curl -X PUT {url}/users/{somebody}/followers/me {bearer}",
+            f"  curl {url}/users/{somebody}",
+            f"  curl {url}/shop-types",
+            f"  curl '{url}/shops?x=13.405&y=52.52'",
+            f"  curl {url}/posts/ranking",
+            f'  curl {url}/feed -H "Authorization: Bearer $({command} token --user {somebody})"',
+        ]
+    lines += [
+        f"  {command} replay FILE.csv.gz --duplicates 0.2",
+        "",
+        f"  {command} audit | status | logs -f",
+        "",
+        f"[dim]{stack.how_to_end()} stops it[/dim]" if detached else "[dim]Ctrl-C stops it[/dim]",
+    ]
+    for line in lines:
+        console.print(line, soft_wrap=True)
+
+
+def wait_for_the_end(stack: Stack) -> int:
+    """Wait until ``down`` ends the stack (0) or a vital part of it dies by itself (1).
+
+    A database that goes away is only told: Plaza is made to live through that.
+    """
+    down: set[str] = set()
+    while (stack.directory / "stack.json").exists():
+        gone = {process.name for process in stack.processes() if not process.is_running()}
+        if not (stack.directory / "stack.json").exists():
+            break
+        for name in sorted(gone - down):
+            console.print(f"[red]{name} is down[/red]; its log: {stack.directory}/logs/{name}.log")
+        for name in sorted(down - gone):
+            console.print(f"[green]{name} is back[/green]")
+        if not VITAL.isdisjoint(gone):
+            return 1
+        down = gone
+        time.sleep(0.5)
+    return 0
+
+
+def end(stack: Stack) -> None:
+    """Stop it, undisturbed by a second Ctrl-C."""
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_IGN)
+    with console.status("stopping"):
+        stack.down()
+    console.print("stopped")
+
+
+def _crowd() -> ModuleType:
+    """The demo crowd, which needs the layer: other commands do without."""
+    return importlib.import_module("local.load.crowd")
+
+
+def _is_whole(stack: Stack) -> bool:
+    try:
+        Stack.load(stack.directory)
+    except (StackNotRunning, LocalError):
+        return False
+    return True

@@ -1,0 +1,477 @@
+"""The workers that run functions: how many there are, who gets one, and when one leaves.
+
+A worker serves one request at a time. Requests above the bounds wait in order. Bounds: per
+function, over all functions, and a share of that for work in the background, so that consumers that
+wait for a slow database leave workers to the API.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from local.stack.worker_parent import ANSWER, MAX_PAYLOAD_BYTES, REQUEST
+
+CORES = os.cpu_count() or 1
+MAX_WORKERS = max(16, 12 * CORES)
+MAX_WORKERS_PER_FUNCTION = max(4, 2 * CORES)
+BACKGROUND_SHARE = 0.6
+IDLE_S = 20.0
+MAX_INIT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function of the template. ``background``: no client waits for its answer."""
+
+    logical_id: str
+    name: str
+    arn: str
+    task_root: str
+    handler: str
+    environment: Mapping[str, str]
+    timeout_s: float
+    memory_mb: int
+    reserved: int | None = None
+    background: bool = False
+
+    @property
+    def max_workers(self) -> int:
+        """How many workers it may have: its reserved concurrency, within this machine's bound."""
+        return min(self.reserved or MAX_WORKERS_PER_FUNCTION, MAX_WORKERS_PER_FUNCTION)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an invocation came to: JSON, and whether it is an error document."""
+
+    payload: bytes
+    failed: bool = False
+
+
+class WorkerGone(Exception):
+    """The process ended, or its connection did."""
+
+
+class Worker(Protocol):
+    """A started process that serves one function."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def gone(self) -> bool:
+        """Whether it ended."""
+
+    async def ask(self, identity: bytes, event: bytes) -> Outcome:
+        """Run the handler. Raises WorkerGone."""
+
+    def close(self) -> None:
+        """Let it end when it is idle."""
+
+    def kill(self) -> None:
+        """End it now."""
+
+
+Start = Callable[[Function], Awaitable[Worker]]
+
+
+class InitFailed(Exception):
+    """The handler can't be imported; ``document`` is Lambda's description of the error."""
+
+    def __init__(self, document: bytes) -> None:
+        super().__init__(document.decode(errors="replace"))
+        self.document = document
+
+
+@dataclass(eq=False, slots=True)
+class _Lane:
+    """One function's workers and the requests that wait for one, oldest first."""
+
+    function: Function
+    waiting: deque[tuple[int, asyncio.Future[Worker]]] = field(default_factory=deque)
+    idle: list[tuple[float, Worker]] = field(default_factory=list)
+    starting: int = 0
+    workers: set[Worker] = field(default_factory=set)
+
+    @property
+    def size(self) -> int:
+        return self.starting + len(self.workers)
+
+
+class Pool:
+    """The workers of all functions. Used from one event loop."""
+
+    def __init__(
+        self,
+        functions: Sequence[Function],
+        start: Start,
+        *,
+        max_workers: int = MAX_WORKERS,
+        idle_s: float = IDLE_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._lanes = {function.name: _Lane(function) for function in functions}
+        self._wanted: set[_Lane] = set()  # those that a request may wait for
+        self._start = start
+        self._max_workers = max_workers
+        self._max_background = max(1, int(max_workers * BACKGROUND_SHARE))
+        self._idle_s = idle_s
+        self._clock = clock
+        self._arrivals = count()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def find(self, name: str) -> Function | None:
+        """The function called ``name``."""
+        lane = self._lanes.get(name)
+        return lane.function if lane else None
+
+    def pids(self) -> dict[str, list[int]]:
+        """Logical id -> pids of workers, of the functions that have some."""
+        return {
+            lane.function.logical_id: pids
+            for lane in self._lanes.values()
+            if (pids := [worker.pid for worker in lane.workers if not worker.gone])
+        }
+
+    async def invoke(self, name: str, event: bytes) -> Outcome:
+        """Run a function once, after the requests that came earlier. Raises KeyError."""
+        lane = self._lanes[name]
+        request_id = str(uuid.uuid4())
+        if len(event) > MAX_PAYLOAD_BYTES:
+            return _error("RequestEntityTooLarge", f"{len(event)} bytes", request_id)
+        try:
+            worker = await self._acquire(lane)
+        except InitFailed as error:
+            return Outcome(error.document, failed=True)
+        except WorkerGone as error:
+            return _error("Runtime.ExitError", str(error), request_id)
+        function = lane.function
+        identity = {
+            "request_id": request_id,
+            "arn": function.arn,
+            "deadline_ms": int((time.time() + function.timeout_s) * 1000),
+        }
+        reusable = False
+        try:
+            async with asyncio.timeout(function.timeout_s):
+                outcome = await worker.ask(json.dumps(identity).encode(), event)
+            reusable = True
+            return outcome
+        except TimeoutError:
+            message = f"{request_id} Task timed out after {function.timeout_s:.2f} seconds"
+            return _error("Sandbox.Timedout", message, request_id)
+        except WorkerGone:
+            message = f"RequestId: {request_id} Error: Runtime exited"
+            return _error("Runtime.ExitError", message, request_id)
+        finally:
+            self._release(lane, worker, reusable=reusable)
+
+    def close_idle(self) -> None:
+        """Let workers go that had nothing to do for a while, and forget those that ended."""
+        before = self._clock() - self._idle_s
+        for lane in self._lanes.values():
+            for entry in list(lane.idle):
+                if entry[0] <= before or entry[1].gone:
+                    lane.idle.remove(entry)
+                    self._discard(lane, entry[1])
+        self._start_wanted()
+
+    def close(self) -> None:
+        """End all workers and refuse all that waits."""
+        for task in self._tasks:
+            task.cancel()
+        for lane in self._lanes.values():
+            for _, future in lane.waiting:
+                future.cancel()
+            for worker in lane.workers:
+                worker.kill()
+            lane.workers.clear()
+            lane.idle.clear()
+
+    async def _acquire(self, lane: _Lane) -> Worker:
+        while lane.idle and not lane.waiting:
+            worker = lane.idle.pop()[1]
+            if not worker.gone:
+                return worker
+            lane.workers.discard(worker)
+        future: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
+        lane.waiting.append((next(self._arrivals), future))
+        self._wanted.add(lane)
+        self._start_wanted()
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._release(lane, future.result(), reusable=True)
+            raise
+
+    def _release(self, lane: _Lane, worker: Worker, *, reusable: bool) -> None:
+        if not reusable:
+            worker.kill()
+            lane.workers.discard(worker)
+        elif self._must_yield(lane):
+            self._discard(lane, worker)
+        else:
+            self._offer(lane, worker)
+        self._start_wanted()
+
+    def _offer(self, lane: _Lane, worker: Worker) -> None:
+        """Hand a free worker to the oldest request of its function, or let it wait for one."""
+        _drop_abandoned(lane)
+        if lane.waiting:
+            lane.waiting.popleft()[1].set_result(worker)
+        else:
+            lane.idle.append((self._clock(), worker))
+
+    def _must_yield(self, lane: _Lane) -> bool:
+        """Whether a function without any worker waits longer than this one, at the bound."""
+        starved = [each for each in self._waiting() if each.size == 0]
+        if not starved or sum(each.size for each in self._lanes.values()) < self._max_workers:
+            return False
+        return not lane.waiting or starved[0].waiting[0][0] < lane.waiting[0][0]
+
+    def _waiting(self) -> list[_Lane]:
+        """The functions that requests wait for, that of the oldest request first."""
+        for lane in list(self._wanted):
+            _drop_abandoned(lane)
+            if not lane.waiting:
+                self._wanted.discard(lane)
+        return sorted(self._wanted, key=lambda lane: lane.waiting[0][0])
+
+    def _start_wanted(self) -> None:
+        """Start workers for requests that wait, as far as the bounds allow."""
+        for lane in self._waiting():
+            while lane.starting < len(lane.waiting) and lane.size < lane.function.max_workers:
+                if not self._make_room(lane):
+                    break
+                lane.starting += 1
+                task = asyncio.get_running_loop().create_task(self._start_one(lane))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    def _make_room(self, lane: _Lane) -> bool:
+        """Whether one more worker may start; the one that is idle the longest leaves for it."""
+        lanes = self._lanes.values()
+        in_background = [each for each in lanes if each.function.background]
+        crowded = lane.function.background and (
+            sum(each.size for each in in_background) >= self._max_background
+        )
+        if not crowded and sum(each.size for each in lanes) < self._max_workers:
+            return True
+        idle = [each for each in (in_background if crowded else lanes) if each.idle]
+        if not idle:
+            return False
+        longest = min(idle, key=lambda each: each.idle[0][0])
+        self._discard(longest, longest.idle.pop(0)[1])
+        return True
+
+    async def _start_one(self, lane: _Lane) -> None:
+        try:
+            worker = await self._start(lane.function)
+        except (InitFailed, WorkerGone) as error:
+            lane.starting -= 1
+            _drop_abandoned(lane)
+            if lane.waiting:
+                lane.waiting.popleft()[1].set_exception(error)
+            self._start_wanted()
+            return
+        except BaseException:
+            lane.starting -= 1
+            raise
+        lane.starting -= 1
+        lane.workers.add(worker)
+        self._offer(lane, worker)
+        self._start_wanted()
+
+    def _discard(self, lane: _Lane, worker: Worker) -> None:
+        lane.workers.discard(worker)
+        worker.close()
+
+
+class Parent:
+    """The process that forks workers, and the connections to them."""
+
+    def __init__(self, layers: Sequence[Path], logs: Path, interpreter: Path) -> None:
+        self._layers = layers
+        self._logs = logs
+        self._interpreter = interpreter
+        self._turn = asyncio.Lock()
+        self._control: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the process; its imports take about a second, and commands wait for them."""
+        self._control, theirs = socket.socketpair()
+        self._control.setblocking(False)
+        script = Path(__file__).with_name("worker_parent.py")
+        argv = [str(self._interpreter), "-P", str(script), str(theirs.fileno())]
+        self._process = subprocess.Popen(
+            [*argv, *map(str, self._layers)],
+            pass_fds=[theirs.fileno()],
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+
+    def is_running(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    async def fork(self, function: Function) -> Worker:
+        """A worker that has imported its handler. Raises InitFailed, WorkerGone."""
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        command = {
+            "task_root": function.task_root,
+            "handler": function.handler,
+            "environment": dict(function.environment),
+            "log": str(self._logs / f"{function.logical_id}.log"),
+        }
+        line = json.dumps(command).encode() + b"\n"
+        try:
+            async with self._turn:
+                if self._control is None:
+                    raise WorkerGone("the parent of the workers does not run")
+                socket.send_fds(self._control, [line], [theirs.fileno()])
+                pid = int(await loop.sock_recv(self._control, 32) or b"0")
+        except (OSError, ValueError) as error:
+            ours.close()
+            raise WorkerGone(f"no worker of {function.name}: {error}") from None
+        finally:
+            theirs.close()
+        if pid == 0:
+            ours.close()
+            raise WorkerGone("the parent of the workers ended")
+        ours.setblocking(False)
+        _, worker = await loop.create_unix_connection(lambda: Connection(pid), sock=ours)
+        try:
+            async with asyncio.timeout(MAX_INIT_S):
+                outcome = await worker.receive()
+        except BaseException as error:
+            worker.kill()
+            if isinstance(error, TimeoutError):
+                raise WorkerGone(f"{function.name}: no handler after {MAX_INIT_S} s") from None
+            raise
+        if outcome.failed:
+            worker.close()
+            raise InitFailed(outcome.payload)
+        return worker
+
+    def stop(self) -> None:
+        """End the process; workers end when their connections do."""
+        if self._control is not None:
+            self._control.close()
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+
+
+class Connection(asyncio.Protocol):
+    """The socket of one worker."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.gone = False
+        self._received = bytearray()
+        self._answer: asyncio.Future[Outcome] | None = None
+        self._transport: asyncio.WriteTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)  # a socket's is
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        self._deliver()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self.gone = True
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(WorkerGone(f"worker {self.pid} ended"))
+
+    async def receive(self) -> Outcome:
+        """The next answer. Raises WorkerGone."""
+        if self.gone:
+            raise WorkerGone(f"worker {self.pid} ended")
+        self._answer = asyncio.get_running_loop().create_future()
+        self._deliver()
+        return await self._answer
+
+    async def ask(self, identity: bytes, event: bytes) -> Outcome:
+        """Run the handler. Raises WorkerGone."""
+        if self.gone or self._transport is None:
+            raise WorkerGone(f"worker {self.pid} ended")
+        head = REQUEST.pack(len(identity), len(event))
+        self._transport.write(head + identity + event)
+        return await self.receive()
+
+    def close(self) -> None:
+        """Let it end when it is idle."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def kill(self) -> None:
+        """End it now, unless it ended already: then its pid may be another's."""
+        if not self.gone:
+            os.kill(self.pid, signal.SIGKILL)
+        self.close()
+
+    def _deliver(self) -> None:
+        if len(self._received) < ANSWER.size or self._answer is None or self._answer.done():
+            return
+        status, size = ANSWER.unpack_from(self._received)
+        if len(self._received) < ANSWER.size + size:
+            return
+        payload = bytes(self._received[ANSWER.size : ANSWER.size + size])
+        del self._received[: ANSWER.size + size]
+        self._answer.set_result(Outcome(payload, failed=status != 0))
+
+
+def make_environment(
+    function: Mapping[str, Any], name: str, *, region: str, aws: Mapping[str, str]
+) -> dict[str, str]:
+    """The environment of a worker: what Lambda sets, what reaches AWS here, and the template's."""
+    task_root = str(function["task_root"])
+    own = {key: str(value) for key, value in function["variables"].items()}
+    return {
+        "AWS_EXECUTION_ENV": f"AWS_Lambda_python{sys.version_info[0]}.{sys.version_info[1]}",
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function["memory_mb"]),
+        "AWS_LAMBDA_FUNCTION_NAME": name,
+        "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "AWS_LAMBDA_LOG_GROUP_NAME": f"/aws/lambda/{name}",
+        "AWS_LAMBDA_LOG_STREAM_NAME": "[$LATEST]local",
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "HOME": os.environ.get("HOME", "/"),
+        "LAMBDA_TASK_ROOT": task_root,
+        "LANG": "en_US.UTF-8",
+        "PATH": os.environ.get("PATH", os.defpath),
+        "TMPDIR": os.environ.get("TMPDIR", "/tmp"),  # noqa: S108  # as in Lambda
+        "TZ": ":UTC",
+        "_HANDLER": str(function["handler"]),
+        **aws,
+        **own,
+    }
+
+
+def _drop_abandoned(lane: _Lane) -> None:
+    """Forget requests whose clients went away."""
+    while lane.waiting and lane.waiting[0][1].done():
+        lane.waiting.popleft()
+
+
+def _error(kind: str, message: str, request_id: str) -> Outcome:
+    document = {"errorMessage": message, "errorType": kind, "requestId": request_id}
+    return Outcome(json.dumps(document).encode(), failed=True)
