@@ -160,6 +160,10 @@ TABLES = (
     "spilled_message", "comment_change",
     "reconciliation", "reconciliation_part", "reconciliation_suspect", "reconciliation_finding",
 )  # fmt: skip
+# Of each table that has rows its name: a DELETE of nothing takes as long as one of ten rows.
+FIND_NOT_EMPTY = " UNION ALL ".join(
+    f"SELECT '{table}' FROM DUAL WHERE EXISTS (SELECT 1 FROM {table})" for table in TABLES
+)
 
 
 @pytest.fixture(scope="session")
@@ -208,7 +212,7 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     lift_budgets(monkeypatch)
     monkeypatch.setattr(secrets, "read", lambda secret_id: f"the secret {secret_id}")
     redis.execute("FLUSHALL")
-    for table in TABLES:
+    for (table,) in mysql.fetch_all(FIND_NOT_EMPTY):
         mysql.write(f"DELETE FROM {table}")
     yield World(fake)
     forget()

@@ -292,8 +292,10 @@ def answers_mysql(url: str) -> bool:
 
 def connect_mysql(url: str) -> "pymysql.Connection[pymysql.cursors.Cursor]":
     """A connection, autocommit on, to a ``mysql://user:password@host:port/db``."""
+    from plaza.infra.mysql import SharedTlsConnection
+
     parts = urlsplit(url)
-    return pymysql.connect(
+    return SharedTlsConnection(
         host=parts.hostname or "127.0.0.1",
         port=parts.port or 3306,
         user=unquote(parts.username or ""),

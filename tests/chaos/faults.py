@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import pymysql
@@ -48,6 +49,7 @@ class Faults:
         self._proxy = proxy
         self._key = key
         self._retired: list[Server] = []
+        self.losses: list[float] = []  # when Redis lost all it had (monotonic)
 
     def find(self, cell: str) -> Fault:
         """The fault of ``redis down`` and the like."""
@@ -108,17 +110,27 @@ class Faults:
                 server.kill()
 
         def start() -> None:
-            for server in self._servers(part):
-                server.start()
+            with self._losing("redis" in part):
+                for server in self._servers(part):
+                    server.start()
 
         how = "killed (SIGKILL) and started again"
         if "redis" in part:
             how += "; Redis comes back empty"
         return Fault(how, [Step(kill)], start)
 
+    @contextlib.contextmanager
+    def _losing(self, loses: bool = True) -> Iterator[None]:
+        """Redis loses all it had within the block, at a moment that nobody knows."""
+        if loses:
+            self.losses.append(math.inf)
+        yield
+        if loses:
+            self.losses[-1] = time.monotonic()
+
     def _redis_emptied(self) -> Fault:
         def flush() -> None:
-            with redis.Redis.from_url(self._stack.redis_url) as client:
+            with redis.Redis.from_url(self._stack.redis_url) as client, self._losing():
                 client.flushall()
 
         return Fault(
@@ -144,8 +156,9 @@ class Faults:
                     return bool(said["master_link_status"] == "up")
 
                 assert wait_until(follows, 30), "the replica does not follow"
-                at_new.replicaof("NO", "ONE")
-                at_old.replicaof("127.0.0.1", str(new.port))
+                with self._losing():  # what the old one takes in between
+                    at_new.replicaof("NO", "ONE")
+                    at_old.replicaof("127.0.0.1", str(new.port))
             self._stack.redis, self._stack.redis_url = new, new.url
             self._retired.append(old)
 
@@ -162,11 +175,21 @@ class Faults:
     def _cluster_failing_over(self) -> Fault:
         cluster = self._stack.redis
         assert isinstance(cluster, Cluster)
+        ends = contextlib.ExitStack()
+
+        def kill() -> None:
+            ends.enter_context(self._losing())  # what it did not replicate
+            cluster.master_of(self._key).kill()
+
+        def end() -> None:
+            with ends:
+                cluster.start()
+
         return Fault(
             "one of three masters is killed (SIGKILL) and its replica elected; the killed one comes"
             " back as its replica",
-            [Step(lambda: cluster.master_of(self._key).kill())],
-            cluster.start,
+            [Step(kill)],
+            end,
         )
 
     def _cluster_dying_unreplicated(self) -> Fault:
@@ -176,6 +199,7 @@ class Faults:
         ends = contextlib.ExitStack()
 
         def lose() -> None:
+            ends.enter_context(self._losing())
             ends.enter_context(cluster.losing_the_newest(self._key))
 
         def end() -> None:

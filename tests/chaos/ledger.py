@@ -5,10 +5,13 @@ Rules
 - 202 is a promise: the wanted state comes, unless a request that began later is answered 200.
 - 503 may be done or not, and so may a request without an answer; the latter at any time.
 - Requests that overlap may be done in either order.
+- When Redis loses all it had, what was answered before may be on the queue still: until it is saved
+  answers may be about the state before it (docs/decisions.md, known limits). In the end it stands.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -30,8 +33,12 @@ class Request(NamedTuple):
 
 @dataclass(slots=True)
 class Ledger:
-    """The requests of one reaction, in the order of their answers; it was off before them."""
+    """The requests of one reaction, in the order of their answers; it was off before them.
 
+    ``losses``: when Redis lost all it had (monotonic); others add to it.
+    """
+
+    losses: Sequence[float] = ()
     requests: list[Request] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
@@ -43,7 +50,8 @@ class Ledger:
         last = self.requests[-1]
         overlaps = any(one.ended_s > last.began_s for one in self.requests[:-1])
         unanswered = any(one.status == NO_ANSWER for one in self.requests)
-        return None if last.status != 200 or overlaps or unanswered else last.on
+        lost = bool(self.losses) and last.began_s <= self.losses[-1]
+        return None if last.status != 200 or overlaps or unanswered or lost else last.on
 
     def add(self, request: Request) -> None:
         """Note a request of the only client, which waited for its answers before."""

@@ -41,7 +41,9 @@ AUTHORS = (7_100_001, 7_100_002)
 POSTER = 7_100_101  # whom nobody follows
 FANS = range(7_100_031, 7_100_051)  # who like
 READER = 7_100_021
-TOGGLERS = range(7_100_061, 7_100_067)
+# Of each kind so many reactions are toggled: each less often than the limit of changes allows.
+TOGGLED = 12
+TOGGLERS = range(7_100_061, 7_100_061 + 3 * TOGGLED)
 FIRST_FOLLOWEE = 7_400_001
 FIRST_POST = 7_200_001
 FIRST_BUYER = 7_300_001
@@ -214,17 +216,17 @@ class Scene:
 
     def _bring_toggles(self) -> Toggles:
         """Reactions of each kind for one client, and for two devices; of users of their own."""
-        posts = self._add_posts(2)
-        followees = list(itertools.islice(self._followees, 2))
+        posts = self._add_posts(TOGGLED)
+        followees = list(itertools.islice(self._followees, TOGGLED))
         create_users(self.stack.mysql_url, followees)
         wanted = [
             Wanted(kind, user_id, item_id)
             for place, (kind, items) in enumerate(
                 (("like", posts), ("collect", posts), ("follow", followees))
             )
-            for user_id, item_id in zip(TOGGLERS[2 * place : 2 * place + 2], items, strict=True)
+            for user_id, item_id in zip(TOGGLERS[TOGGLED * place :], items, strict=False)
         ]
-        return Toggles(self.address, self.togglers, wanted[::2], wanted[1::2])
+        return Toggles(self.address, self.togglers, wanted[::2], wanted[1::2], self.faults.losses)
 
     def _bring_newcomers(self) -> list[tuple[str, str]]:
         numbers = itertools.islice(self._newcomers, _NEWCOMERS_PER_CELL)

@@ -214,19 +214,22 @@ class Toggles(Operation):
 
     The ``single`` ones by one client that waits for each answer, and sometimes reads its own state;
     the ``shared`` ones by two devices that send at the same time. ``tokens``: user -> token.
+    ``losses``: when Redis lost all it had.
     """
 
     address: Address
     tokens: Mapping[int, str]
     single: Sequence[Wanted]
     shared: Sequence[Wanted]
+    losses: Sequence[float]
     name = "toggle"
     seed: int = 0
     ledgers: dict[Wanted, Ledger] = field(default_factory=dict)
     promises: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.ledgers = {wanted: Ledger() for wanted in (*self.single, *self.shared)}
+        both = (*self.single, *self.shared)
+        self.ledgers = {wanted: Ledger(self.losses) for wanted in both}
         self._chance = random.Random(self.seed)
         self._turn = itertools.count(1)
         self._next_single = itertools.cycle(self.single)

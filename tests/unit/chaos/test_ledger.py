@@ -57,6 +57,21 @@ def test_an_answer_that_the_answers_before_it_contradict_is_wrong() -> None:
     assert len(ledger.wrong) == 1
 
 
+def test_what_was_answered_before_redis_lost_all_it_had_is_not_known_until_it_is_answered_again() -> (
+    None
+):
+    losses: list[float] = []
+    ledger = Ledger(losses)
+    ledger.add(Request(0, 1, ON, 200, changed=True))
+    losses.append(0.5)
+    ledger.see(False)
+    ledger.add(Request(2, 3, ON, 200, changed=True))
+    assert ledger.wrong == []
+    ledger.see(False)
+    assert len(ledger.wrong) == 1
+    assert ledger.find_allowed() == {ON}
+
+
 def test_a_first_request_changes_something() -> None:
     ledger = Ledger()
     ledger.add(Request(0, 1, ON, 200, changed=False))
