@@ -57,9 +57,7 @@ def test_an_answer_that_the_answers_before_it_contradict_is_wrong() -> None:
     assert len(ledger.wrong) == 1
 
 
-def test_what_was_answered_before_redis_lost_all_it_had_is_not_known_until_it_is_answered_again() -> (
-    None
-):
+def test_what_was_answered_before_redis_lost_its_data_is_not_known_any_more() -> None:
     losses: list[float] = []
     ledger = Ledger(losses)
     ledger.add(Request(0, 1, ON, 200, changed=True))
