@@ -47,12 +47,12 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "redis hanging": _WITHOUT_REDIS,
     "redis slow": _AS_EVER,
     "redis refusing": _WITHOUT_REDIS,
-    # read again from MySQL; a sale is held until the queue is empty; codes are gone
+    # read again from MySQL; a sale is held until the queue is empty, if it isn't; codes are gone
     "redis emptied": (
         "200",
         "200",
         "200",
-        "202, !503 unavailable",
+        "202, 503 unavailable",
         "201, 401 code-refused, 202 and the code is gone",
     ),
     # a master that became a replica still answers reads
