@@ -589,8 +589,8 @@ def neighbours(target: Target, count: int) -> list[Target]:
 
 
 def scripts_run() -> int:
-    stats = redis.client().info("commandstats")
-    return int(stats.get("cmdstat_evalsha", {"calls": 0})["calls"])
+    stats = [node.info("commandstats") for node in redis.nodes().values()]
+    return sum(int(of_node.get("cmdstat_evalsha", {"calls": 0})["calls"]) for of_node in stats)
 
 
 def test_the_lists_of_those_who_reacted_are_dropped_and_no_others(plaza: World) -> None:

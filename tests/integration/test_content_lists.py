@@ -31,6 +31,7 @@ from tests.integration.content_api import (
 )
 from tests.integration.looking import explain
 from tests.plaza import World
+from tests.servers import IS_CLUSTER
 
 FIRST = "2026-01-01 00:00:00.000000"
 
@@ -237,7 +238,8 @@ def test_a_cold_page_of_100_takes_as_much_as_one_of_10() -> None:
             took.append((work.statements, work.round_trips))
         assert took[0] == took[1], path
         assert took[0][0] <= 9, path
-        assert took[0][1] <= 26, path
+        # A script that a cluster's second node does not know, too, takes a trip more.
+        assert took[0][1] <= (28 if IS_CLUSTER else 26), path
 
 
 def test_a_warm_post_takes_no_statement(slow_clock: None) -> None:
