@@ -19,7 +19,7 @@ from local.stack import Stack
 from local.status import count_messages
 from local.truth import Sums, Truth, compare
 from plaza.infra.objects import ObjectsDown
-from plaza.vote_log import ArchiveCorrupt
+from plaza.vote_log.s3_archive import ArchiveCorrupt
 
 SHOWN = 20
 

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from pymysql.cursors import Cursor
 
-from plaza.counters.counters import USER_COLUMNS, UserCounter
+from plaza.counters.counters import USER_COLUMNS, ContentCounter, UserCounter
 from plaza.infra import mysql
 
 CONTENT_COLUMNS = ("like_total", "collect_total", "comment_total", "follow_total")
 VERSION_COLUMNS = tuple(column.replace("_total", "_ver") for column in CONTENT_COLUMNS)
 _VERSION_OF = dict(zip(CONTENT_COLUMNS, VERSION_COLUMNS, strict=True))
-
-
-class ContentCounter(NamedTuple):
-    """The totals of one target, by column, and the version of each: commits that moved it."""
-
-    totals: Mapping[str, int]
-    vers: Mapping[str, int]
 
 
 Deltas = Mapping[str, int]

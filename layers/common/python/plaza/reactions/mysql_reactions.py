@@ -14,12 +14,11 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import NamedTuple
 
 from pymysql.cursors import Cursor
 
 from plaza.infra import mysql
-from plaza.reactions.reactions import Entry, Key, Kind, Row, Target
+from plaza.reactions.reactions import Entry, Key, Kind, Reacted, Reactor, Row, Snapshot, Target
 
 EPOCH = 2**40  # versions of a counter in one epoch
 EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {EPOCH:d}"
@@ -30,36 +29,6 @@ _KEYS_TABLE = """JSON_TABLE(%s, '$[*]' COLUMNS (
     target_type VARCHAR(16) CHARACTER SET ascii PATH '$[0]', target_id BIGINT PATH '$[1]',
     kind VARCHAR(16) CHARACTER SET ascii PATH '$[2]', actor_id BIGINT PATH '$[3]'))"""
 _PACKED_ROW = mysql.pack("r.target_type", "r.target_id", "r.kind", "r.actor_id", "r.state", "r.ver")
-
-
-class Snapshot(NamedTuple):
-    """A target and kind as MySQL had it at one instant.
-
-    ``n`` is the version of its counter, ``total`` the counter. ``newest`` holds (actor, ver_us),
-    newest first; ``is_complete`` when those are all that are on. ``rows`` are (actor, ver_us, on)
-    of the actors that were asked for, 0 and off for one without a row.
-    """
-
-    total: int
-    n: int
-    last_ver_us: int
-    newest: list[tuple[int, int]]
-    is_complete: bool
-    rows: list[tuple[int, int, bool]]
-
-
-class Reactor(NamedTuple):
-    """Somebody who reacted to a target, and when."""
-
-    actor_id: int
-    ver_us: int
-
-
-class Reacted(NamedTuple):
-    """Something that an actor reacted to, and when."""
-
-    target: Target
-    ver_us: int
 
 
 def pass_log_gate(cursor: Cursor) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza.infra import mysql
-from plaza.reactions import EPOCH_NOW, GONE_VER, PostLikes, Ranked
+from plaza.reactions.inspecting import EPOCH_NOW
+from plaza.reactions.reactions import GONE_VER, PostLikes, Ranked
 
 _LIVE = (
     " STRAIGHT_JOIN content AS c ON c.content_type = 'post' AND c.content_id = {post_id}"

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from pymysql.cursors import Cursor
 
-from plaza import reactions
 from plaza.infra import mysql
-from plaza.reactions import KINDS, Fingerprint, Kind, Target
+from plaza.reactions import KINDS, Kind, Target, inspecting
+from plaza.reactions.reactions import Fingerprint
 from plaza.reconciliation.reconciliation import CONTENT_TOTALS, MOST_ID, USER_TOTALS, Recorded
 
 MOST_RELATIONS = 50_000
@@ -191,7 +191,7 @@ def read_recorded(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[Rec
         )
     arms += _select_counters(target for _, target, _ in wanted)
     counters: dict[Target, tuple[int, ...]] = {}
-    arms.append(f"(SELECT 'epoch', '', 0, {reactions.EPOCH_NOW}, 0, 0{zeros})")
+    arms.append(f"(SELECT 'epoch', '', 0, {inspecting.EPOCH_NOW}, 0, 0{zeros})")
     epoch = 0
     for name, target_type, target_id, *numbers in mysql.fetch_all(" UNION ALL ".join(arms)):
         target = Target(target_type, target_id)

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pymysql.cursors import Cursor
 
 from plaza.infra import mysql
-
-
-@dataclass(frozen=True, slots=True)
-class User:
-    """Somebody who signs in."""
-
-    id: int
-    nickname: str
-    avatar: str | None
-
+from plaza.users.users import User
 
 _BY_PHONE = (
     "SELECT user.id, user.nickname, user.avatar FROM user_phone"

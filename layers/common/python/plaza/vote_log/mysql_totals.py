@@ -3,42 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import NamedTuple
 
 from pymysql.cursors import Cursor
 
 from plaza.reactions import KINDS, Target
-
-COMMENTS = "comment_total"
-POSTS = "posts_total"
-_CONTENT_COLUMNS = (*(kind.total for kind in KINDS.values()), COMMENTS)
-_USER_COLUMNS = (
-    *(kind.received for kind in KINDS.values()),
-    *(kind.given for kind in KINDS.values() if kind.given),
-    POSTS,
-)
-
-
-class Counted(NamedTuple):
-    """A counter: ``column`` of a target in content_counter, or of a user in user_counter."""
-
-    of: Target
-    column: str
-
-
-class Scope(NamedTuple):
-    """Whose counters: of one target, of one user, or (neither) of all."""
-
-    target: Target | None = None
-    user_id: int | None = None
-
-    def has(self, one: Counted) -> bool:
-        """Whether a counter is among them."""
-        if self.target is not None:
-            return one.of == self.target and one.column in _CONTENT_COLUMNS
-        if self.user_id is not None:
-            return one.of == ("user", self.user_id) and one.column in _USER_COLUMNS
-        return True
+from plaza.vote_log.vote_log import COMMENTS, CONTENT_COLUMNS, POSTS, USER_COLUMNS, Counted, Scope
 
 
 def read_counters(cursor: Cursor, scope: Scope) -> dict[Counted, int]:
@@ -47,22 +16,22 @@ def read_counters(cursor: Cursor, scope: Scope) -> dict[Counted, int]:
     if scope.user_id is None:
         where, args = _of_target(scope)
         cursor.execute(
-            f"SELECT target_type, target_id, {', '.join(_CONTENT_COLUMNS)}"
+            f"SELECT target_type, target_id, {', '.join(CONTENT_COLUMNS)}"
             f" FROM content_counter{where}",
             args,
         )
         for of, target_id, *totals in cursor:
             target = Target(of, target_id)
-            for column, total in zip(_CONTENT_COLUMNS, totals, strict=True):
+            for column, total in zip(CONTENT_COLUMNS, totals, strict=True):
                 found[Counted(target, column)] = total
     if scope.target is None:
         where, args = _of_user(scope, "user_id")
         cursor.execute(
-            f"SELECT user_id, {', '.join(_USER_COLUMNS)} FROM user_counter WHERE TRUE{where}", args
+            f"SELECT user_id, {', '.join(USER_COLUMNS)} FROM user_counter WHERE TRUE{where}", args
         )
         for user_id, *totals in cursor:
             user = Target("user", user_id)
-            for column, total in zip(_USER_COLUMNS, totals, strict=True):
+            for column, total in zip(USER_COLUMNS, totals, strict=True):
                 found[Counted(user, column)] = total
     return found
 
