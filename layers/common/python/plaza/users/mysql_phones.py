@@ -7,10 +7,12 @@ from pymysql.cursors import Cursor
 from plaza.infra import mysql
 from plaza.users.users import User
 
-_BY_PHONE = (
-    "SELECT user.id, user.nickname, user.avatar FROM user_phone"
-    " JOIN user ON user.id = user_phone.user_id WHERE user_phone.phone = %s"
-)
+_BY_PHONE = """
+    SELECT user.id, user.nickname, user.avatar
+    FROM user_phone
+    JOIN user ON user.id = user_phone.user_id
+    WHERE user_phone.phone = %s
+    """
 
 
 def find(phone: str) -> User | None:
@@ -25,8 +27,11 @@ def find_or_insert(phone: str, user_id: int, nickname: str) -> User:
     def work(cursor: Cursor) -> User:
         # Not INSERT IGNORE: two that wait for one that gives up would then be a deadlock.
         is_first = cursor.execute(
-            "INSERT INTO user_phone (phone, user_id) VALUES (%s, %s)"
-            " ON DUPLICATE KEY UPDATE user_id = user_phone.user_id",
+            """
+            INSERT INTO user_phone (phone, user_id)
+            VALUES (%s, %s)
+            ON DUPLICATE KEY UPDATE user_id = user_phone.user_id
+            """,
             (phone, user_id),
         )
         if is_first:

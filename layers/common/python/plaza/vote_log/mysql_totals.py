@@ -16,8 +16,10 @@ def read_counters(cursor: Cursor, scope: Scope) -> dict[Counted, int]:
     if scope.user_id is None:
         where, args = _of_target(scope)
         cursor.execute(
-            f"SELECT target_type, target_id, {', '.join(CONTENT_COLUMNS)}"
-            f" FROM content_counter{where}",
+            f"""
+            SELECT target_type, target_id, {", ".join(CONTENT_COLUMNS)}
+            FROM content_counter{where}
+            """,
             args,
         )
         for of, target_id, *totals in cursor:
@@ -42,8 +44,12 @@ def count_rows(cursor: Cursor, scope: Scope) -> dict[Counted, int]:
     if scope.user_id is None:
         where, args = _of_target(scope, "AND")
         cursor.execute(
-            "SELECT target_type, target_id, kind, COUNT(*) FROM reaction FORCE INDEX (PRIMARY)"
-            f" WHERE state = 1{where} GROUP BY target_type, target_id, kind",
+            f"""
+            SELECT target_type, target_id, kind, COUNT(*)
+            FROM reaction FORCE INDEX (PRIMARY)
+            WHERE state = 1{where}
+            GROUP BY target_type, target_id, kind
+            """,
             args,
         )
         for of, target_id, kind, total in cursor:
@@ -51,8 +57,14 @@ def count_rows(cursor: Cursor, scope: Scope) -> dict[Counted, int]:
                 found[Counted(Target(of, target_id), KINDS[kind].total)] = total
         of_post = "" if scope.target is None else " AND parent_id = %s AND %s = 'post'"
         cursor.execute(
-            "SELECT parent_id, COUNT(*) FROM content WHERE content_type = 'comment'"
-            f" AND deleted_at IS NULL AND parent_id IS NOT NULL{of_post} GROUP BY parent_id",
+            f"""
+            SELECT parent_id, COUNT(*)
+            FROM content
+            WHERE content_type = 'comment'
+              AND deleted_at IS NULL
+              AND parent_id IS NOT NULL{of_post}
+            GROUP BY parent_id
+            """,
             () if scope.target is None else (scope.target.id, scope.target.type),
         )
         for post_id, total in cursor:
@@ -69,11 +81,19 @@ def _count_of_users(cursor: Cursor, scope: Scope, found: dict[Counted, int]) -> 
     of_content, args = _of_user(scope, "c.author_id")
     of_themselves, _ = _of_user(scope, "target_id")
     cursor.execute(
-        "SELECT c.author_id, r.kind, COUNT(*) FROM content AS c JOIN reaction AS r"
-        " ON r.target_type = c.content_type AND r.target_id = c.content_id"
-        f" WHERE r.state = 1{of_content} GROUP BY c.author_id, r.kind"
-        " UNION ALL SELECT target_id, kind, COUNT(*) FROM reaction"
-        f" WHERE target_type = 'user' AND state = 1{of_themselves} GROUP BY target_id, kind",
+        f"""
+        SELECT c.author_id, r.kind, COUNT(*)
+        FROM content AS c
+        JOIN reaction AS r ON r.target_type = c.content_type AND r.target_id = c.content_id
+        WHERE r.state = 1{of_content}
+        GROUP BY c.author_id, r.kind
+        UNION ALL
+        SELECT target_id, kind, COUNT(*)
+        FROM reaction
+        WHERE target_type = 'user'
+          AND state = 1{of_themselves}
+        GROUP BY target_id, kind
+        """,
         args * 2,
     )
     for user_id, kind, total in cursor:
@@ -81,8 +101,12 @@ def _count_of_users(cursor: Cursor, scope: Scope, found: dict[Counted, int]) -> 
             add(user_id, KINDS[kind].received, total)
     where, args = _of_user(scope, "actor_id")
     cursor.execute(
-        f"SELECT actor_id, kind, COUNT(*) FROM reaction WHERE state = 1{where}"
-        " GROUP BY actor_id, kind",
+        f"""
+        SELECT actor_id, kind, COUNT(*)
+        FROM reaction
+        WHERE state = 1{where}
+        GROUP BY actor_id, kind
+        """,
         args,
     )
     for user_id, name, total in cursor:
@@ -90,8 +114,13 @@ def _count_of_users(cursor: Cursor, scope: Scope, found: dict[Counted, int]) -> 
             add(user_id, given, total)
     where, args = _of_user(scope, "author_id")
     cursor.execute(
-        "SELECT author_id, COUNT(*) FROM content WHERE content_type = 'post'"
-        f" AND deleted_at IS NULL{where} GROUP BY author_id",
+        f"""
+        SELECT author_id, COUNT(*)
+        FROM content
+        WHERE content_type = 'post'
+          AND deleted_at IS NULL{where}
+        GROUP BY author_id
+        """,
         args,
     )
     for user_id, total in cursor:
