@@ -16,18 +16,10 @@ from bench.crowd import react
 from bench.figures import Figure, Goal, Peer
 from bench.stage import Stage
 from local.paths import LocalError
-from plaza import counters, reactions
+from plaza import counters
 from plaza.infra import mysql, redis
-from plaza.reactions import (
-    FOLLOW,
-    Kind,
-    ReactionEvent,
-    Target,
-    mysql_reactions,
-    reacting,
-    redis_reactions,
-)
-from plaza.reactions.reactions import Key
+from plaza.reactions import FOLLOW, Kind, Target, mysql_reactions, reacting, redis_reactions, saving
+from plaza.reactions.reactions import Key, ReactionEvent
 
 BATCH = 1000
 BATCHES = 60
@@ -105,7 +97,7 @@ def _race(facts: Iterator[ReactionEvent]) -> Rates:
     count, ours_s, common_s, bare_s = 0, 0.0, 0.0, 0.0
     while batch := _take(facts, BATCH):
         count += len(batch)
-        ours_s += _time(partial(reactions.save, batch))
+        ours_s += _time(partial(saving.save, batch))
         common_s += _time(partial(_commit, row_by_row.save, batch))
         bare_s += _time(partial(_commit, bulk_upsert.save, batch))
     gc.unfreeze()
@@ -148,7 +140,7 @@ def _time(work: Callable[[], None]) -> float:
 def _count_statements(facts: Sequence[ReactionEvent]) -> int:
     """What MySQL was asked to save ``facts``, begin and commit included."""
     before = _questions()
-    reactions.save(facts)
+    saving.save(facts)
     return _questions() - before - 1
 
 

@@ -13,9 +13,8 @@ from bench.figures import Figure, Goal, Peer
 from bench.round_trips import counting
 from bench.stage import Stage
 from local.paths import LocalError
-from plaza import feed
-from plaza.content import FanOut
-from plaza.feed import redis_feed
+from plaza.content.queues import FanOut
+from plaza.feed import fanning_out, rebuilding, redis_feed
 from plaza.feed.feed import INBOX, Timeline
 from plaza.infra import mysql, redis, settings, sqs
 
@@ -76,7 +75,7 @@ def _push(post_id: int) -> None:
     """All pages, one message after the other, as the consumer gets them."""
     _sent.append(FanOut(post_id).to_json())
     while _sent:
-        feed.fan_out([FanOut.from_json(_sent.pop())])
+        fanning_out.fan_out([FanOut.from_json(_sent.pop())])
 
 
 def _zadd_raw(inboxes: Sequence[Timeline], number: int) -> None:
@@ -103,7 +102,7 @@ def _page(stage: Stage) -> list[Figure]:
             raise LocalError(f"a page of the feed was answered with {answer}")
 
     ask()
-    feed.rebuild([[Timeline(INBOX, READER)]])
+    rebuilding.rebuild([[Timeline(INBOX, READER)]])
     ask()
     with counting() as counter:
         ask()
@@ -129,7 +128,7 @@ def _rebuild(stage: Stage) -> list[Figure]:
         taken_s = []
         for _ in range(max(stage.some(REBUILDS), 5)):
             redis.execute("DEL", redis_feed.key(inbox))
-            taken_s.append(_time(lambda inbox=inbox: feed.rebuild([[inbox]])))  # type: ignore[misc]
+            taken_s.append(_time(lambda inbox=inbox: rebuilding.rebuild([[inbox]])))  # type: ignore[misc]
         best_ms = min(taken_s) * 1000
         peer = Peer(f"{FOLLOWEES[0]} followees", figures[0].value) if figures else None
         figures.append(Figure(f"rebuild of an inbox, {followees} followees", best_ms, "ms", peer))

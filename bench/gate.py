@@ -17,8 +17,7 @@ from local.stack.servers import need_binary
 from plaza.infra import redis
 from plaza.infra.lua import Script, load_script
 from plaza.reactions import LIKE, Target, redis_reactions
-from plaza.reactions.mysql_reactions import Snapshot
-from plaza.reactions.reactions import Commit
+from plaza.reactions.reactions import Commit, Snapshot
 
 FIVE_CALLS = load_script(Path(__file__).with_name("baselines") / "five_calls.lua")
 CLIENTS = 50

@@ -15,8 +15,9 @@ from local.paths import LocalError
 from plaza import counters
 from plaza.infra import mysql, redis
 from plaza.infra.settings import settings
-from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, reacting, rebuild
+from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, reacting
 from plaza.reactions.queues import Step
+from plaza.reactions.rebuilding import rebuild
 from plaza.reconciliation import Report, comparing, mysql_runs, running
 
 MOST_LIKES = 21_000  # of the most popular post; the second has half as many, and so on

@@ -20,8 +20,8 @@ from bench.stage import Stage
 from local.paths import LocalError
 from plaza.infra import mysql, redis
 from plaza.infra.cache import Held
-from plaza.shops import Step, reading, refreshing
-from plaza.shops.shops import FILTER
+from plaza.shops import reading, refreshing
+from plaza.shops.shops import FILTER, Step
 
 SHOPS = 2_000
 REQUESTS = 12_000

@@ -12,10 +12,9 @@ from typing import Any
 from bench.figures import Figure, Peer
 from bench.stage import Stage
 from local.paths import LocalError
-from plaza import vote_log
 from plaza.infra import mysql, objects, settings
 from plaza.infra.objects import ObjectMissing
-from plaza.vote_log import Scope, mysql_log
+from plaza.vote_log import Scope, maintaining, mysql_log, recounting
 from plaza.vote_log.recounting import Newest
 
 FACTS = 300_000
@@ -83,15 +82,15 @@ def _forget_settings() -> None:
 def _measure(count: int, folder: Folder) -> list[Figure]:
     today = datetime.now(UTC).date()
     day = today - timedelta(days=DAYS_AGO)
-    vote_log.maintain_log(today=day)  # as it was then: the day has a partition before its facts
+    maintaining.maintain_log(today=day)  # as it was then: the day has a partition before its facts
     _fill(count, day.isoformat())
     in_mysql_s = _time(lambda: _recount(count, 0))
     fold_s, in_all_s = _read_log()
-    archived = vote_log.Maintained()
+    archived = maintaining.Maintained()
 
     def archive() -> None:
         nonlocal archived
-        archived = vote_log.maintain_log()
+        archived = maintaining.maintain_log()
 
     archive_s = _time(archive)
     if (archived.facts, archived.corrupt) != (count, 0) or archived.behind:
@@ -143,7 +142,7 @@ def _fill(count: int, day: str) -> None:
 
 
 def _recount(in_mysql: int, archived: int) -> None:
-    found = vote_log.recount_log(Scope())
+    found = recounting.recount_log(Scope())
     if found.differing or found.contradicting or found.facts_archived != archived:
         raise LocalError(f"it does not come to the counters: {found}")
     if found.facts_in_mysql < in_mysql:
@@ -156,7 +155,7 @@ def _read_log() -> tuple[float, float]:
 
     def read() -> None:
         with mysql_log.snapshot() as cursor:
-            pages.extend(mysql_log.read_all(cursor, vote_log.EVER_US))
+            pages.extend(mysql_log.read_all(cursor, recounting.EVER_US))
 
     newest = Newest()
 

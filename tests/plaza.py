@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 import pytest
 
 from local.stack.registry import load_queues
-from plaza import content, flash_sales, reactions, shops, targets
+from plaza import reactions
 from plaza.auth import calling, sms
+from plaza.content import reading as content_reading
+from plaza.flash_sales import ordering
 from plaza.infra import (
     health,
     ids,
@@ -29,11 +31,15 @@ from plaza.infra import (
     settings,
     sqs,
 )
-from plaza.infra.limits import TokenBucket
 from plaza.infra.observability import present_request
 from plaza.infra.queues import Queue
 from plaza.infra.sqs import REQUEST, Depth, Outgoing, QueueDown
-from plaza.reactions import REACTIONS, ReactionEvent, reading
+from plaza.infra.token_bucket import TokenBucket
+from plaza.reactions import hot_totals, reading
+from plaza.reactions.queues import REACTIONS
+from plaza.reactions.reactions import ReactionEvent
+from plaza.shops import reading as shops_reading
+from plaza.targets import finding, marking
 from tests.keyspace import find_keys
 from tests.servers import IS_CLUSTER
 
@@ -220,7 +226,7 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 def lift_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a test ask MySQL for more in a second than a process may; tests of budgets set theirs."""
-    monkeypatch.setattr(targets, "_lookup_budget", TokenBucket(1e9, 10**9))
+    monkeypatch.setattr(finding, "_lookup_budget", TokenBucket(1e9, 10**9))
     monkeypatch.setattr(reading, "_list_budget", TokenBucket(1e9, 10**9))
 
 
@@ -230,11 +236,11 @@ def forget() -> None:
     sms.sender.cache_clear()
     calling.forget_owners()
     health.forget()
-    reactions.forget_hot_totals()
-    targets.forget_seen()
-    content.forget_texts()
-    shops.forget_types()
-    flash_sales.forget_sales()
+    hot_totals.forget_hot_totals()
+    marking.forget_seen()
+    content_reading.forget_texts()
+    shops_reading.forget_types()
+    ordering.forget_sales()
     ids.forget_block()
     redis.forget_client()
     mysql.forget_connection()

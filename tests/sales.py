@@ -7,8 +7,7 @@ from pathlib import Path
 
 from redis.exceptions import NoScriptError
 
-from plaza import flash_sales
-from plaza.flash_sales import OrderReserved, Terms, Voucher, mysql_orders, redis_vouchers
+from plaza.flash_sales import OrderReserved, Terms, Voucher, mysql_orders, offering, redis_vouchers
 from plaza.flash_sales.flash_sales import Row
 from plaza.flash_sales.redis_vouchers import Seen
 from plaza.infra import mysql, redis
@@ -36,7 +35,7 @@ def terms(stock: int = 3, opens_in_s: float = -60, closes_in_s: float = 3600) ->
 def offer(stock: int = 3, opens_in_s: float = -60, closes_in_s: float = 3600) -> Voucher:
     """A voucher whose sale is open."""
     mysql.write("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Bistro')", (SHOP,))
-    return flash_sales.offer(terms(stock, opens_in_s, closes_in_s), ADMIN)
+    return offering.offer(terms(stock, opens_in_s, closes_in_s), ADMIN)
 
 
 def seen(voucher_id: int) -> Seen | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pymysql.cursors import Cursor
 
-from plaza.reactions import ReactionEvent
+from plaza.reactions.reactions import ReactionEvent
 
 TABLES = ("CREATE TABLE bulk_upsert LIKE reaction",)
 

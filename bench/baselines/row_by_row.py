@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pymysql.cursors import Cursor
 
-from plaza.reactions import ReactionEvent
+from plaza.reactions.reactions import ReactionEvent
 
 TABLES = (
     "CREATE TABLE row_by_row LIKE reaction",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from bench.scripts.cases import Case
 from bench.stage import Stage
 from plaza.infra import redis
-from plaza.reactions import PostLikes, Ranked, redis_rankings
+from plaza.reactions import redis_rankings
+from plaza.reactions.reactions import RANKING_KEPT, PostLikes, Ranked
 
 HEARD = 480_000  # posts that were heard of, all of them long enough ago to be forgotten
 _FIRST = 10**6
@@ -28,7 +29,7 @@ def _project(run: int) -> None:
 
 
 def _ranked() -> list[Ranked]:
-    return [Ranked(7, 1 + n) for n in range(redis_rankings.RANKING_KEPT)]
+    return [Ranked(7, 1 + n) for n in range(RANKING_KEPT)]
 
 
 CASES = [

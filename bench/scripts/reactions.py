@@ -12,8 +12,7 @@ from local.paths import LocalError
 from plaza.infra import redis
 from plaza.infra.shards import shard_of
 from plaza.reactions import KINDS, Target, redis_reactions
-from plaza.reactions.mysql_reactions import Reacted, Reactor, Snapshot
-from plaza.reactions.reactions import Commit, Kind
+from plaza.reactions.reactions import Commit, Kind, Reacted, Reactor, Snapshot
 from plaza.reactions.reading import EARLIEST_LENGTH
 from plaza.reactions.rebuilding import PAGE
 from plaza.reactions.redis_reactions import MAX_AHEAD, MAX_ROWS, ROWS_OF_TARGET, Lease, keys_of

@@ -19,7 +19,7 @@ from local.paths import LocalError
 from local.stack.stack import Stack
 from local.stack.status import count_messages
 from plaza.infra.objects import ObjectsDown
-from plaza.vote_log import ArchiveCorrupt
+from plaza.vote_log.s3_archive import ArchiveCorrupt
 
 SHOWN = 20
 

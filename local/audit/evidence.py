@@ -22,13 +22,13 @@ from local.audit.days import Calendar, CheckinKeys, read_calendars, read_days
 from local.audit.orders import OrderEntry, OrderKeys, OrderRecord, read_entries, read_orders
 from local.audit.vouchers import Sale, Sold, read_sales, read_vouchers
 from local.stack.servers import connect_mysql, connect_redis
-from plaza import vote_log
 from plaza.counters import ContentCounter, UserCounter
 from plaza.counters.counters import USER_COLUMNS
 from plaza.counters.mysql_counters import CONTENT_COLUMNS, VERSION_COLUMNS, read_counter
 from plaza.reactions import KINDS, Target
 from plaza.reactions.mysql_reactions import EPOCH
 from plaza.reactions.redis_reactions import Keys, keys_of
+from plaza.vote_log import recounting
 
 Counted = tuple[str, Target]  # a kind of reaction and what it is given to
 
@@ -260,8 +260,8 @@ def read_record(mysql_url: str, *, archives: bool = False, cache: Cache | None =
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         # First of all: from here on no day of the log leaves MySQL.
-        record.log = vote_log.count_facts(cursor, archives=archives)
-        for found in vote_log.find_contradictions(cursor, archives=archives):
+        record.log = recounting.count_facts(cursor, archives=archives)
+        for found in recounting.find_contradictions(cursor, archives=archives):
             record.log_differences.append(
                 Difference(
                     f"{found.kind} {found.target} by {found.actor_id}",

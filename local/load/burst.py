@@ -246,9 +246,10 @@ class Observer:
         """
         from plaza import reactions
         from plaza.infra import redis
+        from plaza.reactions import reacting
 
         for number in range(1, count + 1):
-            reactions.react(reactions.LIKE, _target(), FIRST_ACTOR - number, True)
+            reacting.react(reactions.LIKE, _target(), FIRST_ACTOR - number, True)
         if not wait_until(lambda: self._shared.count_unfinished() == 0, MAX_PHASE_S):
             raise LocalError("the earlier likes were not saved")
         redis.execute("FLUSHALL")
@@ -286,8 +287,9 @@ class Observer:
     def read_total(self) -> int:
         """The total of likes, as an actor sees it."""
         from plaza import reactions
+        from plaza.reactions import reading
 
-        [found], _ = reactions.count([(reactions.LIKE, _target())], AUTHOR)
+        [found], _ = reading.count([(reactions.LIKE, _target())], AUTHOR)
         return found.total
 
     def expect_total(
@@ -329,13 +331,14 @@ class Observer:
     def _ask(self, places: Iterable[int], moment: Moment) -> None:
         from plaza import reactions
         from plaza.infra.errors import Unavailable
+        from plaza.reactions import reading
 
         for place in places:
             if place in self._unknown:
                 continue
             moment.asked += 1
             try:
-                [found], exact = reactions.count([(reactions.LIKE, _target())], FIRST_ACTOR + place)
+                [found], exact = reading.count([(reactions.LIKE, _target())], FIRST_ACTOR + place)
             except Unavailable:
                 moment.refused += 1
                 continue
@@ -348,9 +351,10 @@ class Observer:
         """What ``changed`` is answered; None when nothing final is."""
         from plaza import reactions
         from plaza.infra.errors import Unavailable
+        from plaza.reactions import reacting
 
         try:
-            outcome = reactions.react(reactions.LIKE, _target(), FIRST_ACTOR + place, on)
+            outcome = reacting.react(reactions.LIKE, _target(), FIRST_ACTOR + place, on)
         except Unavailable:
             self._unknown.add(place)
             moment.refused += 1

@@ -178,6 +178,7 @@ def like(
     from plaza import reactions
     from plaza.infra import mysql, redis
     from plaza.infra.errors import Unavailable
+    from plaza.reactions import reacting
 
     post = reactions.Target("post", post_id)
     redis.execute("PING")
@@ -191,7 +192,7 @@ def like(
                 time.sleep(early_s)
             shared.answers[place] = Answer.SENT
             try:
-                outcome = reactions.react(reactions.LIKE, post, FIRST_ACTOR + place, True)
+                outcome = reacting.react(reactions.LIKE, post, FIRST_ACTOR + place, True)
             except Unavailable:
                 shared.answers[place] = Answer.UNDECIDED
                 continue

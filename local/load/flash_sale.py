@@ -465,7 +465,7 @@ def _stop_mysql(
 
 def _read_counts(stack: Stack, voucher_id: int) -> tuple[int, int, int]:
     """(stock, pending, sold) in Redis."""
-    from plaza.flash_sales import state_key
+    from plaza.flash_sales.redis_vouchers import state_key
 
     with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
         found: Any = client.hmget(state_key(voucher_id), "stock", "pending", "sold")

@@ -34,13 +34,13 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 
 def follow(run_id: int) -> "Report":
     """The run once it has ended and what it found is repaired, or won't be. Raises LocalError."""
-    from plaza import reconciliation
     from plaza.infra.mysql import MysqlDown
+    from plaza.reconciliation import running
 
     end_s, told_s = time.monotonic() + TIMEOUT_S, 0.0
     while True:
         try:
-            report = reconciliation.read_report(run_id)
+            report = running.read_report(run_id)
         except MysqlDown as error:
             raise LocalError(f"the stack's MySQL does not answer: {error}") from None
         now_s = time.monotonic()

@@ -18,10 +18,10 @@ from rich.text import Text
 from local.audit.audit import mark, new_list, new_table
 from local.paths import LocalError
 from local.stack.stack import Stack
-from plaza import vote_log
 from plaza.infra.errors import Unavailable
 from plaza.reactions import KINDS, Target
-from plaza.vote_log import Contradiction, Differing, Recount, Scope
+from plaza.vote_log import Scope, recounting, s3_archive
+from plaza.vote_log.recounting import Contradiction, Differing, Recount
 
 SHOWN = 20
 UNKNOWN = (
@@ -74,11 +74,13 @@ def recount(scope: Scope, from_log: bool, until_us: int | None) -> Recount:
     """What the counters come to. Raises LocalError when a part of the stack does not answer."""
     try:
         if from_log:
-            return vote_log.recount_log(scope, vote_log.EVER_US if until_us is None else until_us)
-        return vote_log.recount_rows(scope)
+            return recounting.recount_log(
+                scope, recounting.EVER_US if until_us is None else until_us
+            )
+        return recounting.recount_rows(scope)
     except Unavailable as error:
         raise LocalError(str(error)) from None
-    except vote_log.ArchiveCorrupt as error:
+    except s3_archive.ArchiveCorrupt as error:
         raise LocalError(f"the archive is damaged, so the log is not whole: {error}") from None
 
 

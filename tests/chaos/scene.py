@@ -21,7 +21,7 @@ from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
 from plaza import auth
-from plaza.flash_sales import state_key
+from plaza.flash_sales.redis_vouchers import state_key
 from tests.chaos.faults import Faults
 from tests.chaos.proxy import Proxy
 from tests.chaos.traffic import (

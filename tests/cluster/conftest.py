@@ -21,10 +21,20 @@ from local.audit.evidence import read_cache, read_record
 from local.audit.truth import Truth, compare
 from local.stack.cluster import Cluster, prepare_cluster
 from local.stack.servers import running
-from plaza import follows, reactions
+from plaza import follows
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable
-from plaza.reactions import COLLECT, FOLLOW, LIKE, Kind, Target, redis_reactions
+from plaza.reactions import (
+    COLLECT,
+    FOLLOW,
+    LIKE,
+    Kind,
+    Target,
+    reacting,
+    reading,
+    redis_reactions,
+    sweeping,
+)
 from plaza.reactions.reactions import TooManyChanges
 from tests.chaos.ledger import Ledger, Request, find_broken
 from tests.plaza import World, forget, set_up_for
@@ -130,7 +140,7 @@ def quiet(plaza: World, nodes: Cluster, mysql_url: str) -> Callable[[], Truth]:
         for _ in range(20):
             plaza.queues.drain()
             plaza.let_sweeps_be_due()
-            if reactions.sweep_outbox(grace_us=0) == 0 and not any(plaza.queues.messages.values()):
+            if sweeping.sweep_outbox(grace_us=0) == 0 and not any(plaza.queues.messages.values()):
                 break
         return compare(read_record(mysql_url), read_cache(nodes.url, cluster=True), {})
 
@@ -188,7 +198,7 @@ class Toggles:
                 change = follows.follow if self.on[pair] else follows.unfollow
                 outcome = change(target.id, actor)
             else:
-                outcome = reactions.react(kind, target, actor, self.on[pair])
+                outcome = reacting.react(kind, target, actor, self.on[pair])
             status, changed = (200 if outcome.exact else 202), outcome.changed
         except TooManyChanges:
             with suppress(Unavailable):
@@ -204,7 +214,7 @@ class Toggles:
         """Read the actor's own state."""
         kind, target, actor = pair
         with suppress(Unavailable):
-            [found], exact = reactions.count([(kind, target)], actor)
+            [found], exact = reading.count([(kind, target)], actor)
             if exact:
                 self.ledgers[pair].see(found.mine)
 
@@ -218,7 +228,7 @@ class Toggles:
         broken = []
         for (kind, target, actor), ledger in self.ledgers.items():
             row = (kind.name, *target, actor) in saved
-            [found], _ = reactions.count([(kind, target)], actor)
+            [found], _ = reading.count([(kind, target)], actor)
             problems = [*ledger.wrong, *find_broken(ledger, row, found.mine)]
             broken += [f"{kind.name} of {target} by {actor}: {problem}" for problem in problems]
         return broken

@@ -16,12 +16,14 @@ from redis.cluster import ClusterNode
 from local.audit.truth import Truth
 from local.stack.cluster import Cluster, connect_node
 from local.stack.servers import Server
-from plaza import checkins, flash_sales, reactions
+from plaza.checkins import checking_in
 from plaza.checkins.redis_checkins import Keys
+from plaza.flash_sales import ordering, redis_vouchers
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable
 from plaza.infra.redis import RedisDown
-from plaza.reactions import LIKE, failovers
+from plaza.reactions import LIKE, failovers, reacting, reading, sweeping
+from plaza.reactions.reactions import ReactionEvent
 from tests import sales
 from tests.cluster.conftest import (
     NODE_TIMEOUT_MS,
@@ -166,14 +168,14 @@ def test_a_like_that_the_queue_has_outlives_a_master_that_dies_before_it_replica
 ) -> None:
     assert quiet().clean
     post = POSTS[0]
-    before = reactions.count([(LIKE, post)], None)[0][0][0]
+    before = reading.count([(LIKE, post)], None)[0][0][0]
     with nodes.losing_the_newest(meta_key(post)):
         assert [traffic.like(post) for _ in range(5)] == [200] * 5
     traffic.go_on_until_well()
     truth = quiet()
     assert traffic.acknowledged <= rows()
     assert truth.clean, truth.differences
-    assert reactions.count([(LIKE, post)], None)[0][0][0] >= before + 6
+    assert reading.count([(LIKE, post)], None)[0][0][0] >= before + 6
 
 
 def test_what_was_saved_and_told_to_a_master_that_died_unreplicated_is_read_again(
@@ -182,30 +184,30 @@ def test_what_was_saved_and_told_to_a_master_that_died_unreplicated_is_read_agai
     """On no queue and in no outbox any more, and the new master has never heard of it: what it has
     of the target was loaded in another run of another node."""
     assert quiet().clean
-    assert [reactions.settle_after_failover() for _ in range(2)] == [0, 0]
+    assert [failovers.settle_after_failover() for _ in range(2)] == [0, 0]
     post = POSTS[0]
-    before = reactions.count([(LIKE, post)], None)[0][0].total
+    before = reading.count([(LIKE, post)], None)[0][0].total
     with nodes.losing_the_newest(meta_key(post)):
         assert [traffic.like(post) for _ in range(5)] == [200] * 5
         plaza.queues.drain()
     traffic.go_on_until_well()
-    assert reactions.count([(LIKE, post)], None)[0][0].total >= before + 5
-    assert reactions.settle_after_failover() >= 5
+    assert reading.count([(LIKE, post)], None)[0][0].total >= before + 5
+    assert failovers.settle_after_failover() >= 5
     truth = quiet()
     assert truth.clean, truth.differences
     assert traffic.acknowledged <= rows()
-    assert reactions.settle_after_failover() == 0
+    assert failovers.settle_after_failover() == 0
 
 
 def test_a_long_log_is_settled_again_by_several_runs(
     traffic: Traffic, nodes: Cluster, quiet: Callable[[], Truth], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(failovers, "_PAGE", 10)
-    assert reactions.settle_after_failover() == 0
+    assert failovers.settle_after_failover() == 0
     traffic.go_on_until_well()
     quiet()
     nodes.fail_over(meta_key(POSTS[0]))
-    asked = [reactions.settle_after_failover(most_s=0) for _ in range(8)]
+    asked = [failovers.settle_after_failover(most_s=0) for _ in range(8)]
     assert asked[0] == 10
     assert sum(asked) == len(traffic.acknowledged)
     assert asked[-1] == 0
@@ -229,7 +231,7 @@ def test_a_like_that_sqs_refused_outlives_a_master_that_dies_before_it_replicate
     assert set(statuses) <= {200, 202, 503}
     assert events(capsys.readouterr().out, "publish_postponed"), "operators are told"
     traffic.go_on_until_well()
-    reactions.sweep_outbox()
+    sweeping.sweep_outbox()
     truth = quiet()
     assert truth.clean, truth.differences
     lost = traffic.acknowledged - rows()
@@ -240,21 +242,21 @@ def test_an_order_that_sqs_refused_outlives_a_master_that_dies_before_it_replica
     traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], Truth]
 ) -> None:
     voucher = sales.offer(stock=10)
-    assert flash_sales.order(voucher.id, 700)[1]
+    assert ordering.order(voucher.id, 700)[1]
     assert quiet().clean
     promised: dict[int, int] = {}
-    with nodes.losing_the_newest(flash_sales.state_key(voucher.id)):
+    with nodes.losing_the_newest(redis_vouchers.state_key(voucher.id)):
         plaza.queues.away = True
         for buyer in range(701, 706):
             with suppress(Unavailable):
-                promised[flash_sales.order(voucher.id, buyer)[0].id] = buyer
+                promised[ordering.order(voucher.id, buyer)[0].id] = buyer
         plaza.queues.away = False
     redis.breaker.close()
     quiet()
     deadline_s = time.monotonic() + 30
     while True:  # the sale is held until its queue is empty
         with suppress(Unavailable):
-            flash_sales.order(voucher.id, 706)
+            ordering.order(voucher.id, 706)
             break
         assert time.monotonic() < deadline_s
     plaza.queues.drain()
@@ -267,12 +269,12 @@ def test_a_check_in_that_sqs_refused_outlives_a_master_that_dies_before_it_repli
 ) -> None:
     user_id = 711
     mysql.write("INSERT INTO user (id, nickname) VALUES (%s, 'somebody')", (user_id,))
-    checkins.read_month(user_id, date(2026, 1, 1))
+    checking_in.read_month(user_id, date(2026, 1, 1))
     with nodes.losing_the_newest(Keys(user_id).head):
         plaza.queues.away = True
         exact = False
         with suppress(Unavailable):
-            exact = checkins.check_in(user_id).exact
+            exact = checking_in.check_in(user_id).exact
         plaza.queues.away = False
     redis.breaker.close()
     quiet()
@@ -287,25 +289,25 @@ def test_an_unlike_after_a_failover_to_a_slow_clock_may_have_to_be_said_again(
     assert quiet().clean
     post, who = POSTS[0], 7
     with nodes.losing_the_newest(meta_key(post)):
-        assert reactions.react(LIKE, post, who, True).changed
+        assert reacting.react(LIKE, post, who, True).changed
         [body] = plaza.queues.take("reactions")
-    ver_us = reactions.ReactionEvent.from_json(body).stamped
+    ver_us = ReactionEvent.from_json(body).stamped
     ahead_us = ver_us + 3_600_000_000
     plaza.queues.send("reactions", body.replace(str(ver_us), str(ahead_us)))
     deadline_s = time.monotonic() + 10
-    while not (outcome := reactions.react(LIKE, post, who, False)).exact:
+    while not (outcome := reacting.react(LIKE, post, who, False)).exact:
         assert time.monotonic() < deadline_s
     assert (outcome.on, outcome.changed) == (False, False), "nobody knows of the like yet"
-    assert reactions.react(LIKE, post, who, True).changed
-    assert reactions.react(LIKE, post, who, False).changed
+    assert reacting.react(LIKE, post, who, True).changed
+    assert reacting.react(LIKE, post, who, False).changed
     truth = quiet()
     assert truth.clean, truth.differences
     assert (post.id, who) in rows(), "of two versions the later stands, however it came by its time"
 
-    again = reactions.react(LIKE, post, who, False)
+    again = reacting.react(LIKE, post, who, False)
     assert (again.changed, again.exact) == (True, True)
     [body] = plaza.queues.messages["reactions"]
-    assert reactions.ReactionEvent.from_json(body).stamped > ahead_us, "later than all it knows"
+    assert ReactionEvent.from_json(body).stamped > ahead_us, "later than all it knows"
     assert quiet().clean
     assert (post.id, who) not in rows()
 
@@ -346,7 +348,7 @@ def test_while_a_master_is_away_the_others_work(
             assert {traffic.like(post) for post in there[:3]} <= {202, 503}
             assert [traffic.like(post) for post in elsewhere] == [200] * len(elsewhere)
         redis.breaker.close()
-        assert reactions.count([(LIKE, post) for post in elsewhere], None)[1], "exact"
+        assert reading.count([(LIKE, post) for post in elsewhere], None)[1], "exact"
         with pytest.raises(RedisDown):
             redis.execute("HGET", meta_key(there[0]), "base")
     finally:

@@ -12,12 +12,11 @@ from redis.exceptions import ResponseError
 from bench.round_trips import counting
 from local.audit.truth import Truth
 from local.stack.cluster import Cluster, connect_node
-from plaza import reactions
 from plaza.infra import redis
 from plaza.infra.lua import Script, load_script
 from plaza.infra.redis import Call, RedisDown
 from plaza.infra.shards import SHARDS
-from plaza.reactions import LIKE, Target
+from plaza.reactions import LIKE, Target, reacting, reading
 from tests.cluster.conftest import POSTS, Traffic, meta_key
 from tests.keyspace import find_keys
 from tests.plaza import World
@@ -101,13 +100,13 @@ def test_targets_in_all_shards_are_reacted_to_saved_and_read(
     plaza.add(*targets)
     hundreds = [targets[i : i + 100] for i in range(0, SHARDS, 100)]
     for part in hundreds:
-        reactions.count([(LIKE, target) for target in part], 7)
+        reading.count([(LIKE, target) for target in part], 7)
     with counting() as counter:
         for part in hundreds:
-            reactions.count([(LIKE, target) for target in part], 7)
+            reading.count([(LIKE, target) for target in part], 7)
     assert counter.sent == len(hundreds), "one round trip a page"
     for target in targets:
-        assert reactions.react(LIKE, target, 7, True).changed
+        assert reacting.react(LIKE, target, 7, True).changed
     truth = quiet()
     assert (truth.drift, truth.pending, truth.dirty, truth.persisted) == (0, 0, 0, SHARDS)
 

@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from local.stack.stack import Stack
-from plaza.flash_sales import state_key
+from plaza.flash_sales.redis_vouchers import state_key
 from tests.e2e.client import Client, Reply, problem, wait_until
 
 ADMIN = 5_900_001

@@ -13,8 +13,7 @@ import pytest
 
 from local.paths import ROOT
 from local.stack.stack import Stack
-from plaza.reactions import ReactionEvent
-from plaza.reactions.reactions import Key
+from plaza.reactions.reactions import Key, ReactionEvent
 from tests.e2e.client import Client, problem, wait_until
 
 ADMIN, ADA = 5_200_001, 5_200_002

@@ -55,7 +55,7 @@ def test_known_failure_still_fails(player: Player, expected: Expected) -> None:
 
 def test_missing_announcement_is_found(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:
     """The harness finds a deletion that Redis never hears of when its process is killed."""
-    monkeypatch.setattr("plaza.targets.announce", lambda *_: False)
+    monkeypatch.setattr("plaza.targets.announcing.announce", lambda *_: False)
     [case] = [case for case in USE_CASES if case.name == "DELETE /posts/{post_id}"]
     monkeypatch.setattr(player, "_references", {})
     killed = [t for t in player.triples(case) if t.fault.mode == "killed"]

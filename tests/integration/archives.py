@@ -11,10 +11,9 @@ import pytest
 from moto import mock_aws
 
 from local.stack.servers import connect_mysql
-from plaza import reactions
 from plaza.infra import mysql, objects
-from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, ReactionEvent, Target
-from plaza.reactions.reactions import Key
+from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, mysql_reactions
+from plaza.reactions.reactions import Key, ReactionEvent
 from plaza.vote_log import mysql_log
 from plaza.vote_log import vote_log as days
 from tests.plaza import World, forget
@@ -101,7 +100,7 @@ def roll_up() -> None:
 
 
 def _highest() -> int:
-    return reactions.read_log_head()
+    return mysql_reactions.read_log_head()
 
 
 def facts_in_mysql(mysql_url: str) -> Known:

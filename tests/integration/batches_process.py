@@ -10,15 +10,16 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from plaza import flash_sales, reactions
 from plaza.flash_sales import OrderReserved
+from plaza.flash_sales import saving as flash_sales_saving
 from plaza.infra import mysql, redis, sqs
-from plaza.reactions import ReactionEvent
+from plaza.reactions import saving as reactions_saving
+from plaza.reactions.reactions import ReactionEvent
 
 WORK: dict[str, tuple[Callable[[str], Any], Callable[[list[Any]], None]]] = {
-    "reactions": (ReactionEvent.from_json, reactions.save),
-    "orders": (OrderReserved.from_json, flash_sales.save),
-    "orders given up": (OrderReserved.from_json, flash_sales.give_up),
+    "reactions": (ReactionEvent.from_json, reactions_saving.save),
+    "orders": (OrderReserved.from_json, flash_sales_saving.save),
+    "orders given up": (OrderReserved.from_json, flash_sales_saving.give_up),
 }
 
 

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from local.paths import LAYER, ROOT
 from local.stack.servers import connect_mysql
 from plaza.infra import mysql
-from plaza.reactions import LIKE, Kind, ReactionEvent, Target
-from plaza.reactions.reactions import Key
+from plaza.reactions import LIKE, Kind, Target
+from plaza.reactions.reactions import Key, ReactionEvent
 from tests.integration.looking import POST, wait_for
 
 BASE_US = 1_700_000_000_000_000

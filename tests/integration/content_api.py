@@ -15,8 +15,10 @@ from pymysql.cursors import Cursor
 from bench.round_trips import counting
 from local.stack import functions
 from local.stack.servers import connect_mysql
-from plaza import content, counters, targets
+from plaza import counters
+from plaza.content import reading
 from plaza.infra import mysql
+from plaza.targets import marking
 
 POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}
 COMMENT = {"body": "The thin ones are better."}
@@ -117,8 +119,8 @@ def add_users(*user_ids: int) -> None:
 
 def as_another_process() -> None:
     """Forget what this process remembers of texts and targets, as if it were a fresh one."""
-    content.forget_texts()
-    targets.forget_seen()
+    reading.forget_texts()
+    marking.forget_seen()
 
 
 def somebody_waits(mysql_url: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
-from plaza import feed
 from plaza.content import Place, Whole
+from plaza.feed import reading
 from plaza.infra import mysql
 
 BASE_US = 1_790_000_000_000_000
@@ -66,7 +66,7 @@ def scroll(user_id: int, size: int, meanwhile: Callable[[], object] | None = Non
     seen: list[Whole] = []
     after: Place | None = None
     for _ in range(5_000):
-        page, after = feed.read_feed(user_id, after, size)
+        page, after = reading.read_feed(user_id, after, size)
         assert len(page) == size or after is None, "a short page, and there is more"
         seen += page
         if after is None:

@@ -6,8 +6,8 @@ import time
 from datetime import UTC, datetime
 
 from plaza.infra import mysql
-from plaza.reactions import LIKE, Kind, ReactionEvent, Target
-from plaza.reactions.reactions import Key
+from plaza.reactions import LIKE, Kind, Target
+from plaza.reactions.reactions import Key, ReactionEvent
 from plaza.recommendations import mysql_votes, rolling_up
 
 NOW_US = time.time_ns() // 1000

@@ -12,8 +12,8 @@ from pymysql.cursors import DictCursor
 
 from plaza.infra import mysql, redis
 from plaza.infra.settings import settings
-from plaza.reactions import LIKE, Commit, Kind, Target, reacting, redis_reactions
-from plaza.reactions.mysql_reactions import Snapshot
+from plaza.reactions import LIKE, Kind, Target, reacting, redis_reactions
+from plaza.reactions.reactions import Commit, Snapshot
 from plaza.reactions.redis_reactions import Applied, Decision, Keys
 from tests.keyspace import find_keys
 

@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from plaza.infra import mysql, redis
-from plaza.shops import Refresh, Step, redis_shops, work_through
-from plaza.shops.shops import PLACES
+from plaza.shops import redis_shops
+from plaza.shops.refreshing import work_through
+from plaza.shops.shops import PLACES, Refresh, Step
 from tests.integration.content_api import Reply
 from tests.integration.content_api import ask as ask_any
 

@@ -14,7 +14,7 @@ import sys
 from plaza.auth import signing_in
 from plaza.infra import mysql, redis, secrets
 from plaza.infra.errors import PlazaError
-from plaza.users import sign_up
+from plaza.users.signing_up import sign_up
 
 
 def main() -> None:

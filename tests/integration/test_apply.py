@@ -14,7 +14,8 @@ from plaza.infra import redis
 from plaza.infra.errors import UnknownProtocol
 from plaza.infra.settings import settings
 from plaza.infra.shards import shard_of
-from plaza.reactions import COLLECT, LIKE, Commit, Reacted, Target, redis_reactions, saving
+from plaza.reactions import COLLECT, LIKE, Target, redis_reactions, saving
+from plaza.reactions.reactions import Commit, Reacted
 from plaza.reactions.redis_reactions import MAX_AHEAD, MAX_ROWS, Applied
 from plaza.reactions.saving import Saved
 from tests.integration.looking import (

@@ -10,28 +10,19 @@ import redis.client
 
 from local.audit.evidence import read_cache, read_record
 from local.audit.truth import Truth, compare
-from plaza import checkins, counters, flash_sales, reactions, recommendations
+from plaza import counters
+from plaza.checkins import checking_in
 from plaza.checkins.redis_checkins import Keys
-from plaza.flash_sales import redis_vouchers
+from plaza.flash_sales import ordering, recovering, redis_vouchers
 from plaza.infra import mysql
 from plaza.infra import redis as plaza_redis
 from plaza.infra.spill import spill
-from plaza.reactions import (
-    COLLECT,
-    FOLLOW,
-    LIKE,
-    Kind,
-    ReactionEvent,
-    Target,
-    react,
-    rebuilding,
-    redis_reactions,
-    saving,
-)
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Kind, Target, rebuilding, redis_reactions, saving
 from plaza.reactions.queues import Step
-from plaza.reactions.reacting import load
-from plaza.reactions.reactions import Key
+from plaza.reactions.reacting import load, react
+from plaza.reactions.reactions import Key, ReactionEvent
 from plaza.reactions.redis_reactions import Keys as TargetKeys
+from plaza.recommendations import rolling_up
 from tests.integration import looking
 from tests.keyspace import find_keys
 from tests.plaza import World
@@ -160,11 +151,11 @@ def busy(people: World) -> World:
     people.add(REVIEW, author_id=1)
     for user_id in (2, 3):
         react(LIKE, REVIEW, user_id, True)
-        checkins.check_in(user_id)
+        checking_in.check_in(user_id)
     voucher = offer(stock=3)
-    flash_sales.order(voucher.id, 2)
+    ordering.order(voucher.id, 2)
     people.queues.drain()
-    recommendations.roll_up_votes()
+    rolling_up.roll_up_votes()
     return people
 
 
@@ -208,7 +199,7 @@ def test_votes_that_are_not_rolled_up_yet_are_no_difference(busy: World, audit: 
     react(LIKE, POST, 4, True)
     busy.queues.drain()
     assert audit().clean
-    recommendations.roll_up_votes()
+    rolling_up.roll_up_votes()
     assert audit().clean
 
 
@@ -222,8 +213,8 @@ def test_redis_that_was_touched_is_found(busy: World, audit: Audit) -> None:
 
 def test_what_is_pending_is_told_as_pending(busy: World, audit: Audit) -> None:
     voucher = offer(stock=3)
-    flash_sales.order(voucher.id, 3)
-    checkins.check_in(4)
+    ordering.order(voucher.id, 3)
+    checking_in.check_in(4)
     truth = audit()
     assert (truth.pending, truth.dirty, truth.quiet, truth.differences) == (2, 1, False, [])
     busy.queues.drain()
@@ -235,17 +226,17 @@ def test_an_order_that_sqs_did_not_take_is_pending_until_the_recovery_decides_it
 ) -> None:
     voucher = offer(stock=3)
     busy.queues.away = True
-    flash_sales.order(voucher.id, 3)
+    ordering.order(voucher.id, 3)
     busy.queues.away = False
     truth = audit()
     assert (truth.pending, truth.quiet, truth.differences) == (2, False, [])  # in both places
-    flash_sales.recover_orders()
+    recovering.recover_orders()
     assert audit().clean
 
 
 def test_one_id_of_two_orders_is_found_at_any_time(busy: World, audit: Audit) -> None:
     voucher = offer(stock=3)
-    made, _ = flash_sales.order(voucher.id, 3)
+    made, _ = ordering.order(voucher.id, 3)
     life = redis_vouchers.find_lives([voucher.id])[voucher.id]
     redis_vouchers.reserve(life, made.id, 4)
     truth = audit()
@@ -258,7 +249,7 @@ def test_one_id_of_two_orders_is_found_at_any_time(busy: World, audit: Audit) ->
 
 def test_an_order_that_nothing_decides_is_found(busy: World, audit: Audit) -> None:
     voucher = offer(stock=3)
-    made, _ = flash_sales.order(voucher.id, 3)
+    made, _ = ordering.order(voucher.id, 3)
     assert audit().differences == []  # the recovery will
     mysql.write("UPDATE voucher SET settled_at = UTC_TIMESTAMP(6) WHERE id = %s", (voucher.id,))
     said = f"order {made.id}: of buyer 3, voucher {voucher.id}: nothing decides it"
@@ -270,7 +261,7 @@ def test_an_order_that_nothing_decides_is_found(busy: World, audit: Audit) -> No
 def test_an_outbox_of_check_ins_that_no_sweeper_finds_is_a_difference(
     busy: World, audit: Audit
 ) -> None:
-    checkins.check_in(4)
+    checking_in.check_in(4)
     plaza_redis.execute("DEL", Keys(4).dirty)
     assert [str(d) for d in audit().differences] == [
         "check-ins of user 4: 1 pending, and not dirty"
@@ -371,7 +362,7 @@ def test_commits_that_redis_was_not_told_of_are_on_their_way(
 
 
 def test_a_lost_commit_is_found_once_all_is_quiet(people: World, audit: Audit) -> None:
-    reactions.save([ReactionEvent(Key(*POST, "like", 4), True, 2**50)])
+    saving.save([ReactionEvent(Key(*POST, "like", 4), True, 2**50)])
     assert audit().clean
     s = looking.meta(POST)["s"]
     plaza_redis.execute("HSET", of_post().meta, "s", s - 1, "base", 2)

@@ -13,13 +13,14 @@ import pytest
 from local.paths import LAYER
 from local.stack.processes import wait_until
 from local.stack.servers import connect_mysql
-from plaza import changes, shops
+from plaza import changes
 from plaza.changes import mysql_positions
 from plaza.infra import binlog, cache, mysql, redis
 from plaza.infra.binlog import BinlogUnusable, Part, Position, PositionLost
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
-from plaza.shops import mysql_shops, redis_shops
+from plaza.shops import mysql_shops, queues, redis_shops
+from plaza.shops.shops import Refresh, Step
 from tests.integration.conftest import Away
 from tests.integration.shop_api import (
     BERLIN,
@@ -117,7 +118,7 @@ def test_it_is_told_again_a_second_later(followed: World) -> None:
     operator("UPDATE shop SET name = 'Soup' WHERE id = %s", shop_id)
     changes.follow_changes()
     [body] = followed.queues.messages["shops"]
-    assert shops.SHOPS.decode(body) == shops.Refresh([shop_id])
+    assert queues.SHOPS.decode(body) == Refresh([shop_id])
 
 
 def test_what_the_api_changed_keeps_its_version(followed: World) -> None:
@@ -162,8 +163,8 @@ def test_a_table_that_was_emptied_is_told(followed: World) -> None:
     name_of(shop_id)
     operator("TRUNCATE TABLE shop")
     changes.follow_changes()
-    asked = [shops.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
-    assert shops.Step("everything") in asked
+    asked = [queues.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
+    assert Step("everything") in asked
 
 
 def test_more_rows_than_are_kept_in_mind_are_told_as_everything(
@@ -172,8 +173,8 @@ def test_more_rows_than_are_kept_in_mind_are_told_as_everything(
     monkeypatch.setattr(binlog, "MOST_ROWS_OF_TRANSACTION", 10)
     insert([(i, FOOD, *BERLIN) for i in range(1, 1_001)])
     changes.follow_changes()
-    asked = [shops.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
-    assert shops.Step("everything") in asked
+    asked = [queues.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
+    assert Step("everything") in asked
 
 
 # ---------------------------------------------------------------- at least once
@@ -200,7 +201,7 @@ def test_who_dies_before_the_position_is_kept_tells_it_again(
     name_of(shop_id)
     operator("UPDATE shop SET name = 'Soup'")
     with monkeypatch.context() as patch:
-        patch.setattr("plaza.changes.following.shops.adopt", die)
+        patch.setattr("plaza.changes.following.refreshing.adopt", die)
         with pytest.raises(Killed):
             changes.follow_changes()
     assert name_of(shop_id) == NOODLES["name"]

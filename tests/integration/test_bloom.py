@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from plaza import reactions
 from plaza.infra import redis
 from plaza.reactions import LIKE, Target, reacting, rebuilding, redis_reactions
 from plaza.reactions.queues import Step
@@ -202,12 +201,12 @@ def test_a_big_cold_target_gets_its_filter_in_the_background(
     plaza.add(POST)
     insert_rows([(POST, actor, actor % 5 != 0, 1_000 + actor) for actor in range(1, 151)])
     hydrate()
-    assert reactions.react(LIKE, POST, 1, True).changed is False, "by MySQL's word"
+    assert reacting.react(LIKE, POST, 1, True).changed is False, "by MySQL's word"
     [asked] = plaza.queues.messages["rebuilds"]
     assert Step.from_json(asked).build == ""
     steps = 0
     while waiting := plaza.queues.take("rebuilds"):
-        reactions.rebuild([Step.from_json(body) for body in waiting])
+        rebuilding.rebuild([Step.from_json(body) for body in waiting])
         steps += 1
     assert steps == 6  # 120 are on: 18 pages of 7, 3 a step
     assert meta()["bloom"] == 2**17
@@ -232,8 +231,8 @@ def test_a_step_that_comes_twice_does_no_harm(plaza: World) -> None:
     insert_rows([(POST, actor, 1, 1_000 + actor) for actor in range(1, 11)])
     put(total=10, n=10, complete=False)
     step = Step(LIKE, POST, "", 0)
-    reactions.rebuild([step, step])
-    reactions.rebuild([Step(LIKE, POST, "other", 4)])
+    rebuilding.rebuild([step, step])
+    rebuilding.rebuild([Step(LIKE, POST, "other", 4)])
     assert gate(99, on=False).code == NO
     assert all(gate(actor, on=False).code == "UNKNOWN" for actor in range(1, 11))
 
@@ -241,5 +240,5 @@ def test_a_step_that_comes_twice_does_no_harm(plaza: World) -> None:
 def test_a_rebuild_of_what_is_not_in_redis_is_refused_and_said(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    reactions.rebuild([Step(LIKE, Target("post", 404), "", 0)])
+    rebuilding.rebuild([Step(LIKE, Target("post", 404), "", 0)])
     assert '"code":"COLD"' in capsys.readouterr().out

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from bench.round_trips import counting
-from plaza import checkins, users
-from plaza.checkins import CHECKINS, CheckedIn, checking_in, mysql_checkins, redis_checkins
+from plaza.checkins import CheckedIn, checking_in, mysql_checkins, redis_checkins, saving
 from plaza.checkins.checkins import Month
+from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_checkins import CHECK_IN, Keys
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable
@@ -62,7 +62,7 @@ def clock(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def move_to(zone: str) -> None:
-    users.change_profile(ADA, {"time_zone": zone})
+    profiles.change_profile(ADA, {"time_zone": zone})
 
 
 def rows(user_id: int = ADA) -> list[str]:
@@ -83,12 +83,12 @@ def insert_run(last: str, length: int) -> None:
 
 def come() -> tuple[str, int | None]:
     """Check in; (the day it counted for, the streak)."""
-    month = checkins.check_in(ADA)
+    month = checking_in.check_in(ADA)
     return str(month.today), month.streak
 
 
 def look(month: str = "2026-11") -> Month:
-    return checkins.read_month(ADA, date.fromisoformat(f"{month}-01"))
+    return checking_in.read_month(ADA, date.fromisoformat(f"{month}-01"))
 
 
 def outbox() -> dict[str, str]:
@@ -100,7 +100,7 @@ def outbox() -> dict[str, str]:
 
 
 def test_a_check_in_is_seen_at_once_and_saved_later(clock: Clock, plaza: World) -> None:
-    month = checkins.check_in(ADA)
+    month = checking_in.check_in(ADA)
     assert (month.days, month.streak, month.exact) == ([21], 1, True)
     assert rows() == []
     assert len(outbox()) == 1
@@ -182,7 +182,7 @@ def test_a_month_is_read_by_whoever_it_is_of(clock: Clock) -> None:
         assert look("2026-10").days == [1, 31]
         assert look("2026-11").days == [1, 30]
         assert look("2026-09").days == []
-    assert checkins.read_month(8, date(2026, 11, 1)).days == []
+    assert checking_in.read_month(8, date(2026, 11, 1)).days == []
 
 
 @pytest.mark.parametrize("month", ["1000-01", "2024-12", "2027-01", "9999-12"])
@@ -201,7 +201,7 @@ def test_the_zone_in_the_profile_says_which_day_it_is(clock: Clock) -> None:
     clock.set("2026-11-20T16:30:00")
     move_to("Asia/Shanghai")
     assert come() == ("2026-11-21", 1)
-    assert str(checkins.check_in(8).today) == "2026-11-20"
+    assert str(checking_in.check_in(8).today) == "2026-11-20"
 
 
 def test_the_zone_is_shown_to_oneself_and_changed_by_oneself(clock: Clock) -> None:
@@ -287,7 +287,7 @@ def test_a_zone_that_this_process_has_not_heard_of_takes_no_day_back(clock: Cloc
     move_to("Asia/Tokyo")
     assert come() == ("2026-12-01", 4)
     redis.execute("HSET", redis_users.zone_key(ADA), "value", "UTC ")
-    month = checkins.check_in(ADA)
+    month = checking_in.check_in(ADA)
     assert (str(month.today), month.days, month.streak) == ("2026-12-01", [1], 4)
     assert str(look().today) == "2026-12-01"
 
@@ -352,11 +352,11 @@ def test_days_that_were_given_up_are_in_the_streak(
     with monkeypatch.context() as patch:
         patch.setattr(mysql_checkins, "save", away_from_mysql)
         with pytest.raises(MysqlDown):
-            checkins.save(facts)
+            saving.save(facts)
     assert come() == ("2026-11-25", 5)
     assert (look().days, look().exact) == ([21, 22, 23, 24, 25], True)
     plaza.let_sweeps_be_due()
-    assert checkins.sweep_checkins(grace_us=-(2**50)) == 5
+    assert saving.sweep_checkins(grace_us=-(2**50)) == 5
     plaza.queues.drain()
     assert len(rows()) == 5
     assert outbox() == {}
@@ -373,9 +373,9 @@ def test_adopting_what_redis_and_mysql_have_changes_nothing_in_the_end(
         patch.setattr(mysql_checkins, "save", away_from_mysql)
         for _ in range(2):
             with pytest.raises(MysqlDown):
-                checkins.save(facts)
+                saving.save(facts)
     assert look() == before
-    checkins.save(facts)
+    saving.save(facts)
     assert (look(), outbox(), rows()) == (before, {}, ["2026-11-21"])
 
 
@@ -384,10 +384,10 @@ def test_what_never_reached_the_queue_is_swept(clock: Clock, plaza: World) -> No
     redis_checkins.check_in(ADA, date(2026, 11, 21), redis_us())
     assert rows() == []
     let_wait()
-    assert checkins.sweep_checkins() == 1
+    assert saving.sweep_checkins() == 1
     plaza.queues.drain()
     assert (rows(), outbox()) == (["2026-11-21"], {})
-    assert checkins.sweep_checkins(grace_us=0) == 0
+    assert saving.sweep_checkins(grace_us=0) == 0
     assert not redis.execute("EXISTS", KEYS.dirty)
 
 
@@ -403,10 +403,10 @@ def test_the_sweep_waits_for_the_consumer_and_longer_each_time(clock: Clock, pla
     look()
     redis_checkins.check_in(ADA, date(2026, 11, 21), 1)
     let_wait(10_000_000)
-    assert checkins.sweep_checkins() == 0, "it is on its way"
+    assert saving.sweep_checkins() == 0, "it is on its way"
     let_wait(60_000_000)
-    assert checkins.sweep_checkins() == 1
-    assert checkins.sweep_checkins() == 0, "as long again as it has waited"
+    assert saving.sweep_checkins() == 1
+    assert saving.sweep_checkins() == 0, "as long again as it has waited"
     assert 29e6 < redis.execute("ZSCORE", KEYS.dirty, ADA) - now_us() < 31e6, "a minute, less grace"
 
 
@@ -418,7 +418,7 @@ def test_the_sweep_holds_back_while_the_queue_is_behind(clock: Clock, plaza: Wor
     come()
     let_wait()
     plaza.queues.messages[CHECKINS] = ["{}"] * 10_001
-    assert checkins.sweep_checkins() == 0
+    assert saving.sweep_checkins() == 0
 
 
 def test_a_batch_in_any_order_and_more_than_once_is_saved_once(clock: Clock, plaza: World) -> None:
@@ -427,8 +427,8 @@ def test_a_batch_in_any_order_and_more_than_once_is_saved_once(clock: Clock, pla
         clock.go_on(days=1)
     bodies = plaza.queues.take(CHECKINS)
     facts = [CheckedIn.from_json(body) for body in reversed(bodies * 3)]
-    checkins.save(facts[:5])
-    checkins.save(facts)
+    saving.save(facts[:5])
+    saving.save(facts)
     assert rows() == ["2026-11-21", "2026-11-22", "2026-11-23"]
     assert (look().days, look().streak, outbox()) == ([21, 22, 23], 3, {})
 
@@ -437,7 +437,7 @@ def test_a_batch_of_a_thousand_is_as_many_statements_as_one_of_one(clock: Clock)
     def cost(number: int) -> int:
         facts = [CheckedIn(user, date(2026, 11, 21), 1) for user in range(100, 100 + number)]
         before = statements()
-        checkins.save(facts)
+        saving.save(facts)
         return statements() - before
 
     assert cost(1) == cost(1000)
@@ -450,7 +450,7 @@ def test_a_consumer_that_died_before_it_told_redis_comes_again(
     with monkeypatch.context() as patch:
         patch.setattr(redis_checkins, "settle_all", lambda facts: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            checkins.save([CheckedIn.from_json(b) for b in plaza.queues.messages[CHECKINS]])
+            saving.save([CheckedIn.from_json(b) for b in plaza.queues.messages[CHECKINS]])
     assert (rows(), len(outbox())) == (["2026-11-21"], 1)
     plaza.queues.drain()
     assert (rows(), outbox()) == (["2026-11-21"], {})
@@ -510,7 +510,7 @@ def test_a_late_fact_of_another_month_joins_too(clock: Clock, plaza: World) -> N
     redis.execute("FLUSHALL")
     clock.go_on(days=1)
     assert (come(), look("2026-11").days) == (("2026-12-01", 1), [27, 28, 29])
-    checkins.save([CheckedIn.from_json(body) for body in late])
+    saving.save([CheckedIn.from_json(body) for body in late])
     assert look("2026-12").streak == 5, "the outbox is counted with it"
     assert look("2026-11").days == [27, 28, 29, 30]
 
@@ -536,7 +536,7 @@ def test_what_is_saved_while_it_is_read_is_not_missed(
     def read_slowly(*args: Any) -> Any:
         found = read(*args)
         if not tries:
-            checkins.save([late])
+            saving.save([late])
         tries.append(1)
         return found
 
@@ -587,7 +587,7 @@ def test_a_redis_that_kept_its_data_learns_of_the_wish(
             raise RedisDown("Redis is away (a test says so)")
 
         patch.setattr(redis_checkins, "check_in", away)
-        assert checkins.check_in(ADA).streak is None
+        assert checking_in.check_in(ADA).streak is None
     assert look().streak == 3
     plaza.queues.drain()
     assert (look().days, look().streak) == ([18, 19, 20, 21], 4)
@@ -598,14 +598,14 @@ def test_without_redis_and_the_queue_it_is_refused(
 ) -> None:
     plaza.queues.away = True
     with redis_away(), pytest.raises(QueueDown):
-        checkins.check_in(ADA)
+        checking_in.check_in(ADA)
 
 
 def test_a_batch_that_can_not_tell_redis_comes_again(
     clock: Clock, plaza: World, redis_away: Away
 ) -> None:
     with redis_away():
-        checkins.check_in(ADA)
+        checking_in.check_in(ADA)
         with pytest.raises(Unavailable):
             plaza.queues.drain()
 
@@ -617,7 +617,7 @@ def test_without_mysql_who_is_warm_checks_in(clock: Clock, plaza: World, mysql_a
         assert come() == ("2026-11-21", 4)
         assert look().days == [18, 19, 20, 21]
         with pytest.raises(MysqlDown):
-            checkins.check_in(8)
+            checking_in.check_in(8)
     plaza.queues.drain()
     assert rows()[-1] == "2026-11-21"
 

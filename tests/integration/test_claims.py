@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from plaza import counters, reactions
+from plaza import counters
 from plaza.counters import UserCounter, redis_counters
 from plaza.infra import mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.shards import shard_of
-from plaza.reactions import FOLLOW, ReactionEvent, Target
+from plaza.reactions import FOLLOW, Target, reacting, saving, sweeping
+from plaza.reactions.reactions import ReactionEvent
 from tests.integration.conftest import Away
 from tests.integration.looking import add_users
 from tests.plaza import World, read_event
@@ -38,7 +39,7 @@ def follow(user_id: int, most: int) -> bool:
     made = counters.claim(ME, COLUMN, most, str(target))
     if made is None:
         return False
-    if not reactions.react(FOLLOW, target, ME, True).changed:
+    if not reacting.react(FOLLOW, target, ME, True).changed:
         counters.unclaim(ME, str(target), made)
     return True
 
@@ -125,8 +126,8 @@ def test_whatever_comes_between_nobody_follows_more_than_the_limit(
     doings: list[Callable[[], object]] = [
         lambda: follow(rng.choice(others), most),
         lambda: follow(rng.choice(others), most),
-        lambda: reactions.react(FOLLOW, Target("user", rng.choice(others)), ME, False),
-        lambda: reactions.save(rng.sample(facts, rng.randint(1, len(facts)))) if facts else None,
+        lambda: reacting.react(FOLLOW, Target("user", rng.choice(others)), ME, False),
+        lambda: saving.save(rng.sample(facts, rng.randint(1, len(facts)))) if facts else None,
         lambda: redis.execute("DEL", redis_counters.user_key(ME)),
         lambda: counters.read_users([ME]),
     ]
@@ -136,7 +137,7 @@ def test_whatever_comes_between_nobody_follows_more_than_the_limit(
         facts = facts[-12:] if rng.random() < 0.05 else facts
         assert following() <= most
     plaza.let_sweeps_be_due()
-    reactions.sweep_outbox(grace_us=0)
+    sweeping.sweep_outbox(grace_us=0)
     plaza.queues.drain()
     on = mysql.fetch_all("SELECT COUNT(*) FROM reaction WHERE actor_id = 7 AND state = 1")[0][0]
     assert counters.read_users([ME])[ME].following_total == following() == on <= most
@@ -156,7 +157,7 @@ def test_two_at_the_last_place_are_one_follow(plaza: World) -> None:
     plaza.queues.drain()
     assert not follow(12, 5)
     assert following() == 5
-    reactions.react(FOLLOW, Target("user", 11), ME, False)
+    reacting.react(FOLLOW, Target("user", 11), ME, False)
     assert not follow(12, 5), "the place is free once that is saved"
     plaza.queues.drain()
     assert follow(12, 5)

@@ -17,9 +17,11 @@ from plaza.content import Draft, mysql_content, refreshing, writing
 from plaza.content.content import Text
 from plaza.infra import mysql, redis
 from plaza.infra.redis import RedisDown
-from plaza.reactions import LIKE, Target, react
+from plaza.reactions import LIKE, Target
+from plaza.reactions.reacting import react
 from plaza.reconciliation import mysql_counts
-from plaza.targets import Refresh, There
+from plaza.targets import There
+from plaza.targets.queues import Refresh
 from tests.integration.content_api import (
     COMMENT,
     POST,

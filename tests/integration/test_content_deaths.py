@@ -10,16 +10,18 @@ import pytest
 from cachetools import TTLCache
 
 from local.stack.servers import Server
-from plaza import content, counters, reactions, targets, users
+from plaza import counters, reactions, targets
 from plaza.content import mysql_content, reading, redis_content, refreshing, writing
 from plaza.content.content import Stored
 from plaza.infra import ids, mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.projections import key_of
 from plaza.infra.redis import RedisDown
-from plaza.reactions import LIKE, Target
+from plaza.reactions import LIKE, Target, reacting
 from plaza.reactions.reactions import TargetGone
-from plaza.targets import Refresh, There
+from plaza.targets import There, finding, marking
+from plaza.targets.queues import Refresh
+from plaza.users import cards
 from tests.integration.conftest import Away
 from tests.integration.content_api import (
     COMMENT,
@@ -140,7 +142,7 @@ def test_who_dies_while_deleting_leaves_it_there_or_gone(
     parent = post(8)
     item_id = {"posts": post, "comments": lambda: comment(parent, 7), "reviews": review}[what]()
     target = Target(what.removesuffix("s"), int(item_id))
-    reactions.react(LIKE, target, 8, True)
+    reacting.react(LIKE, target, 8, True)
     counters.read_users([7, 8])
     counters.read_comments([int(parent)])
     world.queues.drain()
@@ -165,7 +167,7 @@ def test_trying_to_delete_again_tells_redis_what_the_dead_did_not(
 ) -> None:
     post_id = post()
     counters.read_users([7])
-    reactions.react(LIKE, Target("post", int(post_id)), 8, True)
+    reacting.react(LIKE, Target("post", int(post_id)), 8, True)
     assert die_before(monkeypatch, step, lambda: ask("DELETE", f"/posts/{post_id}")) or (
         step[1] == "mark_all_made"
     )
@@ -193,7 +195,7 @@ def test_trying_to_write_again_tells_redis_what_the_dead_did_not(
 
 def test_a_refresh_of_what_is_not_there_does_nothing(world: World) -> None:
     before = find_keys()
-    content.refresh([Refresh(kind, 999) for kind in ("post", "comment", "review", "user")])
+    refreshing.refresh([Refresh(kind, 999) for kind in ("post", "comment", "review", "user")])
     assert find_keys() == before
     assert mysql.fetch_all("SELECT COUNT(*) FROM content_counter") == [(0,)]
 
@@ -204,7 +206,7 @@ def test_refreshes_are_safe_to_repeat_and_to_come_late(world: World) -> None:
     ask("DELETE", f"/posts/{first}")
     late = [Refresh.from_json(b) for b in world.queues.take("refreshes")]
     for batch in (late, refreshes, refreshes + late, late + refreshes):
-        content.refresh(batch)
+        refreshing.refresh(batch)
         as_another_process()
         assert ask("GET", f"/posts/{first}").status == 410
         assert ask("GET", f"/posts/{second}").status == 200
@@ -212,11 +214,11 @@ def test_refreshes_are_safe_to_repeat_and_to_come_late(world: World) -> None:
 
 
 def test_a_refresh_of_a_user_tells_redis_their_card(world: World) -> None:
-    assert users.read_cards([7])[7].nickname == "user7"
+    assert cards.read_cards([7])[7].nickname == "user7"
     mysql.write("UPDATE user SET nickname = 'Ada', ver = ver + 1 WHERE id = 7")
-    assert users.read_cards([7])[7].nickname == "user7"
-    content.refresh([Refresh("user", 7)])
-    assert users.read_cards([7])[7].nickname == "Ada"
+    assert cards.read_cards([7])[7].nickname == "user7"
+    refreshing.refresh([Refresh("user", 7)])
+    assert cards.read_cards([7])[7].nickname == "Ada"
 
 
 def test_a_batch_of_100_refreshes_takes_as_much_as_one_of_10(world: World) -> None:
@@ -237,7 +239,7 @@ def test_a_batch_of_100_refreshes_takes_as_much_as_one_of_10(world: World) -> No
             for n in everything[:many]
         ]
         with counting_work() as work:
-            content.refresh(batch)
+            refreshing.refresh(batch)
         took.append((work.statements, work.round_trips))
     assert took[1] == took[2]
     assert max(took[2]) <= 12
@@ -255,7 +257,7 @@ def test_a_reader_who_saw_it_live_does_not_bring_it_back(world: World) -> None:
     assert not seen.deleted
     ask("DELETE", f"/posts/{post_id}")
     redis_content.keep_texts([seen])
-    targets.mark_all_made([target])
+    marking.mark_all_made([target])
     as_another_process()
     assert ask("GET", f"/posts/{post_id}").status == 410
 
@@ -287,10 +289,10 @@ def test_who_brought_a_deleted_post_back_into_the_gate_is_put_right(world: World
     ask("DELETE", f"/posts/{post_id}")
     redis.execute("DEL", key_of(str(target), "there"))
     reactions.reacting.load([(LIKE, target)])
-    assert reactions.react(LIKE, target, 9, True).changed
+    assert reacting.react(LIKE, target, 9, True).changed
     world.queues.drain()
     with pytest.raises(TargetGone):
-        reactions.react(LIKE, target, 10, True)
+        reacting.react(LIKE, target, 10, True)
 
 
 # ---------------------------------------------------------------- the queue is away
@@ -333,7 +335,7 @@ def test_without_redis_everything_is_read_from_mysql_and_says_so(
 ) -> None:
     post_id = post()
     comment_id, review_id = comment(post_id), review()
-    reactions.react(LIKE, Target("post", int(post_id)), 8, True)
+    reacting.react(LIKE, Target("post", int(post_id)), 8, True)
     world.queues.drain()
     with redis_away():
         as_another_process()
@@ -358,7 +360,7 @@ def test_what_is_deleted_while_redis_is_away_is_told_when_it_is_back(
     """Redis comes back with all it had: it doesn't know of what happened meanwhile."""
     post_id = post()
     target = Target("post", int(post_id))
-    reactions.react(LIKE, target, 8, True)
+    reacting.react(LIKE, target, 8, True)
     comment_id = comment(post_id)
     counters.read_users([7])
     counters.read_comments([int(post_id)])
@@ -370,14 +372,14 @@ def test_what_is_deleted_while_redis_is_away_is_told_when_it_is_back(
         assert "telling_postponed" in capsys.readouterr().out
         assert ask("GET", f"/posts/{post_id}").status == 410
         with pytest.raises(RedisDown):
-            content.refresh([Refresh.from_json(b) for b in world.queues.messages["refreshes"]])
+            refreshing.refresh([Refresh.from_json(b) for b in world.queues.messages["refreshes"]])
     finally:
         redis_server.resume()
     forget()
-    assert reactions.react(LIKE, target, 9, True).changed, "nobody has told Redis"
+    assert reacting.react(LIKE, target, 9, True).changed, "nobody has told Redis"
     world.queues.drain()
     with pytest.raises(TargetGone):
-        reactions.react(LIKE, target, 10, True)
+        reacting.react(LIKE, target, 10, True)
     assert ask("GET", f"/posts/{post_id}").status == 410
     check_counters()
 
@@ -387,7 +389,7 @@ def test_what_is_written_while_redis_goes_away_is_written(
 ) -> None:
     """It goes after the commit; the queue is away too, so nobody tells Redis: its values lapse."""
     post_id = post(8)
-    assert targets.find("post", 1) is There.NONE
+    assert finding.find("post", 1) is There.NONE
     world.queues.take("refreshes")
     world.queues.away = True
 
@@ -462,4 +464,4 @@ def test_when_the_commit_is_not_answered_the_key_tells_what_happened(
 def test_a_refresh_without_mysql_comes_again(world: World, mysql_away: Away) -> None:
     post()
     with mysql_away(), pytest.raises(MysqlDown):
-        content.refresh([Refresh("post", 1)])
+        refreshing.refresh([Refresh("post", 1)])

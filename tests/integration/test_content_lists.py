@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from cachetools import TTLCache
 
-from plaza import content, reactions
 from plaza.content import Place, mysql_content, reading
 from plaza.content.content import MOST_PAGE_BYTES
 from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor
-from plaza.reactions import COLLECT, LIKE, Target
+from plaza.reactions import COLLECT, LIKE, Target, reacting
 from tests.integration.content_api import (
     COMMENT,
     SHOP,
@@ -135,8 +134,8 @@ def test_items_of_lists_are_whole_and_about_who_asks(world: World) -> None:
     posts = [post(), post(), post(8)]
     comments = [comment(posts[0], 8), comment(posts[0], 9)]
     for target in (("post", posts[1]), ("comment", comments[0])):
-        reactions.react(LIKE, Target(target[0], int(target[1])), 9, True)
-    reactions.react(COLLECT, Target("post", int(posts[0])), 9, True)
+        reacting.react(LIKE, Target(target[0], int(target[1])), 9, True)
+    reacting.react(COLLECT, Target("post", int(posts[0])), 9, True)
     listed = ask("GET", "/users/7/posts", user=9).body["items"]
     singles = [ask("GET", f"/posts/{i}", user=9, ip="").body for i in posts[1::-1]]
     assert [item | {"viewers": 1} for item in listed] == singles
@@ -261,7 +260,7 @@ def test_posts_by_their_ids_take_as_much_for_many_as_for_one(count: int) -> None
     for expected in (6, 0):
         as_another_process()
         with counting_work() as work:
-            found = content.read_posts([*ids, 4040, ids[0]], 7)
+            found = reading.read_posts([*ids, 4040, ids[0]], 7)
         assert list(found) == ids
         assert work.statements <= expected + 1, "4040 is looked for again"
         assert work.round_trips <= 16
@@ -272,9 +271,9 @@ def test_posts_by_their_ids_leave_the_deleted_out() -> None:
     ask("DELETE", f"/posts/{posts[1]}")
     for forgotten in (lambda: None, as_another_process, lambda: redis.execute("FLUSHALL")):
         forgotten()
-        found = content.read_posts([int(i) for i in posts] + [404], None)
+        found = reading.read_posts([int(i) for i in posts] + [404], None)
         assert list(found) == [int(posts[i]) for i in (0, 2, 3)]
-    assert content.read_posts([], 7) == {}
+    assert reading.read_posts([], 7) == {}
 
 
 def test_mysql_reads_a_page_off_its_index() -> None:

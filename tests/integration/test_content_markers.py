@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from plaza import reactions, targets
+from plaza import targets
 from plaza.infra import mysql, redis
 from plaza.infra.messages import BadRecord
-from plaza.reactions import LIKE
+from plaza.reactions import LIKE, reacting
 from plaza.reactions.reactions import TargetGone
-from plaza.targets import Refresh, There
+from plaza.targets import There, finding, marking
+from plaza.targets.queues import Refresh
 from tests.integration.looking import POST, hydrate, marker_key, meta, total
 from tests.plaza import World
 from tests.recording import recorded
@@ -22,38 +23,38 @@ def delete() -> None:
 def test_who_is_late_with_live_does_not_bring_back_what_is_gone(plaza: World) -> None:
     plaza.add(POST)
     delete()
-    targets.mark_gone([POST])
-    targets.mark_made(*POST)
-    assert targets.find(*POST) is There.GONE
+    marking.mark_gone([POST])
+    marking.mark_made(*POST)
+    assert finding.find(*POST) is There.GONE
 
 
 def test_a_marker_that_says_none_gives_way_to_what_was_made(plaza: World) -> None:
-    assert targets.find(*POST) is There.NONE
+    assert finding.find(*POST) is There.NONE
     plaza.add(POST)
-    assert targets.find(*POST) is There.NONE, "for half a minute at most"
-    targets.mark_made(*POST)
-    assert targets.find(*POST) is There.LIVE
+    assert finding.find(*POST) is There.NONE, "for half a minute at most"
+    marking.mark_made(*POST)
+    assert finding.find(*POST) is There.LIVE
 
 
 def test_a_hot_target_refuses_once_it_is_buried(plaza: World) -> None:
     plaza.add(POST)
-    reactions.react(LIKE, POST, 7, True)
+    reacting.react(LIKE, POST, 7, True)
     delete()
-    reactions.tombstone([POST])
+    reacting.tombstone([POST])
     with pytest.raises(TargetGone):
-        reactions.react(LIKE, POST, 8, True)
+        reacting.react(LIKE, POST, 8, True)
     assert total() == 1
 
 
 def test_what_this_process_saw_lately_is_not_enough_to_make_it_hot_again(plaza: World) -> None:
     plaza.add(POST)
-    reactions.require_there(POST)
-    assert targets.seen_lately(*POST)
+    reacting.require_there(POST)
+    assert marking.seen_lately(*POST)
     delete()
     other_process = targets.redis_targets.mark_for_sure
     other_process([POST], There.GONE)
     with pytest.raises(TargetGone):
-        reactions.react(LIKE, POST, 7, True)
+        reacting.react(LIKE, POST, 7, True)
     assert meta() == {}
 
 
@@ -61,21 +62,21 @@ def test_who_brought_a_target_back_while_it_was_deleted_is_put_right_later(plaza
     """It was read as live, then deleted, then loaded when its marker had expired."""
     plaza.add(POST)
     delete()
-    reactions.tombstone([POST])
+    reacting.tombstone([POST])
     redis.execute("DEL", marker_key())
     hydrate()
-    assert reactions.react(LIKE, POST, 7, True).changed
-    reactions.tombstone([POST])  # as the announced refresh does
+    assert reacting.react(LIKE, POST, 7, True).changed
+    reacting.tombstone([POST])  # as the announced refresh does
     with pytest.raises(TargetGone):
-        reactions.react(LIKE, POST, 8, True)
+        reacting.react(LIKE, POST, 8, True)
 
 
 def test_markers_of_many_take_one_round_trip(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[object] = []
     run_all = redis.run_all
     monkeypatch.setattr(redis, "run_all", lambda *a: recorded(sent, a, run_all(*a)))
-    targets.mark_all_made([("post", n) for n in range(1, 101)])
-    targets.mark_gone([("post", n) for n in range(1, 101)])
+    marking.mark_all_made([("post", n) for n in range(1, 101)])
+    marking.mark_gone([("post", n) for n in range(1, 101)])
     assert len(sent) == 2
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from plaza import reactions
 from plaza.infra import ids, mysql, redis
-from plaza.reactions import COLLECT, LIKE, Target
+from plaza.reactions import COLLECT, LIKE, Target, reacting
 from tests.integration import content_api
 from tests.integration.content_api import (
     COMMENT,
@@ -99,8 +98,8 @@ def test_a_review_is_written_and_read_back() -> None:
 def test_counts_and_mine_are_those_of_who_asks(world: World) -> None:
     post_id = post()
     target = Target("post", int(post_id))
-    reactions.react(LIKE, target, 8, True)
-    reactions.react(COLLECT, target, 8, True)
+    reacting.react(LIKE, target, 8, True)
+    reacting.react(COLLECT, target, 8, True)
     comment(post_id)
     mine = {"liked": True, "collected": True}
     for user, said in ((8, mine), (7, {"liked": False, "collected": False}), (None, None)):
@@ -162,7 +161,7 @@ def test_only_who_wrote_it_deletes_it_and_then_it_is_gone_everywhere(
     path = f"/{what}/{item_id}"
     assert ask("GET", path).status == 200
     target = Target(what.removesuffix("s"), int(item_id))
-    assert reactions.react(LIKE, target, 8, True).total == 1, "it is hot"
+    assert reacting.react(LIKE, target, 8, True).total == 1, "it is hot"
 
     assert ask("DELETE", path, user=None).status == 401
     refused = ask("DELETE", path, user=8)

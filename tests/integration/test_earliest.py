@@ -8,12 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plaza import reactions
 from plaza.infra import mysql, redis
-from plaza.infra.limits import TokenBucket
-from plaza.reactions import LIKE, ReactionEvent, mysql_reactions, reading, redis_reactions
-from plaza.reactions.mysql_reactions import Reactor
-from plaza.reactions.reactions import Key, ListsBusy
+from plaza.infra.token_bucket import TokenBucket
+from plaza.reactions import LIKE, mysql_reactions, reacting, reading, redis_reactions, saving
+from plaza.reactions.reactions import Commit, Key, ListsBusy, ReactionEvent, Reactor
 from tests.integration.content_api import counting_work
 from tests.integration.looking import POST, hydrate, insert_rows, keys
 from tests.plaza import World
@@ -24,12 +22,12 @@ CROWD = 200
 
 
 def page(size: int = 20, latest: bool = False) -> list[int]:
-    found, _ = reactions.reactors(LIKE, POST, None, latest, size)
+    found, _ = reading.reactors(LIKE, POST, None, latest, size)
     return [reactor.actor_id for reactor in found]
 
 
 def save(actor: int, on: bool, ver_us: int) -> None:
-    reactions.save([ReactionEvent(Key(*POST, "like", actor), on, ver_us)])
+    saving.save([ReactionEvent(Key(*POST, "like", actor), on, ver_us)])
 
 
 @pytest.fixture
@@ -46,7 +44,7 @@ def test_once_it_is_warm_it_costs_mysql_nothing(viral: World) -> None:
     page()
     with counting_work() as work:
         for size in (1, 20, 100):
-            found, last = reactions.reactors(LIKE, POST, None, False, size)
+            found, last = reading.reactors(LIKE, POST, None, False, size)
             assert [reactor.actor_id for reactor in found] == list(range(1, size + 1))
             assert last == Reactor(size, BASE_US + size)
     assert work.statements == 0
@@ -83,8 +81,8 @@ def test_a_commit_that_waited_for_the_one_before_it_counts_too(viral: World) -> 
     page()
     s = int(redis.execute("HGET", keys().meta, "s"))
     for n, actor in ((s + 2, 4), (s + 1, 2)):
-        commit = reactions.Commit(LIKE, POST, n, CROWD, True, ((actor, BASE_US + 900 + n, False),))
-        reactions.apply_all([commit])
+        commit = Commit(LIKE, POST, n, CROWD, True, ((actor, BASE_US + 900 + n, False),))
+        redis_reactions.apply_all([commit])
     assert not redis.execute("EXISTS", keys().earliest)
     is_whole, _ = redis_reactions.read_page(LIKE, POST, None, False, 5) or (False, [])
     assert not is_whole
@@ -95,7 +93,7 @@ def test_what_redis_lost_is_read_again(viral: World, loss: str) -> None:
     page()
     mysql.write("UPDATE reaction SET state = 0 WHERE actor_id = 2")  # as a repair, which drops
     if loss == "drop":
-        reactions.drop_all([(LIKE, POST, None)])
+        redis_reactions.drop_all([(LIKE, POST, None)])
     elif loss == "page":
         redis.execute("DEL", keys().earliest)
     else:
@@ -147,9 +145,9 @@ def test_further_pages_are_read_from_mysql_as_far_as_the_budget_goes(
     page()
     monkeypatch.setattr(reading, "_list_budget", TokenBucket(0.0001, 3, clock=lambda: 0.0))
     for actor in (20, 40, 60):
-        reactions.reactors(LIKE, POST, Reactor(actor, BASE_US + actor), False, 20)
+        reading.reactors(LIKE, POST, Reactor(actor, BASE_US + actor), False, 20)
     with pytest.raises(ListsBusy):
-        reactions.reactors(LIKE, POST, Reactor(80, BASE_US + 80), False, 20)
+        reading.reactors(LIKE, POST, Reactor(80, BASE_US + 80), False, 20)
     assert page(3) == [1, 2, 3]
 
 
@@ -187,7 +185,7 @@ def test_after_every_step_the_list_is_what_is_saved(
         for what, actor, at in steps:
             match what:
                 case "on" | "off":
-                    reactions.react(LIKE, POST, actor, what == "on")
+                    reacting.react(LIKE, POST, actor, what == "on")
                 case "late":
                     save(actor, at % 2 == 0, BASE_US + 5 * at)
                 case "drain":

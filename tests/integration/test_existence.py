@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from plaza import reactions, targets
+from plaza import targets
 from plaza.infra import mysql, redis
-from plaza.reactions import FOLLOW, LIKE, Target
+from plaza.reactions import FOLLOW, LIKE, Target, reacting, reading
 from plaza.reactions.reactions import TargetGone, TargetMissing
-from plaza.targets import There, mysql_targets
+from plaza.targets import There, finding, marking, mysql_targets
 from tests.integration.content_api import counting_work
 from tests.integration.looking import POST, add_users, counter, marker_key
 from tests.plaza import World
@@ -16,9 +16,9 @@ from tests.plaza import World
 
 def test_what_was_counted_is_not_thereby_there(plaza: World) -> None:
     nowhere = Target("post", 404)
-    reactions.count([(LIKE, nowhere)], 7)
+    reading.count([(LIKE, nowhere)], 7)
     with pytest.raises(TargetMissing):
-        reactions.react(LIKE, nowhere, 7, True)
+        reacting.react(LIKE, nowhere, 7, True)
     plaza.queues.drain()
     assert counter(nowhere) is None
 
@@ -26,19 +26,19 @@ def test_what_was_counted_is_not_thereby_there(plaza: World) -> None:
 def test_what_was_deleted_and_then_counted_is_gone_still(plaza: World) -> None:
     plaza.add(POST)
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
-    reactions.count([(LIKE, POST)], 7)
+    reading.count([(LIKE, POST)], 7)
     with pytest.raises(TargetGone):
-        reactions.react(LIKE, POST, 7, True)
+        reacting.react(LIKE, POST, 7, True)
 
 
 def test_a_user_is_there_once_they_signed_up(plaza: World) -> None:
     nobody = Target("user", 404)
     with pytest.raises(TargetMissing):
-        reactions.react(FOLLOW, nobody, 7, True)
+        reacting.react(FOLLOW, nobody, 7, True)
     add_users(404)
-    targets.mark_made(*nobody)
-    assert reactions.react(FOLLOW, nobody, 7, True).changed
-    assert targets.find_live([nobody, Target("user", 405), POST]) == {nobody}
+    marking.mark_made(*nobody)
+    assert reacting.react(FOLLOW, nobody, 7, True).changed
+    assert finding.find_live([nobody, Target("user", 405), POST]) == {nobody}
 
 
 # ---------------------------------------------------------------- who looked, and who knew better
@@ -61,23 +61,23 @@ def test_who_looked_before_a_write_does_not_mark_over_it(
         found = look(target_type, target_id)
         assert found is before
         plaza.add(POST)
-        targets.mark_made(*POST)
+        marking.mark_made(*POST)
         if after is There.GONE:
             mysql.write("UPDATE content SET deleted_at = NOW(6)")
-            targets.mark_gone([POST])
+            marking.mark_gone([POST])
         return found
 
     monkeypatch.setattr(mysql_targets, "look_up", slow)
-    assert targets.find(*POST) is before
-    targets.forget_seen()
-    assert targets.find(*POST) is after
+    assert finding.find(*POST) is before
+    marking.forget_seen()
+    assert finding.find(*POST) is after
 
 
 def test_a_marker_lives_as_long_as_what_it_says_is_good_for(plaza: World) -> None:
     plaza.add(POST)
-    targets.look_up(*POST)
+    finding.look_up(*POST)
     assert 30 < redis.execute("TTL", marker_key()) <= 3600
-    targets.mark_gone([POST])
+    marking.mark_gone([POST])
     assert redis.execute("GET", marker_key()) == "gone"
     assert 30 < redis.execute("TTL", marker_key()) <= 3600
 
@@ -87,18 +87,18 @@ def test_ids_that_were_made_up_are_looked_up_once_in_half_a_minute(plaza: World)
     made_up = [Target("post", 1_000 + n) for n in range(50)]
     with counting_work() as work:
         for _ in range(10):
-            assert targets.find_live([POST, *made_up]) == {POST}
+            assert finding.find_live([POST, *made_up]) == {POST}
     assert work.statements == 1
 
 
 def test_what_was_made_or_deleted_since_is_found_as_it_is(plaza: World) -> None:
-    assert targets.find_all([POST]) == {POST: There.NONE}
+    assert finding.find_all([POST]) == {POST: There.NONE}
     plaza.add(POST)
-    targets.mark_made(*POST)
-    assert targets.find_all([POST]) == {POST: There.LIVE}
+    marking.mark_made(*POST)
+    assert finding.find_all([POST]) == {POST: There.LIVE}
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
-    targets.mark_gone([POST])
-    assert targets.find_all([POST]) == {POST: There.GONE}
+    marking.mark_gone([POST])
+    assert finding.find_all([POST]) == {POST: There.GONE}
 
 
 def test_what_another_process_deleted_is_remembered_as_live_for_a_second_at_most(
@@ -106,12 +106,12 @@ def test_what_another_process_deleted_is_remembered_as_live_for_a_second_at_most
 ) -> None:
     now_s = [0.0]
     monkeypatch.setattr(
-        targets, "_SEEN", type(targets._SEEN)(10, targets._SEEN.ttl, lambda: now_s[0])
+        marking, "_SEEN", type(marking._SEEN)(10, marking._SEEN.ttl, lambda: now_s[0])
     )
     plaza.add(POST)
-    assert targets.find(*POST) is There.LIVE
+    assert finding.find(*POST) is There.LIVE
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
     targets.redis_targets.mark_for_sure([POST], There.GONE)
     now_s[0] = 1.0
-    assert targets.find(*POST) is There.GONE
-    assert not targets.seen_lately(*POST)
+    assert finding.find(*POST) is There.GONE
+    assert not marking.seen_lately(*POST)

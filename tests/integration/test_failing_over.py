@@ -12,11 +12,10 @@ import redis as redis_py
 from pymysql.cursors import Cursor
 
 from local.stack.servers import Server, prepare_redis, running
-from plaza import reactions
 from plaza.infra import mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import LIKE
+from plaza.reactions import LIKE, reacting, reading
 from plaza.reactions.reactions import Undecided
 from tests.integration.looking import POST, meta, outbox, recent
 from tests.keyspace import find_keys
@@ -75,9 +74,9 @@ def test_a_redis_that_takes_no_writes_is_down_and_a_like_is_provisional(
     plaza: World, other_redis: Server, fail: Callable[[Server], None]
 ) -> None:
     plaza.add(POST)
-    assert reactions.react(LIKE, POST, 7, True).exact
+    assert reacting.react(LIKE, POST, 7, True).exact
     fail(other_redis)
-    assert not reactions.react(LIKE, POST, 8, True).exact
+    assert not reacting.react(LIKE, POST, 8, True).exact
     with pytest.raises(RedisDown):
         redis.pipeline([("SET", "a", "1"), ("SET", "b", "1")])
     with pytest.raises(RedisDown):
@@ -99,7 +98,7 @@ def test_what_a_demoted_master_refused_is_done_by_the_new_one_at_once(
 ) -> None:
     """The first try meets the old connection; the second finds who has the name by then."""
     plaza.add(POST)
-    assert reactions.react(LIKE, POST, 7, True).exact
+    assert reacting.react(LIKE, POST, 7, True).exact
     forget_client = redis.forget_client
 
     def have_a_new_master() -> None:
@@ -109,7 +108,7 @@ def test_what_a_demoted_master_refused_is_done_by_the_new_one_at_once(
     with monkeypatch.context() as patch:
         patch.setattr(redis, "forget_client", have_a_new_master)
         become_a_replica(other_redis)
-        outcome = reactions.react(LIKE, POST, 8, True)
+        outcome = reacting.react(LIKE, POST, 8, True)
         assert (outcome.total, outcome.changed) == (2, True)
         become_a_replica(other_redis)
         assert redis.pipeline([("SET", "a", "1"), ("GET", "a")]) == [True, "1"]
@@ -120,7 +119,7 @@ def test_a_like_that_a_promoted_replica_decided_as_of_its_master_has_no_answer(
 ) -> None:
     """The node knows the script, and the client sends again what it had packed for another run."""
     plaza.add(POST)
-    reactions.react(LIKE, POST, 7, True)
+    reacting.react(LIKE, POST, 7, True)
     redis_client = redis.client()
     execute = redis_client.execute_command
 
@@ -133,8 +132,8 @@ def test_a_like_that_a_promoted_replica_decided_as_of_its_master_has_no_answer(
     with monkeypatch.context() as patch:
         patch.setattr(redis_client, "execute_command", execute_command)
         with pytest.raises(Undecided):
-            reactions.react(LIKE, POST, 8, True)
-    assert reactions.react(LIKE, POST, 8, True).total == 2
+            reacting.react(LIKE, POST, 8, True)
+    assert reacting.react(LIKE, POST, 8, True).total == 2
 
 
 @pytest.mark.parametrize("first", ["reads", "likes"])
@@ -143,39 +142,39 @@ def test_a_redis_that_restarted_with_older_data_is_not_believed(
 ) -> None:
     """A single Redis, restored to a moment ago: one like, MySQL has two, and all is quiet."""
     plaza.add(POST)
-    reactions.react(LIKE, POST, 7, True)
+    reacting.react(LIKE, POST, 7, True)
     tell(other_redis, "SAVE")  # with 7 in the outbox
-    reactions.react(LIKE, POST, 8, True)
+    reacting.react(LIKE, POST, 8, True)
     plaza.queues.drain()
     run_id = meta()["run_id"]
     other_redis.kill()
     other_redis.start()
     if first == "likes":
         # A node that restarted does not know the script: its text goes there with its run_id.
-        assert reactions.react(LIKE, POST, 9, True).total == 3
+        assert reacting.react(LIKE, POST, 9, True).total == 3
         plaza.queues.drain()
     on = [7, 8, 9] if first == "likes" else [7, 8]
     for actor in on:
-        assert reactions.count([(LIKE, POST)], actor) == ([(len(on), True)], True)
+        assert reading.count([(LIKE, POST)], actor) == ([(len(on), True)], True)
     assert meta()["run_id"] != run_id
     assert (outbox(), recent()) == ({}, on)
-    assert reactions.react(LIKE, POST, 8, False).total == len(on) - 1
+    assert reacting.react(LIKE, POST, 8, False).total == len(on) - 1
 
 
 def test_what_was_on_its_way_to_a_redis_that_restarted_is_saved_and_counted(
     plaza: World, other_redis: Server
 ) -> None:
     plaza.add(POST)
-    reactions.react(LIKE, POST, 7, True)
+    reacting.react(LIKE, POST, 7, True)
     plaza.queues.drain()
     tell(other_redis, "SAVE")
-    reactions.react(LIKE, POST, 8, True)  # on the queue, and in no outbox any more
+    reacting.react(LIKE, POST, 8, True)  # on the queue, and in no outbox any more
     other_redis.kill()
     other_redis.start()
     forget()
-    assert reactions.count([(LIKE, POST)], 8) == ([(1, False)], True)
+    assert reading.count([(LIKE, POST)], 8) == ([(1, False)], True)
     plaza.queues.drain()
-    assert reactions.count([(LIKE, POST)], 8) == ([(2, True)], True)
+    assert reading.count([(LIKE, POST)], 8) == ([(2, True)], True)
     assert (recent(), outbox()) == ([7, 8], {})
 
 
@@ -183,13 +182,13 @@ def test_the_list_of_a_user_that_came_back_with_older_data_is_read_from_mysql_ag
     plaza: World, other_redis: Server
 ) -> None:
     plaza.add(POST)
-    assert reactions.reacted(LIKE, 7, None, 10) == ([], None)
+    assert reading.reacted(LIKE, 7, None, 10) == ([], None)
     tell(other_redis, "SAVE")  # with an empty list
-    reactions.react(LIKE, POST, 7, True)
+    reacting.react(LIKE, POST, 7, True)
     plaza.queues.drain()
     other_redis.kill()
     other_redis.start()
-    [liked], _ = reactions.reacted(LIKE, 7, None, 10)
+    [liked], _ = reading.reacted(LIKE, 7, None, 10)
     assert liked.target == POST
     [key] = find_keys("*:like:user:7:newest")
     assert redis.execute("ZCARD", key) == 2, "it is in Redis as of this run"

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from plaza import reactions
 from plaza.infra import mysql
 from plaza.infra.queues import QueueDown
-from plaza.reactions import LIKE, Target, failovers, mysql_failovers
+from plaza.reactions import LIKE, Target, failovers, mysql_failovers, queues, reacting
 from plaza.vote_log import mysql_log
 from tests.plaza import World
 
@@ -41,13 +40,13 @@ def fail_over(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Turn:
 
 def like(plaza: World, *actors: int) -> None:
     for actor in actors:
-        reactions.react(LIKE, POST, actor, True)
+        reacting.react(LIKE, POST, actor, True)
     plaza.queues.drain()
 
 
 def settled_again(plaza: World) -> list[int]:
     """Who is settled again, in the order in which it was asked for."""
-    bodies = plaza.queues.take(reactions.SETTLEMENTS)
+    bodies = plaza.queues.take(queues.SETTLEMENTS)
     return [key[3] for body in bodies for key in json.loads(body)["keys"]]
 
 
@@ -64,26 +63,26 @@ def test_what_was_saved_since_the_look_before_the_last_is_settled_again(
 ) -> None:
     for actor in range(1, 5):
         like(plaza, actor)
-        assert reactions.settle_after_failover() == 0
+        assert failovers.settle_after_failover() == 0
     like(plaza, 5)
     fail_over()
-    assert reactions.settle_after_failover() == 2
+    assert failovers.settle_after_failover() == 2
     assert settled_again(plaza) == [4, 5], "the last look was after 4, the one before it after 3"
-    assert reactions.settle_after_failover() == 0, "once is enough"
+    assert failovers.settle_after_failover() == 0, "once is enough"
 
 
 def test_the_first_look_asks_for_nothing(plaza: World, fail_over: Turn) -> None:
     like(plaza, 1, 2, 3)
-    assert reactions.settle_after_failover() == 0
+    assert failovers.settle_after_failover() == 0
     fail_over()
-    assert reactions.settle_after_failover() == 0, "all of it was before the first look"
+    assert failovers.settle_after_failover() == 0, "all of it was before the first look"
 
 
 @pytest.mark.parametrize("name", ["read_logged", "keep_look"])
 def test_a_run_that_is_killed_is_made_good_by_the_next(
     plaza: World, fail_over: Turn, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    reactions.settle_after_failover()
+    failovers.settle_after_failover()
     like(plaza, 1, 2)
     fail_over()
 
@@ -93,9 +92,9 @@ def test_a_run_that_is_killed_is_made_good_by_the_next(
     with monkeypatch.context() as patch:
         patch.setattr(mysql_failovers, name, killed)
         with pytest.raises(Killed):
-            reactions.settle_after_failover()
-    plaza.queues.take(reactions.SETTLEMENTS)
-    assert reactions.settle_after_failover() == 2
+            failovers.settle_after_failover()
+    plaza.queues.take(queues.SETTLEMENTS)
+    assert failovers.settle_after_failover() == 2
     assert settled_again(plaza) == [1, 2]
 
 
@@ -103,7 +102,7 @@ def test_a_look_is_kept_whole_or_not_at_all(
     plaza: World, fail_over: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Marks without their epoch would let the facts of a failover be passed over."""
-    reactions.settle_after_failover()
+    failovers.settle_after_failover()
     like(plaza, 1)
 
     def atomically(work: Callable[[Any], None]) -> None:
@@ -118,7 +117,7 @@ def test_a_look_is_kept_whole_or_not_at_all(
             mysql_failovers, "mysql", SimpleNamespace(**vars(mysql) | {"atomically": atomically})
         )
         with pytest.raises(Killed):
-            reactions.settle_after_failover()
+            failovers.settle_after_failover()
     looks, at = mysql_failovers.read_looks()
     assert (looks.epoch, looks.before, looks.last, at) == (1, 0, 0, head())
 
@@ -126,24 +125,24 @@ def test_a_look_is_kept_whole_or_not_at_all(
 def test_what_a_dead_queue_did_not_take_is_asked_for_by_the_next_run(
     plaza: World, fail_over: Turn
 ) -> None:
-    reactions.settle_after_failover()
+    failovers.settle_after_failover()
     like(plaza, 1, 2)
     fail_over()
     plaza.queues.away = True
     with pytest.raises(QueueDown):
-        reactions.settle_after_failover()
+        failovers.settle_after_failover()
     plaza.queues.away = False
-    assert reactions.settle_after_failover() == 2
+    assert failovers.settle_after_failover() == 2
     assert settled_again(plaza) == [1, 2]
 
 
 def test_two_failovers_between_two_looks_are_one(plaza: World, fail_over: Turn) -> None:
-    reactions.settle_after_failover()
+    failovers.settle_after_failover()
     like(plaza, 1)
     fail_over()
     fail_over()
-    assert reactions.settle_after_failover() == 1
-    assert reactions.settle_after_failover() == 0
+    assert failovers.settle_after_failover() == 1
+    assert failovers.settle_after_failover() == 0
 
 
 def test_a_failover_while_a_long_log_is_gone_through_begins_it_anew(
@@ -151,14 +150,14 @@ def test_a_failover_while_a_long_log_is_gone_through_begins_it_anew(
 ) -> None:
     """It may have taken what was settled again already."""
     monkeypatch.setattr(failovers, "_PAGE", 2)
-    reactions.settle_after_failover()
+    failovers.settle_after_failover()
     like(plaza, *range(1, 6))
     fail_over()
-    assert [reactions.settle_after_failover(most_s=0) for _ in range(2)] == [2, 2]
+    assert [failovers.settle_after_failover(most_s=0) for _ in range(2)] == [2, 2]
     assert settled_again(plaza) == [1, 2, 3, 4]
     like(plaza, 6)
     fail_over()
-    assert [reactions.settle_after_failover(most_s=0) for _ in range(4)] == [2, 2, 2, 0]
+    assert [failovers.settle_after_failover(most_s=0) for _ in range(4)] == [2, 2, 2, 0]
     assert settled_again(plaza) == [1, 2, 3, 4, 5, 6]
 
 
@@ -167,11 +166,11 @@ def test_what_may_have_to_be_settled_again_is_not_archived_away(
 ) -> None:
     """The marks are seqs of the log, and the epoch is none: it holds nothing up."""
     like(plaza, 1, 2)
-    reactions.settle_after_failover()
+    failovers.settle_after_failover()
     before = head()
     assert low_watermark() == before > 1
     like(plaza, 3)
-    reactions.settle_after_failover()
+    failovers.settle_after_failover()
     assert low_watermark() == before
-    reactions.settle_after_failover()
+    failovers.settle_after_failover()
     assert low_watermark() == head()

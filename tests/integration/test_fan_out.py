@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from plaza import content, feed, reactions
-from plaza.content import FANOUTS, Draft, FanOut, redis_content
-from plaza.feed import fanning_out, redis_feed
+from plaza.content import Draft, publishing, redis_content, refreshing, writing
+from plaza.content.queues import FANOUTS, FanOut
+from plaza.feed import fanning_out, reading, rebuilding, redis_feed
 from plaza.feed.feed import INBOX, POSTS, Timeline
 from plaza.infra import mysql, redis, sqs
 from plaza.infra.queues import QueueDown
-from plaza.reactions import FOLLOW, Target
-from plaza.targets import REFRESHES, Refresh
+from plaza.reactions import FOLLOW, Target, reacting
+from plaza.targets.queues import REFRESHES, Refresh
 from tests.integration.content_api import as_another_process, counting_work
 from tests.integration.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth
 from tests.integration.looking import add_users
@@ -64,7 +64,7 @@ def build(users: range) -> None:
     """They read their feeds and so keep inboxes."""
     for user in users:
         redis_feed.look_all([Timeline(INBOX, user)], None, 1)
-        feed.rebuild([[Timeline(INBOX, user)]])
+        rebuilding.rebuild([[Timeline(INBOX, user)]])
 
 
 def inbox(user: int) -> list[int]:
@@ -73,7 +73,7 @@ def inbox(user: int) -> list[int]:
 
 
 def fan_out(*post_ids: int) -> None:
-    feed.fan_out([FanOut(post_id) for post_id in post_ids])
+    fanning_out.fan_out([FanOut(post_id) for post_id in post_ids])
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def deliver(world: World, step: int | None) -> bool:
     body = waiting[0]
     try:
         with killed_at(step) if step is not None else contextlib.nullcontext():
-            feed.fan_out([FanOut.from_json(body)])
+            fanning_out.fan_out([FanOut.from_json(body)])
     except Killed:
         return True
     waiting.remove(body)
@@ -154,7 +154,7 @@ def test_who_has_not_read_for_long_is_not_pushed_to_and_is_rebuilt_when_they_com
     fan_out(11)
     world.queues.drain()
     assert not redis.execute("EXISTS", redis_feed.key(Timeline(INBOX, 103)))
-    assert ids(feed.read_feed(103, None, 5).items) == [11], "from MySQL"
+    assert ids(reading.read_feed(103, None, 5).items) == [11], "from MySQL"
     world.queues.drain()
     assert inbox(103) == [11]
 
@@ -216,7 +216,7 @@ def test_who_was_a_star_stays_one_when_followers_leave(world: World, set_up: Set
     fan_out(11)
     world.queues.drain()
     for who in FOLLOWERS[2:]:
-        reactions.react(FOLLOW, Target("user", ADA), who, False)
+        reacting.react(FOLLOW, Target("user", ADA), who, False)
     world.queues.drain()
     insert_posts([(12, ADA, BASE_US + 1)])
     fan_out(12)
@@ -233,7 +233,7 @@ def test_who_follows_a_star_reads_from_them_at_once(world: World, set_up: SetUp)
     insert_posts([(n, ADA, BASE_US + n) for n in range(1, 150)])
     fan_out(149)
     world.queues.drain()
-    reactions.react(FOLLOW, Target("user", ADA), 200, True)
+    reacting.react(FOLLOW, Target("user", ADA), 200, True)
     world.queues.drain()
     assert ids(scroll(200, 7)) == truth(200)
     assert inbox(200) == []
@@ -246,13 +246,13 @@ def test_who_follows_a_star_reads_from_them_at_once(world: World, set_up: SetUp)
 
 def write() -> int:
     draft = Draft(type="post", author_id=ADA, body="b", kind="note", title="t")
-    return content.create(draft).text.id
+    return writing.create(draft).text.id
 
 
 def test_a_post_is_sent_when_it_is_written_and_not_again_by_its_refresh(world: World) -> None:
     post_id = write()
     assert world.queues.take(FANOUTS) == [FanOut(post_id).to_json()]
-    content.refresh([Refresh.from_json(body) for body in world.queues.take(REFRESHES)])
+    refreshing.refresh([Refresh.from_json(body) for body in world.queues.take(REFRESHES)])
     assert world.queues.messages[FANOUTS] == []
 
 
@@ -274,10 +274,10 @@ def test_a_post_that_was_written_while_the_queue_was_away_is_sent_later(world: W
     world.queues.away = True
     post_id = write()
     with pytest.raises(QueueDown):
-        content.publish_unsent()
+        publishing.publish_unsent()
     world.queues.away = False
-    assert content.publish_unsent() == 1
-    assert content.publish_unsent() == 0
+    assert publishing.publish_unsent() == 1
+    assert publishing.publish_unsent() == 0
     world.queues.drain()
     assert [inbox(who) for who in FOLLOWERS] == [[post_id]] * 7
 
@@ -287,5 +287,5 @@ def test_more_posts_than_one_round_takes_are_all_sent(
 ) -> None:
     monkeypatch.setattr("plaza.content.publishing._MOST_AT_ONCE", 3)
     redis_content.note_unsent(range(1, 11), 1)
-    assert content.publish_unsent() == 10
+    assert publishing.publish_unsent() == 10
     assert len(world.queues.take(FANOUTS)) == 10

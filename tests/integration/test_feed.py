@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from plaza import content, feed, reactions
-from plaza.content import Place
+from plaza import reactions
+from plaza.content import Place, writing
+from plaza.content import reading as content_reading
 from plaza.feed import reading, redis_feed
 from plaza.feed.feed import INBOX, POSTS, Timeline
 from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor
-from plaza.infra.limits import TokenBucket
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import COLLECT, FOLLOW, LIKE, Target
+from plaza.infra.token_bucket import TokenBucket
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, reacting
 from tests.integration.conftest import Away
 from tests.integration.content_api import as_another_process, counting_work
 from tests.integration.content_api import ask as ask_any
@@ -38,7 +39,7 @@ def world(plaza: World) -> World:
     add_users(ME, *OTHERS)
     insert_follows([(ME, other) for other in OTHERS])
     insert_posts([(n, OTHERS[n % 20], BASE_US + n // 3) for n in range(1, 101)])
-    feed.read_feed(ME, None, 1)
+    reading.read_feed(ME, None, 1)
     plaza.queues.drain()
     return plaza
 
@@ -55,9 +56,9 @@ def many_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_item_is_whole(world: World) -> None:
     post = Target("post", 100)
-    reactions.react(LIKE, post, ME, True)
-    reactions.react(LIKE, post, 8, True)
-    reactions.react(COLLECT, post, 8, True)
+    reacting.react(LIKE, post, ME, True)
+    reacting.react(LIKE, post, 8, True)
+    reacting.react(COLLECT, post, 8, True)
     reply = ask("/feed?limit=1")
     assert reply.status == 200
     [item] = reply.body["items"]
@@ -152,8 +153,8 @@ def test_a_cursor_that_nobody_was_given_is_a_place_like_any_other(
 def test_what_is_deleted_is_not_shown_from_then_on_and_leaves_the_inbox_when_that_is_seen(
     world: World,
 ) -> None:
-    content.delete(Target("post", 99), OTHERS[99 % 20])
-    assert ids(feed.read_feed(ME, None, 3).items) == [100, 98, 97]
+    writing.delete(Target("post", 99), OTHERS[99 % 20])
+    assert ids(reading.read_feed(ME, None, 3).items) == [100, 98, 97]
     members = redis.execute("ZRANGE", redis_feed.key(Timeline(INBOX, ME)), 0, -1)
     assert not [m for m in members if m.startswith(f"{99:019d}")]
     assert [m for m in members if m.startswith(f"{100:019d}")]
@@ -162,15 +163,15 @@ def test_what_is_deleted_is_not_shown_from_then_on_and_leaves_the_inbox_when_tha
 def test_what_redis_lost_the_text_of_is_not_taken_for_deleted(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(content, "read_posts", lambda post_ids, actor_id: {})
-    feed.read_feed(ME, None, 3)
+    monkeypatch.setattr(content_reading, "read_posts", lambda post_ids, actor_id: {})
+    reading.read_feed(ME, None, 3)
     members = redis.execute("ZRANGE", redis_feed.key(Timeline(INBOX, ME)), 0, -1)
     assert sum(":" in member for member in members) == 100
 
 
 def test_who_is_not_followed_any_more_is_not_shown_from_then_on(world: World) -> None:
     author = OTHERS[100 % 20]
-    reactions.react(FOLLOW, Target("user", author), ME, False)
+    reacting.react(FOLLOW, Target("user", author), ME, False)
     assert all(whole.text.author_id != author for whole in scroll(ME, 7))
     assert len(scroll(ME, 7)) == 95
     world.queues.drain()
@@ -180,7 +181,7 @@ def test_who_is_not_followed_any_more_is_not_shown_from_then_on(world: World) ->
 def test_a_page_is_full_though_most_of_the_inbox_is_deleted(world: World) -> None:
     mysql.write("UPDATE content SET deleted_at = NOW(6) WHERE content_id BETWEEN 20 AND 95")
     with counting_work() as work:
-        page = feed.read_feed(ME, None, 10)
+        page = reading.read_feed(ME, None, 10)
     assert ids(page.items) == [100, 99, 98, 97, 96, 19, 18, 17, 16, 15]
     assert work.round_trips < 60
     assert work.statements < 30
@@ -191,10 +192,10 @@ def test_a_page_is_full_though_most_of_the_inbox_is_deleted(world: World) -> Non
 def test_a_warm_page_takes_no_statement_and_seven_round_trips_whatever_it_holds(
     world: World, limit: int
 ) -> None:
-    feed.read_feed(ME, None, limit)
+    reading.read_feed(ME, None, limit)
     as_another_process()
     with counting_work() as work:
-        assert len(feed.read_feed(ME, None, limit).items) == limit
+        assert len(reading.read_feed(ME, None, limit).items) == limit
     assert (work.statements, work.round_trips) == (0, 7)
 
 
@@ -204,12 +205,12 @@ def test_a_page_below_the_floor_takes_as_many_whatever_it_holds(
 ) -> None:
     redis.execute("DEL", redis_feed.key(Timeline(INBOX, ME)))
     monkeypatch.setattr(Timeline, "cap", 10)
-    feed.read_feed(ME, None, 100)
+    reading.read_feed(ME, None, 100)
     world.queues.drain()
     place = Place(BASE_US + 33, 99)
-    feed.read_feed(ME, place, limit)
+    reading.read_feed(ME, place, limit)
     with counting_work() as work:
-        feed.read_feed(ME, place, limit)
+        reading.read_feed(ME, place, limit)
     assert work.statements <= 7
     assert work.round_trips <= 7
 
@@ -259,11 +260,11 @@ def test_without_redis_mysql_is_not_asked_by_everybody(
 
 def test_an_emptied_redis_is_filled_again_and_nothing_is_missing_meanwhile(world: World) -> None:
     redis.execute("FLUSHALL")
-    content.forget_texts()  # what memory holds is not read again, so Redis would not get it
+    content_reading.forget_texts()  # what memory holds is not read again, so Redis would not get it
     assert ids(scroll(ME, 7)) == truth(ME)
     world.queues.drain()
     with counting_work() as work:
-        feed.read_feed(ME, None, 7)
+        reading.read_feed(ME, None, 7)
     assert work.statements == 0
 
 
@@ -288,16 +289,16 @@ def test_without_mysql_a_page_ends_at_the_floor_and_says_that_there_is_more(
 ) -> None:
     redis.execute("DEL", redis_feed.key(Timeline(INBOX, ME)))
     monkeypatch.setattr(Timeline, "cap", 10)
-    feed.read_feed(ME, None, 100)
+    reading.read_feed(ME, None, 100)
     world.queues.drain()
     as_another_process()
     with mysql_away():
-        page = feed.read_feed(ME, None, 30)
+        page = reading.read_feed(ME, None, 30)
         assert 0 < len(page.items) < 30
         assert page.last is not None
         with pytest.raises(MysqlDown):
-            feed.read_feed(ME, page.last, 30)
-    assert ids([*page.items, *feed.read_feed(ME, page.last, 100).items]) == truth(ME)
+            reading.read_feed(ME, page.last, 30)
+    assert ids([*page.items, *reading.read_feed(ME, page.last, 100).items]) == truth(ME)
 
 
 def test_without_mysql_whom_redis_knows_as_left_is_not_shown(
@@ -306,8 +307,8 @@ def test_without_mysql_whom_redis_knows_as_left_is_not_shown(
     author = OTHERS[100 % 20]
     scroll(ME, 20)
     with mysql_away():
-        reactions.react(FOLLOW, Target("user", author), ME, False)
-        shown = feed.read_feed(ME, None, 20).items
+        reacting.react(FOLLOW, Target("user", author), ME, False)
+        shown = reading.read_feed(ME, None, 20).items
     assert len(shown) == 20
     assert all(whole.text.author_id != author for whole in shown)
 
@@ -327,24 +328,24 @@ def test_redis_that_goes_away_in_the_middle_is_no_fault_of_ours(
     monkeypatch.setattr(reading, "_instead_of_redis", TokenBucket(0.001, 0))
     monkeypatch.setattr(redis_feed, "look_all", away)
     with pytest.raises(RedisDown):
-        feed.read_feed(ME, None, 5)
+        reading.read_feed(ME, None, 5)
     forget()
 
 
 def test_a_list_of_a_star_that_redis_lacks_is_made_up_for_by_mysql(world: World) -> None:
     mysql.write("INSERT INTO star (user_id, announced) VALUES (%s, 1)", (OTHERS[0],))
     redis.execute("FLUSHALL")
-    feed.read_feed(ME, None, 5)
+    reading.read_feed(ME, None, 5)
     world.queues.drain()
     assert ids(scroll(ME, 7)) == truth(ME)
     world.queues.drain()
     expected = truth(ME)[:50]
     for _ in range(2):
         as_another_process()
-        feed.read_feed(ME, None, 50)
+        reading.read_feed(ME, None, 50)
     as_another_process()
     with counting_work() as work:
-        assert ids(feed.read_feed(ME, None, 50).items) == expected
+        assert ids(reading.read_feed(ME, None, 50).items) == expected
     assert (work.statements, work.round_trips) == (0, 8)
     redis.execute("DEL", redis_feed.key(Timeline(POSTS, OTHERS[0])))
     assert ids(scroll(ME, 7)) == truth(ME)

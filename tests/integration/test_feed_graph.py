@@ -20,12 +20,12 @@ from itertools import count
 
 import pytest
 
-from plaza import content, feed, reactions
-from plaza.content import FANOUTS, FanOut
-from plaza.feed import redis_feed
+from plaza.content import writing
+from plaza.content.queues import FANOUTS, FanOut
+from plaza.feed import reading, redis_feed
 from plaza.feed.feed import Timeline
 from plaza.infra import mysql, redis
-from plaza.reactions import FOLLOW, Target
+from plaza.reactions import FOLLOW, Target, reacting
 from tests.integration.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth
 from tests.integration.looking import add_users
 from tests.plaza import World
@@ -78,7 +78,7 @@ class Graph:
         """Users who read their feed, so that they have an inbox."""
         users = self.rng.sample(self.users, min(SCROLLING, len(self.users)))
         for user in users:
-            feed.read_feed(user, None, 7)
+            reading.read_feed(user, None, 7)
         self.world.queues.drain()
         return users
 
@@ -155,13 +155,13 @@ def test_the_feed_is_whole_after_cuts_follows_unfollows_and_deletions(
         for on in (True, True, False):
             whom = graph.pick_author()
             if whom != user:
-                reactions.react(FOLLOW, Target("user", whom), user, on)
+                reacting.react(FOLLOW, Target("user", whom), user, on)
     graph.world.queues.drain()
     for post_id, author in mysql.fetch_all(
         "SELECT content_id, author_id FROM content WHERE MOD(content_id, 7) = 3"
         " ORDER BY created_at DESC LIMIT 50"
     ):
-        content.delete(Target("post", post_id), author)
+        writing.delete(Target("post", post_id), author)
     graph.check(users)
     cut = [redis_feed.look_all([Timeline("inbox", user)], None, 1)[0].floor_us for user in users]
     assert max(cut) > 1, "somebody's inbox was cut"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plaza import flash_sales
-from plaza.flash_sales import ORDERS, ORDERS_DLQ, loading, redis_vouchers
+from plaza.flash_sales import loading, ordering, redis_vouchers
+from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra import dead_letters, mysql, redis
 from tests import sales
 from tests.integration.test_functions import event, handler
@@ -273,7 +273,7 @@ def test_the_schedules_recover_and_settle(plaza: World, set_up: Callable[..., No
     set_up(resend_orders_after_s=1)
     voucher = sales.offer()
     plaza.queues.away = True
-    flash_sales.order(voucher.id, 7)
+    ordering.order(voucher.id, 7)
     plaza.queues.away = False
     life = redis_vouchers.find_lives([voucher.id])[voucher.id]
     [member] = redis.execute("ZRANGE", redis_vouchers.recovery_key(life), 0, -1)

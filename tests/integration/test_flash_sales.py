@@ -8,20 +8,21 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from plaza import flash_sales
 from plaza.flash_sales import (
     FAILED,
-    ORDERS,
-    ORDERS_DLQ,
     PENDING,
     SUCCESS,
     Order,
     OrderReserved,
     mysql_orders,
     ordering,
+    reading,
+    recovering,
     redis_vouchers,
     saving,
+    settling,
     waiting,
+    withdrawing,
 )
 from plaza.flash_sales.flash_sales import (
     MAX_PENDING_S,
@@ -35,6 +36,7 @@ from plaza.flash_sales.flash_sales import (
     VoucherGone,
     VoucherMissing,
 )
+from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Gone
 from plaza.infra.mysql import MysqlDown
@@ -50,7 +52,7 @@ from tests.recording import recorded
 
 def order(voucher_id: int, buyer_id: int) -> Order:
     """An order that this made, the invariant holding before and after."""
-    found, made = flash_sales.order(voucher_id, buyer_id)
+    found, made = ordering.order(voucher_id, buyer_id)
     assert made
     sales.check(voucher_id)
     return found
@@ -69,15 +71,15 @@ def test_an_order_is_pending_until_it_is_saved_and_then_a_success(plaza: World) 
     made = order(voucher.id, 7)
     assert made.status == PENDING
     assert sales.counts(voucher.id) == (2, 1, 0)
-    assert flash_sales.read_order(made.id, 7) == made
-    assert flash_sales.list_orders(7, None, 10) == ([made], None)
+    assert reading.read_order(made.id, 7) == made
+    assert reading.list_orders(7, None, 10) == ([made], None)
     drain(plaza, voucher.id)
     assert sales.counts(voucher.id) == (2, 0, 1)
     assert sales.stock(voucher.id) == 2
-    assert flash_sales.read_order(made.id, 7) == made._replace(status=SUCCESS)
-    assert flash_sales.list_orders(7, None, 10) == ([made._replace(status=SUCCESS)], None)
+    assert reading.read_order(made.id, 7) == made._replace(status=SUCCESS)
+    assert reading.list_orders(7, None, 10) == ([made._replace(status=SUCCESS)], None)
     redis.execute("FLUSHALL")
-    assert flash_sales.read_order(made.id, 7) == made._replace(status=SUCCESS)
+    assert reading.read_order(made.id, 7) == made._replace(status=SUCCESS)
 
 
 def test_a_repeat_gets_the_same_order_pending_or_not_and_also_when_all_are_sold(
@@ -85,12 +87,12 @@ def test_a_repeat_gets_the_same_order_pending_or_not_and_also_when_all_are_sold(
 ) -> None:
     voucher = sales.offer(stock=1)
     made = order(voucher.id, 7)
-    assert flash_sales.order(voucher.id, 7) == (made, False)
+    assert ordering.order(voucher.id, 7) == (made, False)
     with pytest.raises(SoldOut):
-        flash_sales.order(voucher.id, 8)
-    assert flash_sales.order(voucher.id, 7) == (made, False)  # refusals are remembered by now
+        ordering.order(voucher.id, 8)
+    assert ordering.order(voucher.id, 7) == (made, False)  # refusals are remembered by now
     drain(plaza, voucher.id)
-    assert flash_sales.order(voucher.id, 7) == (made._replace(status=SUCCESS), False)
+    assert ordering.order(voucher.id, 7) == (made._replace(status=SUCCESS), False)
     assert plaza.queues.messages[ORDERS] == []
 
 
@@ -98,35 +100,35 @@ def test_somebody_elses_order_is_not_there(plaza: World) -> None:
     voucher = sales.offer()
     made = order(voucher.id, 7)
     with pytest.raises(NotReady):  # it may be theirs, in a pointer that Redis lost
-        flash_sales.read_order(made.id, 8)
+        reading.read_order(made.id, 8)
     drain(plaza, voucher.id)
     with pytest.raises(OrderMissing):
-        flash_sales.read_order(made.id, 8)
+        reading.read_order(made.id, 8)
     day_before = made.id - (MAX_PENDING_S + 60 << 32)
     day_after = made.id + (MAX_PENDING_S << 32)
     for stray in (day_before, day_after):
         with pytest.raises(OrderMissing):
-            flash_sales.read_order(stray, 7)
+            reading.read_order(stray, 7)
 
 
 def test_a_sale_opens_and_closes_by_the_clock_of_redis(plaza: World) -> None:
     early = sales.offer(opens_in_s=3600, closes_in_s=7200)
     for _ in range(2):
         with pytest.raises(NotOpen, match="not begun"):
-            flash_sales.order(early.id, 7)
+            ordering.order(early.id, 7)
     voucher = sales.offer(stock=3)
     made = order(voucher.id, 7)
     redis.execute("HSET", redis_vouchers.state_key(voucher.id), "closes_us", sales.now_us() - 1)
     for _ in range(2):
         with pytest.raises(NotOpen, match="over"):
-            flash_sales.order(voucher.id, 8)
-    assert flash_sales.order(voucher.id, 7) == (made, False)
+            ordering.order(voucher.id, 8)
+    assert ordering.order(voucher.id, 7) == (made, False)
 
 
 def test_a_voucher_that_is_not_there_is_missing(plaza: World) -> None:
     for _ in range(2):
         with pytest.raises(VoucherMissing):
-            flash_sales.order(31, 7)
+            ordering.order(31, 7)
 
 
 def test_only_as_many_are_let_in_as_can_be_saved(plaza: World, set_up: Callable[..., None]) -> None:
@@ -134,7 +136,7 @@ def test_only_as_many_are_let_in_as_can_be_saved(plaza: World, set_up: Callable[
     voucher = sales.offer(stock=100)
     buyers = iter(range(1, 50))
     with pytest.raises(Crowded) as refused:
-        deque((flash_sales.order(voucher.id, buyer) for buyer in buyers), maxlen=0)
+        deque((ordering.order(voucher.id, buyer) for buyer in buyers), maxlen=0)
     assert refused.value.retry_after_s >= 1
     sales.check(voucher.id)
     assert 2 <= sales.counts(voucher.id)[1] <= 4
@@ -151,7 +153,7 @@ def test_no_more_may_be_pending_than_settings_say(
     order(voucher.id, 1)
     order(voucher.id, 2)
     with pytest.raises(Crowded):
-        flash_sales.order(voucher.id, 3)
+        ordering.order(voucher.id, 3)
     drain(plaza, voucher.id)
     order(voucher.id, 3)
 
@@ -161,14 +163,14 @@ def test_sold_out_is_said_before_crowded(plaza: World, set_up: Callable[..., Non
     voucher = sales.offer(stock=1)
     order(voucher.id, 1)
     with pytest.raises(SoldOut):
-        flash_sales.order(voucher.id, 2)
+        ordering.order(voucher.id, 2)
 
 
 def test_an_id_that_was_not_used_is_used_for_the_next(plaza: World) -> None:
     voucher = sales.offer(stock=2)
     first = order(voucher.id, 1)
     for _ in range(20):
-        flash_sales.order(voucher.id, 1)
+        ordering.order(voucher.id, 1)
     assert 0 < order(voucher.id, 2).id - first.id < 2**33
 
 
@@ -211,12 +213,12 @@ def test_an_order_that_sqs_refused_is_stored_and_decided_by_the_recovery(plaza: 
     [stored] = mysql_orders.read_stored(None, 10)
     assert stored.identity == (made.id, voucher.id, 7)
     with pytest.raises(QueueDown):  # after it decided what was stored
-        flash_sales.recover_orders()
+        recovering.recover_orders()
     sales.check(voucher.id)
-    assert flash_sales.read_order(made.id, 7).status == SUCCESS
+    assert reading.read_order(made.id, 7).status == SUCCESS
     assert mysql_orders.read_stored(None, 10) == []
     plaza.queues.away = False
-    assert flash_sales.recover_orders(resend_after_s=0) == 0
+    assert recovering.recover_orders(resend_after_s=0) == 0
 
 
 def test_an_order_that_neither_sqs_nor_mysql_took_is_not_answered_until_one_does(
@@ -232,13 +234,13 @@ def test_an_order_that_neither_sqs_nor_mysql_took_is_not_answered_until_one_does
         patch.setattr(mysql_orders, "store", down)
         for _ in range(2):
             with pytest.raises(MysqlDown):
-                flash_sales.order(voucher.id, 7)
+                ordering.order(voucher.id, 7)
     plaza.queues.away = False
-    found, made = flash_sales.order(voucher.id, 7)
+    found, made = ordering.order(voucher.id, 7)
     assert not made
     lose_redis()
     drain(plaza, voucher.id)
-    assert flash_sales.read_order(found.id, 7).status == SUCCESS
+    assert reading.read_order(found.id, 7).status == SUCCESS
 
 
 def test_an_order_whose_first_publisher_died_is_published_by_its_repeat(
@@ -252,13 +254,13 @@ def test_an_order_whose_first_publisher_died_is_published_by_its_repeat(
     with monkeypatch.context() as patch:
         patch.setattr(ordering, "publish", die)
         with pytest.raises(KeyboardInterrupt):
-            flash_sales.order(voucher.id, 7)
+            ordering.order(voucher.id, 7)
     for _ in range(3):
-        found, _ = flash_sales.order(voucher.id, 7)
+        found, _ = ordering.order(voucher.id, 7)
     assert len(plaza.queues.messages[ORDERS]) == 1
     lose_redis()
     plaza.queues.drain()
-    assert flash_sales.read_order(found.id, 7).status == SUCCESS
+    assert reading.read_order(found.id, 7).status == SUCCESS
 
 
 def test_the_recovery_names_at_most_500_orders_in_one_run_of_its_script(
@@ -277,7 +279,7 @@ def test_the_recovery_names_at_most_500_orders_in_one_run_of_its_script(
         return found
 
     monkeypatch.setattr(redis_vouchers, "recover", count)
-    flash_sales.recover_orders(give_up_after_s=10**10)
+    recovering.recover_orders(give_up_after_s=10**10)
     assert named == [500, 500, 201]
     sent = sales.facts(plaza.queues.take(ORDERS))
     assert sorted(fact.order_id for fact in sent) == list(range(1, 1_202))
@@ -287,12 +289,12 @@ def test_an_order_that_is_too_old_is_decided_by_the_recovery(plaza: World) -> No
     voucher = sales.offer(stock=1)
     made = order(voucher.id, 7)
     late = plaza.queues.take(ORDERS)
-    assert flash_sales.recover_orders(resend_after_s=0, give_up_after_s=0) == 1
+    assert recovering.recover_orders(resend_after_s=0, give_up_after_s=0) == 1
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (0, 0, 1)
-    assert flash_sales.read_order(made.id, 7).status == SUCCESS
+    assert reading.read_order(made.id, 7).status == SUCCESS
     for _ in range(2):
-        flash_sales.save(sales.facts(late))
+        saving.save(sales.facts(late))
         sales.check(voucher.id)
     assert sales.counts(voucher.id) == (0, 0, 1)
     assert sales.stock(voucher.id) == 0
@@ -303,7 +305,7 @@ def test_orders_that_five_tries_did_not_save_are_decided_by_stock(plaza: World) 
     made = [order(voucher.id, buyer) for buyer in (1, 2)]
     plaza.queues.messages[ORDERS_DLQ] = plaza.queues.take(ORDERS)
     drain(plaza, voucher.id)
-    assert [flash_sales.read_order(m.id, b).status for m, b in zip(made, (1, 2), strict=True)] == [
+    assert [reading.read_order(m.id, b).status for m, b in zip(made, (1, 2), strict=True)] == [
         SUCCESS,
         SUCCESS,
     ]
@@ -314,11 +316,11 @@ def test_a_rollback_after_the_order_was_saved_changes_nothing(plaza: World) -> N
     voucher = sales.offer(stock=1)
     made = order(voucher.id, 7)
     facts = sales.facts(plaza.queues.take(ORDERS))
-    flash_sales.save(facts)
+    saving.save(facts)
     for _ in range(2):
-        flash_sales.give_up(facts)
+        saving.give_up(facts)
         sales.check(voucher.id)
-    assert flash_sales.read_order(made.id, 7).status == SUCCESS
+    assert reading.read_order(made.id, 7).status == SUCCESS
     assert sales.counts(voucher.id) == (0, 0, 1)
 
 
@@ -328,7 +330,7 @@ def test_a_unit_goes_back_once_however_often_its_failure_is_told(plaza: World) -
     mysql.write("UPDATE voucher SET stock = 0")
     plaza.queues.messages[ORDERS_DLQ] = plaza.queues.take(ORDERS) * 3
     drain(plaza, voucher.id)
-    flash_sales.recover_orders(resend_after_s=0, give_up_after_s=0)
+    recovering.recover_orders(resend_after_s=0, give_up_after_s=0)
     assert sales.counts(voucher.id) == (2, 0, 0)
 
 
@@ -339,12 +341,12 @@ def test_who_failed_and_orders_again_keeps_the_second_order_when_the_first_comes
     order(voucher.id, 7)
     late = plaza.queues.take(ORDERS)
     mysql.write("UPDATE voucher SET stock = 0")
-    flash_sales.save(sales.facts(late))
+    saving.save(sales.facts(late))
     mysql.write("UPDATE voucher SET stock = 2")
     second = order(voucher.id, 7)
-    flash_sales.save(sales.facts(late))  # tells Redis once more that the first failed
+    saving.save(sales.facts(late))  # tells Redis once more that the first failed
     sales.check(voucher.id)
-    assert flash_sales.read_order(second.id, 7).status == PENDING
+    assert reading.read_order(second.id, 7).status == PENDING
     drain(plaza, voucher.id)
     assert sales.counts(voucher.id) == (1, 0, 1)
 
@@ -361,15 +363,15 @@ def test_an_id_of_two_buyers_is_one_order_and_the_other_event_is_refused(
     second = OrderReserved(made.id, voucher.id, 8, 1)
     third = OrderReserved(made.id, voucher.id + 1, 7, 1)
     with pytest.raises(OrderMismatch):
-        flash_sales.save([second, third, first])
+        saving.save([second, third, first])
     assert '"orders_mismatched":2' in capsys.readouterr().out
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (2, 0, 1)
-    assert flash_sales.read_order(made.id, 7).status == SUCCESS
-    assert flash_sales.read_order(made.id, 8) == Order(made.id, voucher.id, FAILED, "timed-out")
+    assert reading.read_order(made.id, 7).status == SUCCESS
+    assert reading.read_order(made.id, 8) == Order(made.id, voucher.id, FAILED, "timed-out")
     for stray in (second, third):
         with pytest.raises(OrderMismatch):
-            flash_sales.give_up([stray])
+            saving.give_up([stray])
 
 
 def test_the_recovery_sends_an_order_with_the_id_of_another_to_the_consumer(plaza: World) -> None:
@@ -380,12 +382,12 @@ def test_the_recovery_sends_an_order_with_the_id_of_another_to_the_consumer(plaz
     redis_vouchers.reserve(life, made.id, 8)
     stray = OrderReserved(made.id, voucher.id, 9, 1)
     mysql_orders.store(stray)
-    flash_sales.recover_orders(resend_after_s=0, give_up_after_s=0)
+    recovering.recover_orders(resend_after_s=0, give_up_after_s=0)
     sent = sales.facts(plaza.queues.take(ORDERS))
     assert [fact.buyer_id for fact in sent] == [9, 8]
     for fact in sent:
         with pytest.raises(OrderMismatch):
-            flash_sales.save([fact])
+            saving.save([fact])
     assert sales.counts(voucher.id) == (2, 0, 1)
     assert mysql_orders.read_stored(None, 10) == []
 
@@ -396,8 +398,8 @@ def test_a_batch_with_doubles_of_two_sales_is_saved_once(plaza: World) -> None:
         order(one.id, buyer)
     order(two.id, 1)
     bodies = plaza.queues.take(ORDERS)
-    flash_sales.save(sales.facts(bodies + bodies[::-1]))
-    flash_sales.save(sales.facts(bodies[:2]))
+    saving.save(sales.facts(bodies + bodies[::-1]))
+    saving.save(sales.facts(bodies[:2]))
     for voucher, sold in ((one, 3), (two, 1)):
         sales.check(voucher.id)
         assert sales.counts(voucher.id) == (0, 0, sold)
@@ -408,10 +410,10 @@ def test_the_statements_of_a_batch_are_constant(plaza: World) -> None:
     def count(size: int) -> int:
         voucher = sales.offer(stock=size)
         for buyer in range(1, size + 1):
-            flash_sales.order(voucher.id, buyer)
+            ordering.order(voucher.id, buyer)
         facts = sales.facts(plaza.queues.take(ORDERS))
         before = questions()
-        flash_sales.save(facts)
+        saving.save(facts)
         return questions() - before
 
     def questions() -> int:
@@ -424,9 +426,9 @@ def test_a_fact_of_a_voucher_that_is_not_there_fails_alone(plaza: World) -> None
     voucher = sales.offer()
     made = order(voucher.id, 7)
     stray = OrderReserved(made.id + 1, 31, 7, 1)
-    flash_sales.save([stray, *sales.facts(plaza.queues.take(ORDERS))])
-    assert flash_sales.read_order(stray.order_id, 7).reason == "sold-out"
-    assert flash_sales.read_order(made.id, 7).status == SUCCESS
+    saving.save([stray, *sales.facts(plaza.queues.take(ORDERS))])
+    assert reading.read_order(stray.order_id, 7).reason == "sold-out"
+    assert reading.read_order(made.id, 7).status == SUCCESS
 
 
 def test_mysql_itself_refuses_to_sell_what_is_not_there(plaza: World) -> None:
@@ -465,7 +467,7 @@ def test_stock_and_buyers_come_back_from_mysql(plaza: World) -> None:
     lose_redis()
     order(voucher.id, 3)
     assert sales.counts(voucher.id) == (2, 1, 2)
-    found, made = flash_sales.order(voucher.id, 1)
+    found, made = ordering.order(voucher.id, 1)
     assert (found.status, made) == (SUCCESS, False)
     state = sales.seen(voucher.id)
     assert state is not None
@@ -478,12 +480,12 @@ def test_what_is_queued_goes_before_new_clicks(plaza: World) -> None:
     lose_redis()
     for _ in range(2):
         with pytest.raises(NotReady):
-            flash_sales.order(voucher.id, 2)
+            ordering.order(voucher.id, 2)
     drain(plaza, voucher.id)
-    flash_sales.forget_sales()  # two seconds later
+    ordering.forget_sales()  # two seconds later
     with pytest.raises(SoldOut):
-        flash_sales.order(voucher.id, 2)
-    assert flash_sales.read_order(first.id, 1).status == SUCCESS
+        ordering.order(voucher.id, 2)
+    assert reading.read_order(first.id, 1).status == SUCCESS
     assert sales.counts(voucher.id) == (0, 0, 1)
 
 
@@ -496,17 +498,17 @@ def test_a_queue_that_does_not_drain_holds_a_sale_for_30_s_and_mysql_decides(
     plaza.queues.messages[ORDERS] = ["something of another sale"]
     lose_redis()
     with pytest.raises(NotReady):
-        flash_sales.order(voucher.id, 2)
+        ordering.order(voucher.id, 2)
     redis.execute("HSET", redis_vouchers.state_key(voucher.id), "hold_us", sales.now_us() - 1)
     second = order(voucher.id, 2)
     plaza.queues.messages[ORDERS].remove("something of another sale")
-    flash_sales.save(sales.facts(old))  # the old one comes first after all
+    saving.save(sales.facts(old))  # the old one comes first after all
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (-1, 1, 1)
     drain(plaza, voucher.id)
     assert sales.counts(voucher.id) == (0, 0, 1)
-    assert flash_sales.read_order(first.id, 1).status == SUCCESS
-    assert flash_sales.read_order(second.id, 2).reason == "sold-out"
+    assert reading.read_order(first.id, 1).status == SUCCESS
+    assert reading.read_order(second.id, 2).reason == "sold-out"
 
 
 def test_who_ordered_in_both_lives_has_one(plaza: World) -> None:
@@ -515,15 +517,15 @@ def test_who_ordered_in_both_lives_has_one(plaza: World) -> None:
     old = plaza.queues.take(ORDERS)
     lose_redis()
     second = order(voucher.id, 1)
-    flash_sales.save(sales.facts(old))
+    saving.save(sales.facts(old))
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (3, 1, 1)
-    assert flash_sales.read_order(second.id, 1).status == PENDING
+    assert reading.read_order(second.id, 1).status == PENDING
     drain(plaza, voucher.id)
     assert sales.counts(voucher.id) == (4, 0, 1)
-    assert flash_sales.read_order(first.id, 1).status == SUCCESS
-    assert flash_sales.read_order(second.id, 1).reason == "already-bought"
-    assert flash_sales.order(voucher.id, 1)[0].id == first.id
+    assert reading.read_order(first.id, 1).status == SUCCESS
+    assert reading.read_order(second.id, 1).reason == "already-bought"
+    assert ordering.order(voucher.id, 1)[0].id == first.id
 
 
 def test_an_order_that_sqs_refused_survives_the_loss_of_redis_and_goes_first(
@@ -536,10 +538,10 @@ def test_an_order_that_sqs_refused_survives_the_loss_of_redis_and_goes_first(
     waiting.forget_waiting()  # else it is not asked for two seconds
     lose_redis()
     with pytest.raises(NotReady):
-        flash_sales.read_order(made.id, 1)
+        reading.read_order(made.id, 1)
     with pytest.raises(SoldOut):
-        flash_sales.order(voucher.id, 2)
-    assert flash_sales.read_order(made.id, 1).status == SUCCESS
+        ordering.order(voucher.id, 2)
+    assert reading.read_order(made.id, 1).status == SUCCESS
     assert sales.counts(voucher.id) == (0, 0, 1)
 
 
@@ -548,12 +550,12 @@ def test_a_queued_order_is_never_missing_after_redis_lost_its_data(plaza: World)
     first, second = order(voucher.id, 1), order(voucher.id, 2)
     lose_redis()
     with pytest.raises(NotReady):
-        flash_sales.read_order(first.id, 1)
+        reading.read_order(first.id, 1)
     redis_vouchers.point(2, second.id, voucher.id)  # in a cluster its node may have lost nothing
-    assert flash_sales.read_order(second.id, 2).status == PENDING
+    assert reading.read_order(second.id, 2).status == PENDING
     plaza.queues.drain()
-    assert flash_sales.read_order(first.id, 1).status == SUCCESS
-    assert flash_sales.read_order(second.id, 2).status == SUCCESS
+    assert reading.read_order(first.id, 1).status == SUCCESS
+    assert reading.read_order(second.id, 2).status == SUCCESS
 
 
 def test_a_script_of_an_old_life_is_refused(plaza: World) -> None:
@@ -584,21 +586,21 @@ def test_a_load_that_died_is_gone_on_with_by_the_recovery(
 
     voucher = sales.offer(stock=200)
     for buyer in range(1, 101):
-        flash_sales.order(voucher.id, buyer)
+        ordering.order(voucher.id, buyer)
     drain(plaza, voucher.id)
     lose_redis()
     monkeypatch.setattr(loading, "_PAGE", 30)
     monkeypatch.setattr(loading, "MOST_S", 0.0)
     for _ in range(2):
         with pytest.raises(NotReady):
-            flash_sales.order(voucher.id, 500)
+            ordering.order(voucher.id, 500)
     sales.check(voucher.id)
     state = sales.seen(voucher.id)
     assert state is not None
     assert (state.live, state.sold) == (False, 60)
-    assert flash_sales.order(voucher.id, 1)[0].status == SUCCESS  # loaded already
+    assert ordering.order(voucher.id, 1)[0].status == SUCCESS  # loaded already
     monkeypatch.setattr(loading, "MOST_S", 4.0)
-    flash_sales.recover_orders()
+    recovering.recover_orders()
     sales.check(voucher.id)
     state = sales.seen(voucher.id)
     assert state is not None
@@ -612,14 +614,14 @@ def test_what_is_saved_while_it_is_loaded_is_in_it(
     for buyer in (1, 2, 3):
         order(voucher.id, buyer)
     bodies = plaza.queues.take(ORDERS)
-    flash_sales.save(sales.facts(bodies[:1]))
+    saving.save(sales.facts(bodies[:1]))
     lose_redis()
     adopt = redis_vouchers.adopt
 
     def adopt_while_others_save(life: Life, successes: list[tuple[int, int]]) -> bool:
-        flash_sales.save(sales.facts(bodies[1:2]))
+        saving.save(sales.facts(bodies[1:2]))
         done = adopt(life, successes)
-        flash_sales.save(sales.facts(bodies[2:]))
+        saving.save(sales.facts(bodies[2:]))
         return done
 
     monkeypatch.setattr(redis_vouchers, "adopt", adopt_while_others_save)
@@ -637,18 +639,18 @@ def test_while_redis_is_away_nobody_is_told_what_is_not_known(
     made = order(voucher.id, 7)
     with redis_away():
         for ask in (
-            lambda: flash_sales.order(voucher.id, 8),
-            lambda: flash_sales.read_order(made.id, 7),
-            lambda: flash_sales.list_orders(7, None, 10),
-            lambda: flash_sales.save(sales.facts(plaza.queues.messages[ORDERS])),
+            lambda: ordering.order(voucher.id, 8),
+            lambda: reading.read_order(made.id, 7),
+            lambda: reading.list_orders(7, None, 10),
+            lambda: saving.save(sales.facts(plaza.queues.messages[ORDERS])),
         ):
             redis.breaker.close()
             with pytest.raises(RedisDown):
                 ask()
         # It is saved, though, and MySQL can say so.
         redis.breaker.close()
-        assert flash_sales.read_order(made.id, 7).status == SUCCESS
-        [offer], _ = flash_sales.list_vouchers(sales.SHOP, None, 10)
+        assert reading.read_order(made.id, 7).status == SUCCESS
+        [offer], _ = reading.list_vouchers(sales.SHOP, None, 10)
         assert (offer.left, offer.exact) == (2, False)
 
 
@@ -658,11 +660,11 @@ def test_while_mysql_is_away_a_sale_that_is_in_redis_goes_on(
     voucher = sales.offer()
     with mysql_away():
         made = order(voucher.id, 7)
-        assert flash_sales.read_order(made.id, 7).status == PENDING
+        assert reading.read_order(made.id, 7).status == PENDING
         with pytest.raises(MysqlDown):
-            flash_sales.save(sales.facts(plaza.queues.messages[ORDERS]))
+            saving.save(sales.facts(plaza.queues.messages[ORDERS]))
     drain(plaza, voucher.id)
-    assert flash_sales.read_order(made.id, 7).status == SUCCESS
+    assert reading.read_order(made.id, 7).status == SUCCESS
 
 
 def test_who_was_not_told_because_redis_failed_between_is_found_by_repeating(
@@ -676,13 +678,13 @@ def test_who_was_not_told_because_redis_failed_between_is_found_by_repeating(
     with monkeypatch.context() as patch:
         patch.setattr(redis_vouchers, "point", down)
         with pytest.raises(RedisDown):
-            flash_sales.order(voucher.id, 7)
+            ordering.order(voucher.id, 7)
     sales.check(voucher.id)
-    found, made = flash_sales.order(voucher.id, 7)
+    found, made = ordering.order(voucher.id, 7)
     assert not made
-    assert flash_sales.read_order(found.id, 7) == found
+    assert reading.read_order(found.id, 7) == found
     drain(plaza, voucher.id)  # it was pushed all the same
-    assert flash_sales.read_order(found.id, 7).status == SUCCESS
+    assert reading.read_order(found.id, 7).status == SUCCESS
 
 
 def test_a_batch_that_redis_was_not_told_of_comes_again(
@@ -692,10 +694,10 @@ def test_a_batch_that_redis_was_not_told_of_comes_again(
     made = order(voucher.id, 7)
     facts = sales.facts(plaza.queues.take(ORDERS))
     mysql.atomically(lambda cursor: saving._write(cursor, facts))
-    assert flash_sales.read_order(made.id, 7).status == PENDING
-    flash_sales.save(facts)
+    assert reading.read_order(made.id, 7).status == PENDING
+    saving.save(facts)
     sales.check(voucher.id)
-    assert flash_sales.read_order(made.id, 7).status == SUCCESS
+    assert reading.read_order(made.id, 7).status == SUCCESS
 
 
 # ---------------------------------------------------------------- a shop was deleted
@@ -709,25 +711,25 @@ def test_what_a_deleted_shop_offered_is_gone_also_while_it_is_cached(plaza: Worl
     voucher = sales.offer(stock=3)
     made = order(voucher.id, 7)
     delete_shop()
-    flash_sales.withdraw_offers(sales.SHOP)
+    withdrawing.withdraw_offers(sales.SHOP)
     for _ in range(2):
         with pytest.raises(VoucherGone):
-            flash_sales.order(voucher.id, 8)
+            ordering.order(voucher.id, 8)
     with pytest.raises(Gone):
-        flash_sales.list_vouchers(sales.SHOP, None, 10)
+        reading.list_vouchers(sales.SHOP, None, 10)
     with pytest.raises(VoucherGone):
         sales.offer(stock=3)
-    assert flash_sales.order(voucher.id, 7) == (made, False)
+    assert ordering.order(voucher.id, 7) == (made, False)
     drain(plaza, voucher.id)
     withdrawn = Order(made.id, voucher.id, FAILED, "withdrawn")
-    assert flash_sales.read_order(made.id, 7) == withdrawn
+    assert reading.read_order(made.id, 7) == withdrawn
     assert sales.counts(voucher.id) == (3, 0, 0)
     lose_redis()
     for buyer in (7, 8):
         with pytest.raises(VoucherGone):
-            flash_sales.order(voucher.id, buyer)
+            ordering.order(voucher.id, buyer)
     close(voucher.id)
-    assert flash_sales.settle_vouchers() == 1
+    assert settling.settle_vouchers() == 1
 
 
 def test_who_bought_before_the_shop_was_deleted_keeps_it(plaza: World) -> None:
@@ -735,12 +737,12 @@ def test_who_bought_before_the_shop_was_deleted_keeps_it(plaza: World) -> None:
     made = order(voucher.id, 7)
     drain(plaza, voucher.id)
     delete_shop()
-    flash_sales.withdraw_offers(sales.SHOP)
+    withdrawing.withdraw_offers(sales.SHOP)
     bought = made._replace(status=SUCCESS)
-    assert flash_sales.order(voucher.id, 7) == (bought, False)
+    assert ordering.order(voucher.id, 7) == (bought, False)
     lose_redis()
-    assert flash_sales.order(voucher.id, 7) == (bought, False)
-    assert flash_sales.read_order(made.id, 7) == bought
+    assert ordering.order(voucher.id, 7) == (bought, False)
+    assert reading.read_order(made.id, 7) == bought
 
 
 def test_the_recovery_withdraws_what_nobody_withdrew_and_a_restored_shop_sells_again(
@@ -750,13 +752,13 @@ def test_the_recovery_withdraws_what_nobody_withdrew_and_a_restored_shop_sells_a
     order(voucher.id, 7)
     drain(plaza, voucher.id)
     delete_shop()
-    flash_sales.recover_orders()
+    recovering.recover_orders()
     with pytest.raises(VoucherGone):
-        flash_sales.order(voucher.id, 8)
-    flash_sales.recover_orders()
+        ordering.order(voucher.id, 8)
+    recovering.recover_orders()
     mysql.write("UPDATE shop SET deleted_at = NULL WHERE id = %s", (sales.SHOP,))
-    flash_sales.recover_orders()
-    flash_sales.forget_sales()  # a second later
+    recovering.recover_orders()
+    ordering.forget_sales()  # a second later
     order(voucher.id, 8)
     drain(plaza, voucher.id)
     assert sales.counts(voucher.id) == (1, 0, 2)
@@ -775,25 +777,25 @@ def close(voucher_id: int, seconds_ago: int = 120) -> None:
     )
     state = redis_vouchers.state_key(voucher_id)
     redis.execute("HSET", state, "closes_us", at)
-    flash_sales.forget_sales()
+    ordering.forget_sales()
 
 
 def test_a_sale_that_is_over_is_settled_and_leaves_redis(plaza: World) -> None:
     voucher = sales.offer(stock=3)
     made = order(voucher.id, 7)
     drain(plaza, voucher.id)
-    assert flash_sales.settle_vouchers() == 0
+    assert settling.settle_vouchers() == 0
     close(voucher.id)
-    assert flash_sales.settle_vouchers() == 1
-    assert flash_sales.settle_vouchers() == 0
+    assert settling.settle_vouchers() == 1
+    assert settling.settle_vouchers() == 0
     keys = find_keys("*:voucher:*")
     assert keys
     assert all(redis.execute("TTL", key) > 0 for key in keys)
     redis.execute("DEL", *keys)
-    assert flash_sales.order(voucher.id, 7) == (made._replace(status=SUCCESS), False)
+    assert ordering.order(voucher.id, 7) == (made._replace(status=SUCCESS), False)
     with pytest.raises(NotOpen):
-        flash_sales.order(voucher.id, 8)
-    [offer], _ = flash_sales.list_vouchers(sales.SHOP, None, 10)
+        ordering.order(voucher.id, 8)
+    [offer], _ = reading.list_vouchers(sales.SHOP, None, 10)
     assert (offer.left, offer.exact) == (2, True)
 
 
@@ -801,14 +803,14 @@ def test_a_sale_with_a_pending_order_or_with_a_queue_is_not_settled_yet(plaza: W
     voucher = sales.offer(stock=3)
     order(voucher.id, 7)
     close(voucher.id)
-    assert flash_sales.settle_vouchers() == 0
+    assert settling.settle_vouchers() == 0
     plaza.queues.drain()
     plaza.queues.messages[ORDERS] = ["of another sale"]
-    flash_sales.forget_sales()
-    assert flash_sales.settle_vouchers() == 0
+    ordering.forget_sales()
+    assert settling.settle_vouchers() == 0
     plaza.queues.messages.clear()
-    flash_sales.forget_sales()
-    assert flash_sales.settle_vouchers() == 1
+    ordering.forget_sales()
+    assert settling.settle_vouchers() == 1
 
 
 def test_a_queue_that_never_rests_does_not_keep_a_sale_for_more_than_an_hour(
@@ -817,7 +819,7 @@ def test_a_queue_that_never_rests_does_not_keep_a_sale_for_more_than_an_hour(
     voucher = sales.offer(stock=3)
     plaza.queues.messages[ORDERS] = ["of another sale"]
     close(voucher.id, 3700)
-    assert flash_sales.settle_vouchers() == 1
+    assert settling.settle_vouchers() == 1
 
 
 def test_a_difference_is_counted_and_the_state_stays(
@@ -826,7 +828,7 @@ def test_a_difference_is_counted_and_the_state_stays(
     voucher = sales.offer(stock=3)
     mysql.write("UPDATE voucher SET stock = 2")
     close(voucher.id)
-    assert flash_sales.settle_vouchers() == 0
+    assert settling.settle_vouchers() == 0
     assert '"vouchers_differing":1' in capsys.readouterr().out
     assert redis.execute("TTL", redis_vouchers.state_key(voucher.id)) == -1
 
@@ -841,28 +843,28 @@ def test_orders_are_listed_page_by_page_pending_and_decided(plaza: World) -> Non
     made += [order(voucher.id, 7) for voucher in vouchers[3:]]
     listed, before = [], None
     while True:
-        page, before = flash_sales.list_orders(7, before, 2)
+        page, before = reading.list_orders(7, before, 2)
         listed += page
         if before is None:
             break
     assert [found.id for found in listed] == [found.id for found in made[::-1]]
     assert [found.status for found in listed] == [PENDING] * 2 + [SUCCESS] * 3
-    assert flash_sales.list_orders(8, None, 2) == ([], None)
+    assert reading.list_orders(8, None, 2) == ([], None)
 
 
 def test_the_vouchers_of_a_shop_are_listed_with_what_is_left(plaza: World) -> None:
     vouchers = [sales.offer(stock=n) for n in (1, 2, 3)]
     order(vouchers[2].id, 7)
-    page, last = flash_sales.list_vouchers(sales.SHOP, None, 2)
+    page, last = reading.list_vouchers(sales.SHOP, None, 2)
     assert [(offer.voucher.id, offer.left, offer.exact) for offer in page] == [
         (vouchers[2].id, 2, True),
         (vouchers[1].id, 2, True),
     ]
-    page, last = flash_sales.list_vouchers(sales.SHOP, last, 2)
+    page, last = reading.list_vouchers(sales.SHOP, last, 2)
     assert [offer.voucher.id for offer in page] == [vouchers[0].id]
     assert last is None
     with pytest.raises(ShopMissing):
-        flash_sales.list_vouchers(6, None, 2)
+        reading.list_vouchers(6, None, 2)
 
 
 def test_who_waits_is_told_to_wait_longer_while_the_queue_is_long_and_sqs_is_asked_seldom(
@@ -875,18 +877,18 @@ def test_who_waits_is_told_to_wait_longer_while_the_queue_is_long_and_sqs_is_ask
     asked: list[object] = []
     depth = Depth(400, 40, 10)
     monkeypatch.setattr(sqs, "measure", lambda queue: recorded(asked, queue, depth))
-    assert [flash_sales.poll_after_s() for _ in range(10)] == [5] * 10
+    assert [waiting.poll_after_s() for _ in range(10)] == [5] * 10
     assert len(asked) == 1
-    flash_sales.forget_sales()
+    ordering.forget_sales()
     monkeypatch.setattr(sqs, "measure", lambda queue: Depth(10_000_000, 0, 0))
-    assert flash_sales.poll_after_s() == 60
+    assert waiting.poll_after_s() == 60
 
 
 def test_buyers_are_kept_in_many_small_keys(plaza: World, set_up: Callable[..., None]) -> None:
     set_up(orders_per_s=100_000)
     voucher = sales.offer(stock=3000)
     for buyer in range(1, 3001):
-        flash_sales.order(voucher.id, buyer)
+        ordering.order(voucher.id, buyer)
     sales.check(voucher.id)
     sizes = [redis.execute("HLEN", key) for key in find_keys("*:buyers:*")]
     assert sum(sizes) == 3000

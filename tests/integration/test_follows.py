@@ -13,15 +13,16 @@ import pytest
 
 from bench.round_trips import counting
 from local.paths import ROOT
-from plaza import follows, reactions
+from plaza import follows
 from plaza.counters.redis_counters import CLOCKS_APART_US
 from plaza.follows import FollowLimit, Person, Place, following
 from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import FOLLOW, REACTIONS, ReactionEvent, Target, redis_reactions
-from plaza.reactions.reactions import TargetMissing
+from plaza.reactions import FOLLOW, Target, reacting, redis_reactions, saving
+from plaza.reactions.queues import REACTIONS
+from plaza.reactions.reactions import ReactionEvent, TargetMissing
 from tests.integration.conftest import Away
 from tests.integration.consumers import statements
 from tests.integration.looking import counter, explain, insert_rows, wait_for
@@ -223,9 +224,9 @@ def test_a_follow_that_is_taken_back_and_given_again_keeps_its_claim(limit_5: Wo
         wait_for(is_after(redis_us() + 2 * CLOCKS_APART_US), "clocks can tell them apart")
     first, second, third = limit_5.queues.take(REACTIONS)
     for fact in (first, second):
-        reactions.save([ReactionEvent.from_json(fact)])
+        saving.save([ReactionEvent.from_json(fact)])
         assert follow_many([16]) == []
-    reactions.save([ReactionEvent.from_json(third)])
+    saving.save([ReactionEvent.from_json(third)])
     assert follow_many([16]) == []
     assert (len(followed()), total(), claims()) == (5, 5, [])
 
@@ -234,7 +235,7 @@ def test_facts_that_come_twice_and_late_release_nothing_too_early(limit_5: World
     follow_many(range(11, 16))
     facts = [ReactionEvent.from_json(fact) for fact in limit_5.queues.take(REACTIONS)]
     for batch in (facts[:2], facts[:2], facts[3:], facts[1:], facts):
-        reactions.save(batch)
+        saving.save(batch)
         assert follow_many(range(16, 20)) == []
     assert (len(followed()), total(), claims()) == (5, 5, [])
 
@@ -248,7 +249,7 @@ def test_a_settle_that_failed_keeps_the_claims_until_it_is_done_again(
     follow_many(range(11, 16))
     with monkeypatch.context() as patch:
         patch.setattr(redis_reactions, "apply_all", fail)
-        reactions.save([ReactionEvent.from_json(f) for f in limit_5.queues.take(REACTIONS)])
+        saving.save([ReactionEvent.from_json(f) for f in limit_5.queues.take(REACTIONS)])
     assert len(claims()) == 5
     assert follow_many([16]) == []
     limit_5.queues.drain()
@@ -284,7 +285,7 @@ def test_a_follow_that_failed_takes_no_room(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(reactions, "react", fail)
+        patch.setattr(reacting, "react", fail)
         for user_id in range(11, 18):
             with pytest.raises(type(error)):
                 follows.follow(user_id, ME)

@@ -16,14 +16,9 @@ from plaza.infra.messages import BadRecord
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.shards import shard_of
-from plaza.reactions import (
-    FOLLOW,
-    LIKE,
-    ReactionEvent,
-    Target,
-    Unacknowledged,
-    redis_reactions,
-)
+from plaza.reactions import FOLLOW, LIKE, Target, reacting, reading, redis_reactions, saving
+from plaza.reactions.queues import Unacknowledged
+from plaza.reactions.reactions import ReactionEvent
 from tests.integration.conftest import Away
 from tests.integration.consumers import (
     consumer,
@@ -80,25 +75,25 @@ def test_on_off_on_of_one_person_in_one_batch_is_one(
     target = Target("post", 11) if kind is LIKE else user(11)
     plaza.add(Target("post", 11), author_id=99)
     owner = 99 if kind is LIKE else 11
-    reactions.save([fact(7, at != 2, at, target, kind) for at in order])
+    saving.save([fact(7, at != 2, at, target, kind) for at in order])
     assert counter(target, kind) == received(owner, kind) == 1
     assert in_mysql(7) == [(0, 1 if kind is FOLLOW else 0)]
-    reactions.save([fact(7, False, 4, target, kind), fact(7, False, 5, target, kind)])
+    saving.save([fact(7, False, 4, target, kind), fact(7, False, 5, target, kind)])
     assert counter(target, kind) == received(owner, kind) == 0
     assert in_mysql(7) == [(0, 0)]
 
 
 def test_the_actor_s_total_moves_also_when_that_of_the_target_does_not(plaza: World) -> None:
     """One comes and one goes."""
-    reactions.save([follow(7, 1, at=1)])
-    reactions.save([follow(7, 1, on=False, at=2), follow(8, 1, at=2)])
+    saving.save([follow(7, 1, at=1)])
+    saving.save([follow(7, 1, on=False, at=2), follow(8, 1, at=2)])
     assert in_mysql(1, 7, 8) == [(1, 0), (0, 0), (0, 1)]
 
 
 def test_a_batch_of_everything_is_counted_where_it_belongs(plaza: World) -> None:
     post = Target("post", 11)
     plaza.add(post, author_id=7)
-    reactions.save(
+    saving.save(
         [
             fact(7, target=post),  # the author likes it, and follows 8, who follows them
             fact(8, target=post),
@@ -119,14 +114,14 @@ def test_a_batch_of_everything_is_counted_where_it_belongs(plaza: World) -> None
 
 def test_the_same_follows_again_change_nothing(plaza: World) -> None:
     batch = [follow(7, 8), follow(8, 7), follow(7, 8, on=False, at=1)]
-    reactions.save(batch)
+    saving.save(batch)
 
     def everything() -> list[object]:
         tables = ("reaction", "reaction_log", "content_counter", "user_counter")
         return [mysql.fetch_all(f"SELECT * FROM {table} ORDER BY 1, 2, 3, 4") for table in tables]
 
     before = everything()
-    reactions.save(batch[::-1] * 2)
+    saving.save(batch[::-1] * 2)
     assert everything() == before
 
 
@@ -137,13 +132,13 @@ def test_3200_follows_of_one_user_at_once_are_a_handful_of_statements(plaza: Wor
     fans = list(range(1, 3_201))
     add_users(IDOL.id, *fans)
     for fan in fans:
-        assert reactions.react(FOLLOW, IDOL, fan, True).changed
+        assert reacting.react(FOLLOW, IDOL, fan, True).changed
     facts = published(plaza)
     facts += facts[::5]
     random.Random(3).shuffle(facts)
     before, batches = statements(), 0
     for start in range(0, len(facts), 1_000):
-        reactions.save(facts[start : start + 1_000])
+        saving.save(facts[start : start + 1_000])
         batches += 1
     assert batches == 4
     assert statements() - before - 1 <= 12 * batches
@@ -152,7 +147,7 @@ def test_3200_follows_of_one_user_at_once_are_a_handful_of_statements(plaza: Wor
     assert in_mysql(IDOL.id) == [(3_200, 0)]
     assert set(in_mysql(*fans)) == {(0, 1)}
     assert (total(IDOL, FOLLOW), outbox(IDOL, FOLLOW)) == (3_200, {})
-    assert reactions.count([(FOLLOW, IDOL)], 77) == ([(3_200, True)], True)
+    assert reading.count([(FOLLOW, IDOL)], 77) == ([(3_200, True)], True)
 
 
 def test_the_number_of_statements_is_the_same_whatever_a_batch_holds(plaza: World) -> None:
@@ -163,7 +158,7 @@ def test_the_number_of_statements_is_the_same_whatever_a_batch_holds(plaza: Worl
     for n, size in enumerate((1, 10, 1_000), 1):
         batch = [follow(n * 10_000 + actor, actor % 7 + 1) for actor in range(10, 10 + size)]
         before = statements()
-        reactions.save([*batch, fact(n, at=n)])
+        saving.save([*batch, fact(n, at=n)])
         taken.add(statements() - before - 1)
     assert len(taken) == 1, taken
 
@@ -225,7 +220,7 @@ def test_what_is_counted_is_projected_to_who_is_read_and_claims_end(plaza: World
     add_users(7, 8)
     counters.read_users([7, 8])
     assert counters.claim(7, "following_total", 5, "user:8")
-    reactions.react(FOLLOW, user(8), 7, True)
+    reacting.react(FOLLOW, user(8), 7, True)
     assert claims(7) == {"user:8"}
     plaza.queues.drain()
     assert in_redis(7, 8) == {7: UserCounter(0, 1, ver=1), 8: UserCounter(1, 0, ver=1)}
@@ -239,7 +234,7 @@ def test_a_consumer_that_died_after_its_commit_is_made_good_by_the_next(
     add_users(7, 8)
     counters.read_users([7, 8])
     assert counters.claim(7, "following_total", 5, "user:8")
-    reactions.react(FOLLOW, user(8), 7, True)
+    reacting.react(FOLLOW, user(8), 7, True)
     facts = published(plaza)
 
     class Killed(BaseException):
@@ -251,15 +246,15 @@ def test_a_consumer_that_died_after_its_commit_is_made_good_by_the_next(
     with monkeypatch.context() as patch:
         patch.setattr(redis_reactions if dies_in == "apply_all" else counters, dies_in, die)
         with pytest.raises(Killed):
-            reactions.save(facts)
+            saving.save(facts)
     assert in_mysql(7, 8) == [(0, 1), (1, 0)]
     assert claims(7) == {"user:8"}, "until it is counted where claims are made"
 
-    reactions.save(facts)  # the queue delivers again
+    saving.save(facts)  # the queue delivers again
     if dies_in == "apply_all":  # Redis waits for that commit a second, then reads MySQL
         key = redis_reactions.keys_of(FOLLOW.name, user(8)).meta
         redis.execute("HINCRBY", key, "blocked", -2_000_000)
-        reactions.save(facts)
+        saving.save(facts)
     assert in_mysql(7, 8) == [(0, 1), (1, 0)]
     assert in_redis(7, 8) == {7: UserCounter(0, 1, ver=1), 8: UserCounter(1, 0, ver=1)}
     assert claims(7) == set()
@@ -278,7 +273,7 @@ def test_who_reads_between_commit_and_projection_sees_the_old_and_then_the_new(
         project(totals)
 
     monkeypatch.setattr(counters, "project_users", read_first)
-    reactions.save([follow(7, 8)])
+    saving.save([follow(7, 8)])
     assert seen == [{7: UserCounter(), 8: UserCounter(1, ver=1)}]
     assert in_redis(7, 8) == {7: UserCounter(0, 1, ver=1), 8: UserCounter(1, ver=1)}
 
@@ -288,8 +283,8 @@ def test_while_redis_is_away_settling_waits_in_its_queue_and_then_all_is_told(
 ) -> None:
     add_users(7, 8)
     with redis_away():
-        assert reactions.react(FOLLOW, user(8), 7, True).total is None
-        reactions.save(published(plaza))
+        assert reacting.react(FOLLOW, user(8), 7, True).total is None
+        saving.save(published(plaza))
         [waiting] = plaza.queues.messages["settlements"]
         [commit] = Unacknowledged.from_json(waiting).commits
         assert (commit.kind, commit.target) == (FOLLOW, user(8))
@@ -309,7 +304,7 @@ def test_a_settle_that_waited_releases_the_claims_of_what_was_saved(
     add_users(7, 8, 9)
     for user_id in (8, 9):
         assert counters.claim(7, "following_total", 5, f"user:{user_id}")
-        reactions.react(FOLLOW, user(user_id), 7, True)
+        reacting.react(FOLLOW, user(user_id), 7, True)
     first, second = published(plaza)
 
     def away(*_: object) -> None:
@@ -317,12 +312,12 @@ def test_a_settle_that_waited_releases_the_claims_of_what_was_saved(
 
     with monkeypatch.context() as patch:
         patch.setattr(counters, "project_users", away)
-        reactions.save([first])
+        saving.save([first])
     assert claims(7) == {"user:8", "user:9"}
     plaza.queues.drain()
     assert claims(7) == {"user:9"}
     assert in_redis(7)[7] == UserCounter(0, 1, ver=1)
-    reactions.save([second])
+    saving.save([second])
     assert claims(7) == set()
 
 
@@ -331,10 +326,10 @@ def test_when_redis_and_the_queue_are_away_the_batch_comes_again(
 ) -> None:
     plaza.queues.away = True
     with redis_away(), pytest.raises(QueueDown):
-        reactions.save([follow(7, 8)])
+        saving.save([follow(7, 8)])
     plaza.queues.away = False
     counters.read_users([7])
-    reactions.save([follow(7, 8)])
+    saving.save([follow(7, 8)])
     assert in_mysql(7, 8) == [(0, 1), (1, 0)]
     assert in_redis(7)[7] == UserCounter(0, 1, ver=1)
 
@@ -378,7 +373,7 @@ def test_what_can_not_be_a_follow_is_buried_and_its_neighbours_are_saved(
         },
         "reactions",
         ReactionEvent.from_json,
-        reactions.save,
+        saving.save,
     )
     assert response == {"batchItemFailures": []}
     assert buried == [str(n) for n in range(1, len(bodies) - 1)]

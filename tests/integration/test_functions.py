@@ -11,9 +11,9 @@ import pytest
 
 from local.paths import ROOT
 from local.stack.functions import load_function
-from plaza import auth, reactions
+from plaza import auth
 from plaza.infra import health, mysql, redis
-from plaza.reactions import COLLECT, LIKE, Target
+from plaza.reactions import COLLECT, LIKE, Target, reacting
 from tests.integration.conftest import Away
 from tests.integration.looking import POST, counter, insert_rows, keys, meta, put, recent, rows
 from tests.plaza import World
@@ -91,7 +91,7 @@ def test_one_who_toggles_too_often_is_told_to_wait(content: World) -> None:
 
 def test_who_likes_it_and_what_i_like_are_listed(content: World) -> None:
     for actor in (8, 7):
-        reactions.react(LIKE, POST, actor, True)
+        reacting.react(LIKE, POST, actor, True)
     content.queues.drain()
     status, page = ask("reactions.list_post_likers")
     assert status == 200
@@ -102,7 +102,7 @@ def test_who_likes_it_and_what_i_like_are_listed(content: World) -> None:
 
 
 def test_many_targets_are_asked_about_in_one_call(content: World) -> None:
-    reactions.react(LIKE, POST, 7, True)
+    reacting.react(LIKE, POST, 7, True)
     assert ask("reactions.query") == (
         200,
         {

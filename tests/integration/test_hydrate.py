@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from plaza import reactions, targets
 from plaza.infra import redis
-from plaza.reactions import COLLECT, LIKE, Commit, ReactionEvent, Target, reacting, redis_reactions
-from plaza.reactions.mysql_reactions import Snapshot
-from plaza.reactions.reactions import Key
+from plaza.reactions import COLLECT, LIKE, Target, reacting, reading, redis_reactions, saving
+from plaza.reactions.reactions import Commit, Key, ReactionEvent, Snapshot
 from plaza.reactions.redis_reactions import MAX_ROWS, Lease
+from plaza.targets import marking
 from tests.integration.looking import (
     POST,
     apply,
@@ -177,10 +176,10 @@ def test_a_reader_who_waited_in_vain_is_answered_by_mysql_and_not_exactly(
     monkeypatch.setattr(reacting, "LOAD_WAIT_S", 0)
     take_lease()
     # The outbox is left out: 7 took the like back, 8 and 9 like it.
-    assert reactions.count([(LIKE, POST)], 7) == ([(1, True)], False)
+    assert reading.count([(LIKE, POST)], 7) == ([(1, True)], False)
     assert meta() == {}
     redis.execute("DEL", keys().lease)
-    assert reactions.count([(LIKE, POST)], 7) == ([(2, False)], True)
+    assert reading.count([(LIKE, POST)], 7) == ([(2, False)], True)
 
 
 def test_a_caller_that_knows_an_older_run_of_the_node_makes_a_loaded_target_cold(
@@ -329,7 +328,7 @@ def test_pages_of_a_caller_who_died_do_not_count_for_the_next(plaza: World) -> N
 
 def test_a_target_that_was_deleted_is_loaded_as_deleted(plaza: World) -> None:
     write_outbox(a7="1:10:0")
-    targets.mark_gone([POST])
+    marking.mark_gone([POST])
     assert put(rows=[(7, 0, False)]) == "HYDRATED"
     assert meta()["gone"] == 1
     assert gate(8).code == "GONE"
@@ -429,14 +428,14 @@ def test_loading_ends_although_commits_come_all_the_while(
 ) -> None:
     """Consumers commit, and tell Redis, between the read and the write to Redis."""
     plaza.add(POST)
-    reactions.save([fact(7, True, 1000)])
+    saving.save([fact(7, True, 1000)])
     hydrate_all = redis_reactions.hydrate_all
     tries = []
 
     def slow(found: list[tuple[object, Target, Lease, Snapshot]]) -> list[str]:
         tries.append(found)
         for actor in range(8, 20):
-            reactions.save([fact(actor, True, 1000 + actor)])
+            saving.save([fact(actor, True, 1000 + actor)])
         return hydrate_all(found)  # type: ignore[arg-type]
 
     monkeypatch.setattr(redis_reactions, "hydrate_all", slow)
@@ -491,14 +490,14 @@ def test_what_changed_no_total_is_seen_by_who_read_before_it_too(
 ) -> None:
     """Facts taken while Redis was away are saved and settled between the read and the write."""
     plaza.add(POST)
-    reactions.save([fact(7, True, 1000), fact(9, True, 1500)])
+    saving.save([fact(7, True, 1000), fact(9, True, 1500)])
     hydrate_all = redis_reactions.hydrate_all
     tries = []
 
     def slow(found: list[tuple[object, Target, Lease, Snapshot]]) -> list[str]:
         tries.append(found)
         if len(tries) == 1:
-            reactions.save([fact(actor, on == 1, ver) for actor, on, ver in moves])
+            saving.save([fact(actor, on == 1, ver) for actor, on, ver in moves])
         return hydrate_all(found)  # type: ignore[arg-type]
 
     monkeypatch.setattr(redis_reactions, "hydrate_all", slow)

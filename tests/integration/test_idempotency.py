@@ -20,7 +20,8 @@ from plaza.content import Attempt, mysql_content
 from plaza.content.contract import PostQuestion
 from plaza.infra import mysql, redis
 from plaza.infra.expiry import delete_expired
-from plaza.reactions import LIKE, Target, react
+from plaza.reactions import LIKE, Target
+from plaza.reactions.reacting import react
 from tests.integration.content_api import (
     COMMENT,
     POST,

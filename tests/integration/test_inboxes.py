@@ -6,13 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
-from plaza import feed, reactions
-from plaza.content import FanOut, Place
-from plaza.feed import following, mysql_feed, rebuilding, redis_feed
+from plaza.content import Place
+from plaza.content.queues import FanOut
+from plaza.feed import fanning_out, following, mysql_feed, reading, rebuilding, redis_feed
+from plaza.feed import queues as feed_queues
 from plaza.feed.feed import INBOX, POSTS, Entry, Timeline
 from plaza.feed.redis_feed import Push
 from plaza.infra import mysql, redis
-from plaza.reactions import FOLLOW, Target
+from plaza.reactions import FOLLOW, Target, reacting, saving
+from plaza.reactions import queues as reactions_queues
+from plaza.reactions.reactions import ReactionEvent
 from tests.integration.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth
 from tests.integration.looking import add_users
 from tests.keyspace import find_keys
@@ -29,7 +32,7 @@ def entry(number: int, at: int | None = None, author: int = ADA) -> Entry:
 def build(timeline: Timeline = MINE) -> None:
     """An inbox, as MySQL has it now."""
     redis_feed.look_all([timeline], None, 1)
-    feed.rebuild([[timeline]])
+    rebuilding.rebuild([[timeline]])
 
 
 def look(after: Entry | None = None, count: int = 100) -> list[int]:
@@ -45,11 +48,11 @@ def floor() -> int:
 def publish(*posts: tuple[int, int, int]) -> None:
     """(id, author, at) is posted and pushed."""
     insert_posts([(post, author, BASE_US + at) for post, author, at in posts])
-    feed.fan_out([FanOut(post) for post, _, _ in posts])
+    fanning_out.fan_out([FanOut(post) for post, _, _ in posts])
 
 
 def react(whom: int, on: bool, who: int = ME) -> None:
-    reactions.react(FOLLOW, Target("user", whom), who, on)
+    reacting.react(FOLLOW, Target("user", whom), who, on)
 
 
 @pytest.fixture
@@ -120,25 +123,25 @@ def test_a_page_begins_after_its_place_among_equal_times(world: World) -> None:
 def test_two_hundred_cold_readers_ask_for_one_rebuild(world: World) -> None:
     insert_posts([(1, ADA, BASE_US)])
     for _ in range(200):
-        assert ids(feed.read_feed(ME, None, 5).items) == [1]
-    assert world.queues.messages[feed.INBOXES] == ['[["inbox",7]]']
+        assert ids(reading.read_feed(ME, None, 5).items) == [1]
+    assert world.queues.messages[feed_queues.INBOXES] == ['[["inbox",7]]']
     world.queues.drain()
     assert look() == [1]
-    feed.read_feed(ME, None, 5)
-    assert world.queues.messages[feed.INBOXES] == []
+    reading.read_feed(ME, None, 5)
+    assert world.queues.messages[feed_queues.INBOXES] == []
 
 
 def test_who_asked_in_vain_asks_again_after_a_while(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.queues.away = True
-    feed.read_feed(ME, None, 5)
+    reading.read_feed(ME, None, 5)
     world.queues.away = False
-    feed.read_feed(ME, None, 5)
-    assert not world.queues.messages[feed.INBOXES]
+    reading.read_feed(ME, None, 5)
+    assert not world.queues.messages[feed_queues.INBOXES]
     monkeypatch.setattr(redis_feed, "ASK_AGAIN_US", 0)
-    feed.read_feed(ME, None, 5)
-    assert world.queues.messages[feed.INBOXES]
+    reading.read_feed(ME, None, 5)
+    assert world.queues.messages[feed_queues.INBOXES]
 
 
 def test_an_inbox_that_grew_old_is_read_and_built_again_which_closes_holes(
@@ -146,11 +149,11 @@ def test_an_inbox_that_grew_old_is_read_and_built_again_which_closes_holes(
 ) -> None:
     build()
     insert_posts([(1, ADA, BASE_US)])  # and the push of it got lost
-    assert ids(feed.read_feed(ME, None, 5).items) == []
+    assert ids(reading.read_feed(ME, None, 5).items) == []
     monkeypatch.setattr(redis_feed, "REBUILD_AFTER_US", 0)
     monkeypatch.setattr(redis_feed, "ASK_AGAIN_US", 0)
     monkeypatch.setattr(redis_feed, "YOUNG_US", 0)
-    assert ids(feed.read_feed(ME, None, 5).items) == []
+    assert ids(reading.read_feed(ME, None, 5).items) == []
     world.queues.drain()
     assert look() == [1]
 
@@ -176,14 +179,14 @@ def test_a_post_that_comes_while_the_rebuild_reads_is_not_lost(
 ) -> None:
     insert_posts([(1, ADA, BASE_US)])
     while_reading(monkeypatch, mysql_feed, name, lambda: publish((2, ADA, 1)))
-    feed.rebuild([[MINE]])
+    rebuilding.rebuild([[MINE]])
     assert look() == [2, 1]
 
 
 def test_a_post_that_comes_between_the_first_reader_and_the_rebuild_is_not_lost(
     world: World,
 ) -> None:
-    feed.read_feed(ME, None, 5)
+    reading.read_feed(ME, None, 5)
     publish((2, ADA, 1))
     world.queues.drain()
     assert look() == [2]
@@ -196,7 +199,7 @@ def test_many_pushes_while_the_rebuild_reads_raise_its_floor(
     insert_posts([(n, ADA, BASE_US + n) for n in range(1, 4)])
     late = [(n, ADA, n) for n in range(4, 12)]
     while_reading(monkeypatch, mysql_feed, "read_page", lambda: publish(*late))
-    feed.rebuild([[MINE]])
+    rebuilding.rebuild([[MINE]])
     assert look() == [11, 10, 9, 8]
     assert floor() == BASE_US + 7
     assert ids(scroll(ME, 2)) == truth(ME)
@@ -213,7 +216,7 @@ def test_follows_and_unfollows_while_the_rebuild_reads_are_in_it(
         world.queues.drain()
 
     while_reading(monkeypatch, mysql_feed, "read_page", change)
-    feed.rebuild([[MINE]])
+    rebuilding.rebuild([[MINE]])
     assert ids(scroll(ME, 1)) == [2]
     world.queues.drain()
     assert look() == [2], "who isn't followed was removed when that was seen"
@@ -230,10 +233,10 @@ def test_a_rebuild_of_an_inbox_that_was_lost_meanwhile_is_refused(
         redis_feed.look_all([MINE], None, 1)  # another build begins
 
     while_reading(monkeypatch, mysql_feed, "read_page", lose)
-    feed.rebuild([[MINE]])
+    rebuilding.rebuild([[MINE]])
     assert look() == [], "it is not built"
     assert ids(scroll(ME, 1)) == [2, 1]
-    feed.rebuild([[MINE]])
+    rebuilding.rebuild([[MINE]])
     assert look() == [2, 1]
 
 
@@ -242,7 +245,7 @@ def test_an_inbox_that_was_built_just_now_is_not_built_again(
 ) -> None:
     build()
     monkeypatch.setattr(rebuilding, "_inbox", None)
-    feed.rebuild([[MINE], [MINE]])
+    rebuilding.rebuild([[MINE], [MINE]])
 
 
 def test_an_inbox_of_nobody_s_posts_is_whole_and_asks_mysql_nothing(world: World) -> None:
@@ -297,16 +300,16 @@ def test_a_late_change_does_not_undo_a_newer_one(
         react(BOB, False)
         world.queues.drain()
     react(BOB, not stale)
-    for body in world.queues.take(reactions.REACTIONS):
-        reactions.save([reactions.ReactionEvent.from_json(body)])
-    [late] = world.queues.take(reactions.FOLLOWS)
+    for body in world.queues.take(reactions_queues.REACTIONS):
+        saving.save([ReactionEvent.from_json(body)])
+    [late] = world.queues.take(reactions_queues.FOLLOWS)
 
     def overtake() -> None:
         react(BOB, stale)
         world.queues.drain()
 
     while_reading(monkeypatch, mysql_feed, "read_following", overtake)
-    feed.apply_follow_changes([reactions.FOLLOWS.decode(late)])
+    following.apply_follow_changes([reactions_queues.FOLLOWS.decode(late)])
     assert look() == ([1] if stale else [])
 
 
@@ -317,14 +320,14 @@ def test_follows_that_never_stand_still_come_again_later(
     answers = iter([mysql_feed.Following(n % 2 == 0, False) for n in range(10)])
     monkeypatch.setattr(mysql_feed, "read_following", lambda pairs: {(ME, BOB): next(answers)})
     with pytest.raises(following.Restless):
-        feed.apply_follow_changes([[(ME, BOB)]])
+        following.apply_follow_changes([[(ME, BOB)]])
 
 
 def test_follows_of_who_keeps_no_inbox_ask_mysql_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mysql_feed, "read_following", None)
-    feed.apply_follow_changes([[(who, ADA) for who in range(100, 400)]])
+    following.apply_follow_changes([[(who, ADA) for who in range(100, 400)]])
 
 
 def test_the_lists_of_stars_are_cut_and_built_like_inboxes(world: World) -> None:

@@ -17,12 +17,11 @@ from bench.round_trips import counting
 from local.stack import keys as local_keys
 from local.stack import servers
 from local.stack.ports import free_port
-from plaza import reactions
 from plaza.infra import keys, redis
 from plaza.infra.hot_keys import Command, Sampler, hot_key
 from plaza.infra.keys import REPORT_KEY, WALK_KEY, Walk
 from plaza.infra.shards import SHARDS
-from plaza.reactions import LIKE, Target
+from plaza.reactions import LIKE, Target, reacting, reading
 from plaza.reactions.hot_totals import hot_totals
 from tests.integration.conftest import Away
 from tests.integration.test_functions import event, handler
@@ -335,9 +334,9 @@ def test_scripts_and_their_first_loading_go_as_ever(
     plaza.add(POST)
     monkeypatch.setattr(redis, "sampler", always_telling())
     redis.execute("SCRIPT", "FLUSH")
-    assert reactions.react(LIKE, POST, 7, True).total == 1
-    assert reactions.react(LIKE, POST, 7, True).changed is False
-    assert reactions.count([(LIKE, POST)], 7) == ([(1, True)], True)
+    assert reacting.react(LIKE, POST, 7, True).total == 1
+    assert reacting.react(LIKE, POST, 7, True).changed is False
+    assert reading.count([(LIKE, POST)], 7) == ([(1, True)], True)
 
 
 def test_what_redis_thinks_of_the_counts_is_nobodys_concern(
@@ -369,7 +368,7 @@ def read(times: int, actor_id: int | None = None) -> int:
     """How many round trips it takes that so many ask for the total."""
     with counting() as counter:
         for _ in range(times):
-            reactions.count([(LIKE, POST)], actor_id)
+            reading.count([(LIKE, POST)], actor_id)
     return counter.sent
 
 
@@ -381,7 +380,7 @@ def post(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]
     hot_totals._began_s = now[0]
     plaza.add(POST)
     for actor in (8, 9):
-        reactions.react(LIKE, POST, actor, True)
+        reacting.react(LIKE, POST, actor, True)
     yield now
     hot_totals.clear()
     hot_totals._began_s = 0
@@ -390,12 +389,12 @@ def post(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]
 def like_elsewhere(actor: int) -> None:
     """In another process, of which this one hears nothing."""
     hot, hot_totals._values = hot_totals._values, {}
-    reactions.react(LIKE, POST, actor, True)
+    reacting.react(LIKE, POST, actor, True)
     hot_totals._values = hot
 
 
 def total(actor_id: int | None = None) -> int:
-    return reactions.count([(LIKE, POST)], actor_id)[0][0].total
+    return reading.count([(LIKE, POST)], actor_id)[0][0].total
 
 
 def test_a_hot_target_is_asked_of_redis_once_a_second(post: list[float]) -> None:
@@ -417,16 +416,16 @@ def test_who_has_a_session_is_told_by_redis_each_time(post: list[float]) -> None
     read(500)
     like_elsewhere(10)
     assert read(30, actor_id=10) == 30
-    assert reactions.count([(LIKE, POST)], 10) == ([(3, True)], True)
-    assert reactions.count([(LIKE, POST)], 11) == ([(3, False)], True)
+    assert reading.count([(LIKE, POST)], 10) == ([(3, True)], True)
+    assert reading.count([(LIKE, POST)], 11) == ([(3, False)], True)
 
 
 def test_what_changes_here_is_not_shown_from_memory(post: list[float]) -> None:
     read(500)
-    outcome = reactions.react(LIKE, POST, 10, True)
+    outcome = reacting.react(LIKE, POST, 10, True)
     assert (outcome.total, outcome.changed) == (3, True)
     assert total() == 3
-    assert reactions.react(LIKE, POST, 10, True).changed is False
+    assert reacting.react(LIKE, POST, 10, True).changed is False
 
 
 def test_of_a_page_only_what_is_not_in_memory_is_asked_for(post: list[float], plaza: World) -> None:
@@ -434,13 +433,13 @@ def test_of_a_page_only_what_is_not_in_memory_is_asked_for(post: list[float], pl
     plaza.add(other)
     read(500)
     page = [(LIKE, other), (LIKE, POST), (LIKE, other)]
-    assert reactions.count(page, None) == ([(0, False), (2, False), (0, False)], True)
+    assert reading.count(page, None) == ([(0, False), (2, False), (0, False)], True)
 
 
 def test_what_is_not_exact_is_not_kept(post: list[float], redis_away: Away, plaza: World) -> None:
     plaza.queues.drain()
     with redis_away():
         for _ in range(30):
-            counts, exact = reactions.count([(LIKE, POST)], None)
+            counts, exact = reading.count([(LIKE, POST)], None)
             assert (counts, exact) == ([(2, False)], False)
         assert hot_totals.ask(("like", POST)) is None

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plaza import reactions
 from plaza.infra import mysql, redis
-from plaza.reactions import LIKE
+from plaza.reactions import LIKE, reacting, reading
 from tests.integration.looking import POST, hydrate, insert_rows, recent
 from tests.plaza import World
 
@@ -30,7 +29,7 @@ def likers(latest: bool, size: int) -> list[int]:
     listed: list[int] = []
     after = None
     for _ in range(300):
-        page, after = reactions.reactors(LIKE, POST, after, latest, size)
+        page, after = reading.reactors(LIKE, POST, after, latest, size)
         assert len(page) <= size
         listed += [reactor.actor_id for reactor in page]
         if after is None:
@@ -55,9 +54,9 @@ class Likes:
             insert_rows([(POST, actor, 1, BASE_US + at) for actor, at in self.saved.items()])
         hydrate()
         for actor in sorted(self.unliked):
-            reactions.react(LIKE, POST, actor, False)
+            reacting.react(LIKE, POST, actor, False)
         for actor in self.new:
-            reactions.react(LIKE, POST, actor, True)
+            reacting.react(LIKE, POST, actor, True)
         in_order = sorted(self.saved, key=lambda a: (self.saved[a], a))
         return in_order, [*(a for a in in_order if a not in self.unliked), *self.new]
 
@@ -127,7 +126,7 @@ def test_the_list_is_whole_when_pages_of_it_were_unliked(
     hydrate()
     left = {1, 2, 3, 4, 5, 6, 20, 21, 22, 23, 24, 28, 29, 30, 31, 32, 78, 79, 80}
     for actor in sorted(left):
-        assert reactions.react(LIKE, POST, actor, False).changed
+        assert reacting.react(LIKE, POST, actor, False).changed
     saved = list(range(1, 81))
     order = [actor for actor in saved if actor not in left]
     for size in (1, 2, 3, 7, 100):

@@ -14,14 +14,15 @@ from pymysql.cursors import Cursor
 from pymysql.err import OperationalError
 
 from local.stack.servers import Server, connect_mysql
-from plaza import reactions, vote_log
+from plaza import vote_log
 from plaza.infra import mysql, objects
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.objects import ObjectsDown
-from plaza.reactions import ReactionEvent, mysql_reactions
-from plaza.reactions.reactions import Entry
-from plaza.vote_log import Maintained, maintaining, mysql_log, s3_archive
+from plaza.reactions import mysql_reactions, saving
+from plaza.reactions.reactions import Entry, ReactionEvent
+from plaza.vote_log import maintaining, mysql_log, recounting, s3_archive
 from plaza.vote_log import vote_log as days
+from plaza.vote_log.maintaining import Maintained
 from plaza.vote_log.vote_log import Line, last_place, read_lines, sum_up
 from tests.integration.archives import (
     BUCKET,
@@ -51,7 +52,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def maintain(most_moved: int = 100_000) -> Maintained:
-    return vote_log.maintain_log(most_moved, TODAY)
+    return maintaining.maintain_log(most_moved, TODAY)
 
 
 def partitions() -> list[str]:
@@ -91,14 +92,14 @@ def test_partitions_are_made_for_the_days_to_come(s3: Any, monkeypatch: pytest.M
 
 def test_each_day_adds_one(s3: Any) -> None:
     assert maintain().created == 3
-    assert vote_log.maintain_log(10, day(-1)).created == 1
-    assert vote_log.maintain_log(10, day(-3)).created == 2
+    assert maintaining.maintain_log(10, day(-1)).created == 1
+    assert maintaining.maintain_log(10, day(-3)).created == 2
     assert partitions()[-2:] == ["p20261126", "p_rest"]
 
 
 def test_rows_that_are_there_already_get_partitions_by_day(s3: Any, mysql_url: str) -> None:
     facts = [fact(ago, at(ago)) for ago in (0, 1, 3, 5, 70, 400)] + [fact(9, at(-300))]
-    reactions.save(facts)
+    saving.save(facts)
     assert maintain().created == 3 + 60
     assert facts_in_mysql(mysql_url) == known(facts)
     # What is older than sixty days is in the lowest of them, what is far ahead stays.
@@ -113,7 +114,7 @@ def rows_in(partition: str) -> int:
 
 
 def test_too_many_rows_are_not_moved_while_consumers_wait(s3: Any) -> None:
-    reactions.save([fact(actor, at(0)) for actor in range(1, 12)])
+    saving.save([fact(actor, at(0)) for actor in range(1, 12)])
     found = maintain(most_moved=10)
     assert (found.created, found.unsplit, partitions()) == (0, 1, ["p_rest"])
     assert maintain(most_moved=11).created == 3
@@ -125,7 +126,7 @@ def test_a_log_in_use_is_left_alone_and_nobody_waits_long(s3: Any, mysql_url: st
         cursor.execute("SELECT COUNT(*) FROM reaction_log")
         with pytest.raises(MysqlDown):
             maintain()
-        reactions.save([fact(1, at(0))])  # nothing stands in the way of consumers
+        saving.save([fact(1, at(0))])  # nothing stands in the way of consumers
         other.rollback()
     assert maintain().created == 3
     [(_, patience)] = mysql.fetch_all("SHOW SESSION VARIABLES LIKE 'lock_wait_timeout'")
@@ -155,7 +156,7 @@ def test_nothing_comes_between_the_last_look_and_the_drop(s3: Any, mysql_url: st
 
 def test_a_closed_day_is_archived_and_leaves_mysql(s3: Any, mysql_url: str) -> None:
     facts = [fact(actor, at(ago, actor)) for ago in (0, 8, 9, 12) for actor in range(1, 21)]
-    reactions.save(facts)
+    saving.save(facts)
     roll_up()
     found = maintain()
     assert (found.facts, found.corrupt, found.behind) == (40, 0, 0)
@@ -167,8 +168,8 @@ def test_a_closed_day_is_archived_and_leaves_mysql(s3: Any, mysql_url: str) -> N
 
 
 def test_an_archive_is_what_anybody_can_read(s3: Any) -> None:
-    reactions.save([fact(2, at(12, 2)), fact(1, at(12, 1)), fact(3, at(12, 3), False)])
-    reactions.save([fact(9, at(0))])
+    saving.save([fact(2, at(12, 2)), fact(1, at(12, 1)), fact(3, at(12, 3), False)])
+    saving.save([fact(9, at(0))])
     roll_up()
     maintain()
     manifest, part, progress = objects_of(12)
@@ -196,11 +197,11 @@ def test_an_archive_is_what_anybody_can_read(s3: Any) -> None:
 
 def test_python_and_mysql_sum_up_the_same(s3: Any) -> None:
     facts = random_history(random.Random(3), 200)
-    reactions.save(facts)
+    saving.save(facts)
     [rest] = mysql_log.read_partitions()
-    sums = mysql_log.read_sums(rest, reactions.read_log_head())
+    sums = mysql_log.read_sums(rest, mysql_reactions.read_log_head())
     pages = {
-        found: mysql_log.read_page(rest, found, reactions.read_log_head(), None, 1_000)
+        found: mysql_log.read_page(rest, found, mysql_reactions.read_log_head(), None, 1_000)
         for found in sums
     }
     assert {found: sum_up(rows) for found, rows in pages.items()} == sums
@@ -211,9 +212,9 @@ def test_python_and_mysql_sum_up_the_same(s3: Any) -> None:
 
 def test_pages_of_any_size_are_the_day_in_order(s3: Any) -> None:
     facts = random_history(random.Random(5), 400, days=0)
-    reactions.save(facts)
+    saving.save(facts)
     [rest] = mysql_log.read_partitions()
-    head = reactions.read_log_head()
+    head = mysql_reactions.read_log_head()
     whole = mysql_log.read_page(rest, TODAY, head, None, 10_000)
     places = [last_place([line]) for line in whole]
     assert places == sorted(places)
@@ -227,9 +228,9 @@ def test_pages_of_any_size_are_the_day_in_order(s3: Any) -> None:
 
 
 def test_a_page_reads_what_it_holds_wherever_it_is(s3: Any) -> None:
-    reactions.save(random_history(random.Random(6), 900, days=0))
+    saving.save(random_history(random.Random(6), 900, days=0))
     [rest] = mysql_log.read_partitions()
-    head = reactions.read_log_head()
+    head = mysql_reactions.read_log_head()
     whole = mysql_log.read_page(rest, TODAY, head, None, 10_000)
     for place in (0, 300, 700):
         before = rows_read()
@@ -266,7 +267,7 @@ def test_an_archive_is_the_same_whoever_writes_it(s3: Any) -> None:
 
 
 def test_what_was_not_rolled_up_stays(s3: Any) -> None:
-    reactions.save([fact(1, at(10)), fact(2, at(0))])
+    saving.save([fact(1, at(10)), fact(2, at(0))])
     assert maintain().dropped == 0, "nobody has read the log yet"
     mysql.write("REPLACE INTO watermark (name, seq) VALUES ('votes', 0), ('other', 0)")
     found = maintain()
@@ -282,17 +283,17 @@ def test_what_was_not_rolled_up_stays(s3: Any) -> None:
 def test_the_highest_seq_stays_so_that_none_is_given_twice(
     s3: Any, mysql_server: Server, plaza: World
 ) -> None:
-    reactions.save([fact(1, at(12))])
-    reactions.save([fact(1, at(10))])
+    saving.save([fact(1, at(12))])
+    saving.save([fact(1, at(10))])
     roll_up()
     found = maintain()
     assert (days_in_mysql(), found.behind) == ([10], 0), "it is over, and it is the newest there is"
-    head = reactions.read_log_head()
+    head = mysql_reactions.read_log_head()
     mysql_server.stop()
     mysql_server.start()
     forget()
-    reactions.save([fact(1, at(0))])
-    assert reactions.read_log_head() > head
+    saving.save([fact(1, at(0))])
+    assert mysql_reactions.read_log_head() > head
     roll_up()
     maintain()
     assert days_in_mysql() == [0]
@@ -301,17 +302,17 @@ def test_the_highest_seq_stays_so_that_none_is_given_twice(
 @pytest.mark.skipif(bool(MYSQLD), reason="InnoDB of MySQL 8 keeps the highest seq by itself")
 def test_without_that_rule_seqs_would_be_given_twice(s3: Any) -> None:
     maintain()
-    reactions.save([fact(1, at(0)), fact(2, at(-2))])
-    head = reactions.read_log_head()
+    saving.save([fact(1, at(0)), fact(2, at(-2))])
+    head = mysql_reactions.read_log_head()
     mysql.write("ALTER TABLE reaction_log DROP PARTITION p20261123")
     mysql.write("ALTER TABLE reaction_log DROP PARTITION p20261121")
-    reactions.save([fact(3, at(0))])
-    assert reactions.read_log_head() <= head
+    saving.save([fact(3, at(0))])
+    assert mysql_reactions.read_log_head() <= head
 
 
 def test_the_schedule_does_all_of_it_and_an_operator_may_move_more(s3: Any) -> None:
     run, sample = handler("schedule/maintain_log"), event("maintain_log.schedule")
-    reactions.save([fact(1, at(0)), fact(2, at(0))])
+    saving.save([fact(1, at(0)), fact(2, at(0))])
     refused = run({"most_moved": 1}, None)
     assert (refused["unsplit"], refused["created"]) == (1, 0)
     done = run(sample, None)
@@ -323,28 +324,28 @@ def test_the_schedule_does_all_of_it_and_an_operator_may_move_more(s3: Any) -> N
 
 def test_a_late_fact_of_a_dropped_day_is_archived_too(s3: Any, mysql_url: str) -> None:
     early = [fact(actor, at(12, actor)) for actor in range(1, 10)]
-    reactions.save([*early, fact(1, at(9))])
-    reactions.save([fact(1, at(0))])
+    saving.save([*early, fact(1, at(9))])
+    saving.save([fact(1, at(0))])
     roll_up()
     maintain()
     late = [fact(50, at(12)), fact(51, at(30))]
-    reactions.save([*late, early[0]])  # one of them comes again
+    saving.save([*late, early[0]])  # one of them comes again
     assert days_in_mysql() == [30, 12, 0]
-    reactions.save([fact(2, at(0))])
+    saving.save([fact(2, at(0))])
     roll_up()
-    vote_log.maintain_log(1_000, day(-1))
+    maintaining.maintain_log(1_000, day(-1))
     assert days_in_mysql() == [0], "they were in the partition that was the lowest"
     assert archived() == known([*early, *late, fact(1, at(9))])
     assert len([key for key in objects_of(12) if "manifest-" in key]) == 2
     with mysql_log.snapshot() as cursor:
-        assert vote_log.count_facts(cursor) == len(archived()) + 2
+        assert recounting.count_facts(cursor) == len(archived()) + 2
 
 
 def test_a_fact_that_comes_while_its_day_is_archived_is_not_dropped(
     s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str
 ) -> None:
     facts = [fact(actor, at(10, actor)) for actor in range(1, 30)] + [fact(1, at(0))]
-    reactions.save(facts)
+    saving.save(facts)
     roll_up()
     put = s3_archive.put_manifest
     late = fact(15, at(10, 999))
@@ -353,13 +354,13 @@ def test_a_fact_that_comes_while_its_day_is_archived_is_not_dropped(
         put(manifest)
         if late is not facts[-1]:
             facts.append(late)
-            reactions.save([late])
+            saving.save([late])
 
     monkeypatch.setattr(s3_archive, "put_manifest", put_and_save)
     maintain()
     assert 10 in days_in_mysql()
     monkeypatch.undo()
-    reactions.save([fact(2, at(0))])
+    saving.save([fact(2, at(0))])
     roll_up()
     maintain()
     assert days_in_mysql() == [0]
@@ -367,11 +368,11 @@ def test_a_fact_that_comes_while_its_day_is_archived_is_not_dropped(
 
 
 def test_a_fact_that_comes_right_before_the_drop_is_seen_under_the_lock(s3: Any) -> None:
-    reactions.save([fact(1, at(10)), fact(1, at(0))])
+    saving.save([fact(1, at(10)), fact(1, at(0))])
     maintain()
     lowest = mysql_log.read_partitions()[0]
-    head = reactions.read_log_head()
-    reactions.save([fact(2, at(10))])
+    head = mysql_reactions.read_log_head()
+    saving.save([fact(2, at(10))])
     assert mysql_log.drop_unless_grown(lowest, head) is False
     assert days_in_mysql() == [10, 0]
 
@@ -380,7 +381,7 @@ def test_an_appender_with_a_lower_seq_that_has_not_committed_is_waited_for(
     s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str
 ) -> None:
     """It would commit when the day was summed up, and not be above the head."""
-    reactions.save([fact(1, at(10))])
+    saving.save([fact(1, at(10))])
     maintain()
     with (
         monkeypatch.context() as now,
@@ -391,7 +392,7 @@ def test_an_appender_with_a_lower_seq_that_has_not_committed_is_waited_for(
         other.begin()
         mysql_reactions.pass_log_gate(cursor)
         append(cursor, fact(7, at(10)))
-        reactions.save([fact(1, at(0))])
+        saving.save([fact(1, at(0))])
         roll_up()
         sums = mysql_log.read_sums
 
@@ -437,7 +438,7 @@ def test_a_kill_at_any_call_of_storage_loses_nothing_and_the_next_run_goes_on(
 ) -> None:
     """Each run is killed one call later than the one before, until one comes through."""
     facts = [fact(actor, at(ago, actor)) for ago in (0, 9, 10) for actor in range(1, 24)]
-    reactions.save([*facts, fact(1, at(0, 7))])
+    saving.save([*facts, fact(1, at(0, 7))])
     roll_up()
     everything = facts_in_mysql(mysql_url)
     kills, left = 0, [0]
@@ -485,7 +486,7 @@ def archived_now(real: Any) -> Known:
 def test_without_s3_nothing_is_dropped(
     s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str, away: str
 ) -> None:
-    reactions.save([fact(1, at(10)), fact(1, at(0))])
+    saving.save([fact(1, at(10)), fact(1, at(0))])
     roll_up()
 
     def refuse(*args: Any) -> Any:
@@ -503,8 +504,8 @@ def test_without_s3_nothing_is_dropped(
 def test_a_run_that_is_out_of_time_is_gone_on_with(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reactions.save([fact(actor, at(10, actor)) for actor in range(1, 50)])
-    reactions.save([fact(1, at(0))])
+    saving.save([fact(actor, at(10, actor)) for actor in range(1, 50)])
+    saving.save([fact(1, at(0))])
     roll_up()
     written: list[int] = []
     put = s3_archive.put_part
@@ -536,7 +537,7 @@ def test_a_whole_run_in_the_middle_of_another_does_no_harm(
 ) -> None:
     """Between any two calls of storage another run does all there is to do, with a late fact."""
     facts = [fact(actor, at(ago, actor)) for ago in (0, 9, 10) for actor in range(1, 10)]
-    reactions.save([*facts, fact(1, at(0, 77))])
+    saving.save([*facts, fact(1, at(0, 77))])
     roll_up()
     calls = [0]
 
@@ -545,7 +546,7 @@ def test_a_whole_run_in_the_middle_of_another_does_no_harm(
             calls[0] += 1
             if calls[0] == call + 1:
                 late = [fact(40, at(10)), fact(41, at(0))]
-                reactions.save(late)
+                saving.save(late)
                 facts.extend(late)
                 roll_up()
                 found.append(maintain())
@@ -560,10 +561,10 @@ def test_a_whole_run_in_the_middle_of_another_does_no_harm(
         found.append(maintain())
     assert [one.corrupt for one in found] == [0] * len(found), "nobody raises a false alarm"
     assert len(found) == 1 + (calls[0] > call)
-    reactions.save([fact(42, at(0))])
+    saving.save([fact(42, at(0))])
     roll_up()
     maintain()
-    vote_log.maintain_log(1_000, day(-20))
+    maintaining.maintain_log(1_000, day(-20))
     assert archived() | facts_in_mysql(mysql_url) == known(
         [*facts, fact(1, at(0, 77)), fact(42, at(0))]
     )
@@ -585,8 +586,8 @@ def test_what_is_damaged_is_reported_and_nothing_is_dropped(
     what: str,
     damage: str,
 ) -> None:
-    reactions.save([fact(actor, at(10, actor)) for actor in range(1, 20)])
-    reactions.save([fact(1, at(0))])
+    saving.save([fact(actor, at(10, actor)) for actor in range(1, 20)])
+    saving.save([fact(1, at(0))])
     roll_up()
     with monkeypatch.context() as now:
         now.setattr(mysql_log, "drop_unless_grown", lambda *args: False)
@@ -614,18 +615,18 @@ def test_what_is_damaged_is_reported_and_nothing_is_dropped(
 
 
 def test_an_older_archive_of_a_day_that_is_damaged_is_reported_each_time(s3: Any) -> None:
-    reactions.save([fact(1, at(12)), fact(1, at(9)), fact(1, at(0))])
+    saving.save([fact(1, at(12)), fact(1, at(9)), fact(1, at(0))])
     roll_up()
     maintain()
     [manifest] = [key for key in objects_of(12) if "manifest-" in key]
     s3.put_object(Bucket=BUCKET, Key=manifest, Body=b"{}")
-    reactions.save([fact(2, at(12)), fact(2, at(0))])
+    saving.save([fact(2, at(12)), fact(2, at(0))])
     roll_up()
     for _ in range(2):  # it may have been what was to be written
-        assert vote_log.maintain_log(1_000, day(-1)).corrupt == 1
+        assert maintaining.maintain_log(1_000, day(-1)).corrupt == 1
     assert days_in_mysql() == [0], "what came late is archived all the same"
-    with pytest.raises(vote_log.ArchiveCorrupt):
-        vote_log.recount_log(vote_log.Scope())
+    with pytest.raises(s3_archive.ArchiveCorrupt):
+        recounting.recount_log(vote_log.Scope())
 
 
 # ---------------------------------------------------------------- beside consumers
@@ -650,7 +651,7 @@ def test_consumers_at_work_lose_nothing_and_meet_no_deadlock(
             roll_up()
             for ago in (20, 10, 5, 0):
                 try:
-                    dropped += vote_log.maintain_log(100_000, day(ago)).dropped
+                    dropped += maintaining.maintain_log(100_000, day(ago)).dropped
                 except MysqlDown:
                     continue  # consumers had the log: the next run
                 runs += 1
@@ -659,9 +660,9 @@ def test_consumers_at_work_lose_nothing_and_meet_no_deadlock(
     assert runs > 3, "it did run beside them"
     assert deadlocks() == before
     assert archived() | facts_in_mysql(mysql_url) == known(histories[0] + histories[1])
-    reactions.save([fact(1, at(0, 1))])
+    saving.save([fact(1, at(0, 1))])
     roll_up()
     maintain()
     assert archived(), "something was dropped"
-    found = vote_log.recount_log(vote_log.Scope())
+    found = recounting.recount_log(vote_log.Scope())
     assert (found.differing, found.contradicting) == ([], 0)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from local.stack.servers import Server
-from plaza import flash_sales
-from plaza.flash_sales import ORDERS, PENDING, SUCCESS, ordering, redis_vouchers
+from plaza.flash_sales import PENDING, SUCCESS, ordering, reading, redis_vouchers
 from plaza.flash_sales.flash_sales import SoldOut
+from plaza.flash_sales.queues import ORDERS
 from plaza.infra import redis, repeats
 from tests import sales
 from tests.chaos.proxy import Proxy
@@ -37,11 +37,11 @@ def test_a_reservation_whose_reply_is_lost_is_one_order_of_one_buyer(
 ) -> None:
     voucher = sales.offer(stock=2)
     other = sales.offer(stock=1)
-    flash_sales.order(other.id, 99)  # this process has ids and knows where the sale is
+    ordering.order(other.id, 99)  # this process has ids and knows where the sale is
     ordering._find_life(voucher.id)
     lose_next_reply()
-    first, made = flash_sales.order(voucher.id, 1)
-    second, _ = flash_sales.order(voucher.id, 2)
+    first, made = ordering.order(voucher.id, 1)
+    second, _ = ordering.order(voucher.id, 2)
     assert second.id != first.id
     assert (first.status, made) == (PENDING, True)
     assert len(plaza.queues.messages[ORDERS]) == 3
@@ -49,22 +49,22 @@ def test_a_reservation_whose_reply_is_lost_is_one_order_of_one_buyer(
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (0, 0, 2) == (sales.stock(voucher.id), 0, 2)
     for found, buyer in ((first, 1), (second, 2)):
-        assert flash_sales.read_order(found.id, buyer) == found._replace(status=SUCCESS)
+        assert reading.read_order(found.id, buyer) == found._replace(status=SUCCESS)
 
 
 def test_the_id_of_a_refusal_whose_first_copy_may_run_later_is_not_used_again(
     plaza: World, lose_next_reply: Lose
 ) -> None:
     voucher = sales.offer(stock=1)
-    flash_sales.order(voucher.id, 1)
+    ordering.order(voucher.id, 1)
     lose_next_reply()
     with pytest.raises(SoldOut):
-        flash_sales.order(voucher.id, 2)
+        ordering.order(voucher.id, 2)
     assert ordering._spare_id is None
     assert repeats.count_repeats() >= 1
     ordering._refusals.clear()
     with pytest.raises(SoldOut):
-        flash_sales.order(voucher.id, 2)
+        ordering.order(voucher.id, 2)
     assert ordering._spare_id is not None
 
 

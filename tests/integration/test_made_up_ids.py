@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 
-from plaza import flash_sales, targets
 from plaza.content import mysql_content, reading, redis_content
-from plaza.flash_sales import mysql_vouchers, redis_vouchers
+from plaza.flash_sales import mysql_vouchers, ordering, recovering, redis_vouchers, voucher_filter
 from plaza.flash_sales.flash_sales import NotReady, VoucherMissing
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra import mysql, redis
 from plaza.infra.hot_values import HotValues
 from plaza.infra.http import pack_cursor
-from plaza.infra.limits import TokenBucket
+from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import Target
-from plaza.shops import Step
-from plaza.shops.shops import FILTER
+from plaza.shops.shops import FILTER, Step
+from plaza.targets import finding
 from tests import sales
 from tests.integration.content_api import (
     REVIEW,
@@ -91,9 +90,9 @@ def test_a_review_after_the_deletion_of_its_shop_is_refused(plaza: World) -> Non
 def test_a_voucher_that_is_not_there_costs_one_statement_in_half_a_minute(plaza: World) -> None:
     with counting_work() as work:
         for _ in range(20):
-            flash_sales.forget_sales()  # each time another process
+            ordering.forget_sales()  # each time another process
             with pytest.raises(VoucherMissing):
-                flash_sales.order(4711, 7)
+                ordering.order(4711, 7)
     assert work.statements == 1
 
 
@@ -105,7 +104,7 @@ def test_vouchers_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
     with counting_work() as work:
         for voucher_id in range(1, 101):
             with pytest.raises((VoucherMissing, NotReady)):
-                flash_sales.order(voucher_id, 7)
+                ordering.order(voucher_id, 7)
     assert work.statements == 40
 
 
@@ -115,7 +114,7 @@ def order(voucher_id: int) -> Reply:
 
 def test_vouchers_that_were_made_up_do_not_reach_mysql(plaza: World) -> None:
     voucher = sales.offer()
-    flash_sales.build_filter()
+    voucher_filter.build_filter()
     chance = random.Random(5)
     with counting_work() as work:
         for _ in range(100):
@@ -131,13 +130,13 @@ def test_a_voucher_that_is_made_while_its_filter_is_built_is_in_it(
     insert = mysql_vouchers.insert
 
     def build_then_insert(*args: Any) -> None:
-        flash_sales.build_filter()
+        voucher_filter.build_filter()
         insert(*args)
 
     monkeypatch.setattr(mysql_vouchers, "insert", build_then_insert)
     voucher = sales.offer()
     assert order(voucher.id).status == 202
-    flash_sales.forget_sales()
+    ordering.forget_sales()
     redis.execute("DEL", redis_vouchers.state_key(voucher.id))
     assert order(voucher.id).status != 404
     assert not VOUCHER_IDS.ask(voucher.id + 1).maybe
@@ -148,7 +147,7 @@ def test_the_recovery_adds_a_voucher_whose_maker_died(plaza: World) -> None:
     VOUCHER_IDS.begin("one", 1)
     VOUCHER_IDS.fill("one", [], last=True)
     assert not VOUCHER_IDS.ask(voucher.id).maybe
-    flash_sales.recover_orders()
+    recovering.recover_orders()
     assert VOUCHER_IDS.ask(voucher.id).maybe
 
 
@@ -158,7 +157,7 @@ def test_a_long_build_goes_on_in_the_next_run(
     monkeypatch.setattr("plaza.flash_sales.voucher_filter._PAGE", 2)
     vouchers = [sales.offer().id for _ in range(5)]
     redis.execute("DEL", *VOUCHER_IDS.keys)
-    assert [flash_sales.build_filter(max_s=0) for _ in range(4)] == [2, 2, 1, 0]
+    assert [voucher_filter.build_filter(max_s=0) for _ in range(4)] == [2, 2, 1, 0]
     assert all(VOUCHER_IDS.ask(voucher_id).maybe for voucher_id in vouchers)
     assert not VOUCHER_IDS.ask(vouchers[-1] + 1).maybe
 
@@ -168,8 +167,8 @@ def test_a_voucher_is_found_though_somebody_asked_for_its_id_too_early(
 ) -> None:
     monkeypatch.setattr("plaza.flash_sales.offering.ids.new_id", lambda: 4711)
     with pytest.raises(VoucherMissing):
-        flash_sales.order(4711, 7)
-    flash_sales.forget_sales()
+        ordering.order(4711, 7)
+    ordering.forget_sales()
     voucher = sales.offer()
     assert voucher.id == 4711
     monkeypatch.undo()
@@ -186,7 +185,7 @@ def query(post_ids: range) -> Reply:
 def test_queries_of_ids_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(targets, "_lookup_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
+    monkeypatch.setattr(finding, "_lookup_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
     with counting_work() as work:
         replies = [query(range(n, n + 10)) for n in range(1, 301, 10)]
     assert [reply.status for reply in replies] == [200] * 5 + [503] * 25
@@ -200,7 +199,7 @@ def test_queries_of_ids_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
 def test_texts_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
     plaza: World, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(targets, "_lookup_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
+    monkeypatch.setattr(finding, "_lookup_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
     with counting_work() as work:
         statuses = [ask("GET", path.format(n), user=None).status for n in range(1, 31)]
     assert statuses == [404] * 5 + [503] * 25

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plaza import reactions
 from plaza.infra import mysql, redis
-from plaza.reactions import COLLECT, LIKE, Reacted, Target
+from plaza.reactions import COLLECT, LIKE, Target, reacting, reading
+from plaza.reactions.reactions import Reacted
 from tests.integration.conftest import Away
 from tests.integration.looking import POST, insert_rows
 from tests.plaza import World
@@ -30,7 +30,7 @@ def my_likes(size: int, actor: int = 7) -> list[Reacted]:
     listed: list[Reacted] = []
     after = None
     for _ in range(300):
-        page, after = reactions.reacted(LIKE, actor, after, size)
+        page, after = reading.reacted(LIKE, actor, after, size)
         assert len(page) == size or after is None
         listed += page
         if after is None:
@@ -83,10 +83,10 @@ def test_a_new_like_is_on_top_of_my_likes_once_it_is_saved(plaza: World) -> None
     plaza.add(POST, Target("post", 12))
     insert_rows([(POST, 7, 1, BASE_US)])
     assert [r.target for r in my_likes(5)] == [POST]
-    reactions.react(LIKE, Target("post", 12), 7, True)
+    reacting.react(LIKE, Target("post", 12), 7, True)
     plaza.queues.drain()
     assert [r.target for r in my_likes(5)] == [Target("post", 12), POST]
-    reactions.react(LIKE, POST, 7, False)
+    reacting.react(LIKE, POST, 7, False)
     plaza.queues.drain()
     assert [r.target for r in my_likes(5)] == [Target("post", 12)]
 
@@ -95,7 +95,7 @@ def test_likes_and_collects_of_others_are_not_among_my_likes(plaza: World) -> No
     insert_rows([(POST, 7, 1, BASE_US), (POST, 8, 1, BASE_US + 1)])
     insert_rows([(Target("post", 12), 7, 1, BASE_US + 2)], COLLECT)
     assert [r.target for r in my_likes(5)] == [POST]
-    page, after = reactions.reacted(COLLECT, 7, None, 5)
+    page, after = reading.reacted(COLLECT, 7, None, 5)
     assert ([r.target for r in page], after) == ([Target("post", 12)], None)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor, unpack_cursor
-from plaza.infra.limits import TokenBucket
+from plaza.infra.token_bucket import TokenBucket
 from plaza.shops import mysql_shops, redis_shops
 from plaza.shops.shops import MOST_NEAR, NEAREST, PLACES, Area, Near, Place, Placed, Step
 from tests.integration.conftest import Away

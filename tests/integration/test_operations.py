@@ -16,8 +16,7 @@ from plaza.infra.consumer import consume
 from plaza.infra.queues import QueueDown
 from plaza.infra.retries import FIRST_SENT
 from plaza.operations import HasConsumer, redriving
-from plaza.reactions import ReactionEvent
-from plaza.reactions.reactions import Key
+from plaza.reactions.reactions import Key, ReactionEvent
 from tests.integration.test_functions import event, handler
 
 FACT = ReactionEvent(Key("post", 11, "like", 7), True, 5).to_json()

@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
-from plaza import flash_sales
-from plaza.flash_sales import ORDERS, OrderReserved
+from plaza.flash_sales import OrderReserved, ordering, reading
+from plaza.flash_sales.queues import ORDERS
 from plaza.infra import mysql
 from tests import sales
 from tests.integration.consumers import deadlocks, end, go, working
@@ -32,7 +32,7 @@ def test_whoever_decides_an_order_first_decides_it_for_all(
     vouchers = [sales.offer(stock=200) for _ in range(2)]
     for buyer in range(1, 201):
         for voucher in vouchers:
-            flash_sales.order(voucher.id, buyer)
+            ordering.order(voucher.id, buyer)
     facts = sales.facts(plaza.queues.take(ORDERS))
     mysql.write("UPDATE voucher SET stock = 100")  # an older life of the sale sold the others
     before, chance = deadlocks(), random.Random(1)
@@ -55,4 +55,4 @@ def test_whoever_decides_an_order_first_decides_it_for_all(
         assert sales.counts(voucher.id) == (100, 0, 100)
         assert sales.stock(voucher.id) == 0
         for row in rows:
-            assert flash_sales.read_order(row.order_id, row.buyer_id) == row.order
+            assert reading.read_order(row.order_id, row.buyer_id) == row.order

@@ -8,14 +8,20 @@ from collections.abc import Callable
 import pytest
 
 from local.stack.servers import Server
-from plaza import reactions, targets
 from plaza.infra import health, mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import LIKE, ReactionEvent, Target, Unacknowledged, reading
-from plaza.reactions.reactions import OutboxFull, TargetGone, TargetMissing, Undecided
-from plaza.targets import There
+from plaza.reactions import LIKE, Target, reacting, reading, saving, sweeping
+from plaza.reactions.queues import Unacknowledged
+from plaza.reactions.reactions import (
+    OutboxFull,
+    ReactionEvent,
+    TargetGone,
+    TargetMissing,
+    Undecided,
+)
+from plaza.targets import There, finding, marking
 from tests.integration.conftest import Away
 from tests.integration.looking import (
     POST,
@@ -44,7 +50,7 @@ def test_a_like_is_accepted_while_the_queue_is_away(
 ) -> None:
     plaza.add(POST)
     plaza.queues.away = True
-    outcome = reactions.react(LIKE, POST, 7, True)
+    outcome = reacting.react(LIKE, POST, 7, True)
     assert (outcome.total, outcome.changed, outcome.exact) == (1, True, True)
     assert "publish_postponed" in capsys.readouterr().out
     assert set(outbox()) == {7}
@@ -58,19 +64,19 @@ def test_a_like_that_neither_the_queue_nor_mysql_took_is_provisional_and_saved_i
 ) -> None:
     """One copy, in Redis, is too little for a 200."""
     plaza.add(POST)
-    reactions.react(LIKE, POST, 1, True)
+    reacting.react(LIKE, POST, 1, True)
     plaza.queues.drain()
     with mysql_away():
         plaza.queues.away = True
-        outcome = reactions.react(LIKE, POST, 7, True)
+        outcome = reacting.react(LIKE, POST, 7, True)
         assert (outcome.on, outcome.total, outcome.changed) == (True, None, None)
         assert not outcome.exact
-        assert not reactions.react(LIKE, POST, 1, True).exact, "unchanged, and not published either"
+        assert not reacting.react(LIKE, POST, 1, True).exact, "unchanged, and not published either"
     assert "spill_failed" in capsys.readouterr().out
     assert set(outbox()) == {1, 7}
     plaza.queues.away = False
     plaza.let_sweeps_be_due()
-    assert reactions.sweep_outbox(grace_us=0) == 2
+    assert sweeping.sweep_outbox(grace_us=0) == 2
     plaza.queues.drain()
     assert (outbox(), counter(), total()) == ({}, 2, 2)
 
@@ -80,7 +86,7 @@ def test_a_rebuild_that_can_not_be_asked_for_does_not_fail_the_like(plaza: World
     insert_rows([(POST, 1, 1, 10)])
     put(total=1, n=1, complete=False)
     plaza.queues.away = True
-    assert reactions.react(LIKE, POST, 7, True).changed
+    assert reacting.react(LIKE, POST, 7, True).changed
 
 
 # ---------------------------------------------------------------- Redis
@@ -93,16 +99,16 @@ def test_while_redis_is_away_a_like_is_provisional_and_mysql_decides(
     insert_rows([(POST, 1, 1, 10)])
     with redis_away():
         for _ in range(2):  # a client that tries again
-            outcome = reactions.react(LIKE, POST, 7, True)
+            outcome = reacting.react(LIKE, POST, 7, True)
             assert (outcome.on, outcome.total, outcome.changed) == (True, None, None)
             assert not outcome.exact
-        reactions.react(LIKE, POST, 1, False)
+        reacting.react(LIKE, POST, 1, False)
         found = [read_event(b) for b in plaza.queues.messages["reactions"]]
         assert [f.ver_us for f in found] == [None] * 3
         assert rows() == {1: (True, 10)}
 
         # The consumer saves, and its settle goes onto a queue of its own.
-        reactions.save(found)
+        saving.save(found)
         plaza.queues.messages["reactions"].clear()
         assert {actor for actor, (on, _) in rows().items() if on} == {7}
         [settlement] = plaza.queues.messages["settlements"]
@@ -110,17 +116,17 @@ def test_while_redis_is_away_a_like_is_provisional_and_mysql_decides(
         assert {actor for actor, _, _ in commit.rows} == {1, 7}
         assert (commit.n, commit.total, commit.is_new) == (2, 1, True)
 
-        counts, exact = reactions.count([(LIKE, POST)], 7)
+        counts, exact = reading.count([(LIKE, POST)], 7)
         assert (counts, exact) == ([(1, True)], False)
-        page, _ = reactions.reactors(LIKE, POST, None, False, 10)
+        page, _ = reading.reactors(LIKE, POST, None, False, 10)
         assert [r.actor_id for r in page] == [7]
         assert health.check()["redis"] == "down"
 
     hydrate()  # a reader is quicker than the settle
     plaza.queues.drain()
-    assert reactions.count([(LIKE, POST)], 7) == ([(1, True)], True)
-    assert reactions.react(LIKE, POST, 7, True).changed is False
-    assert reactions.react(LIKE, POST, 1, True).total == 2
+    assert reading.count([(LIKE, POST)], 7) == ([(1, True)], True)
+    assert reacting.react(LIKE, POST, 7, True).changed is False
+    assert reacting.react(LIKE, POST, 1, True).total == 2
     plaza.queues.drain()
     assert counter() == total() == 2
 
@@ -132,18 +138,18 @@ def test_an_unchanged_answer_survives_a_provisional_one_before_it(
 ) -> None:
     """202, then the opposite is answered 200 "unchanged", then the 202 is saved."""
     plaza.add(POST)
-    reactions.react(LIKE, POST, 7, True)
-    reactions.react(LIKE, POST, 7, on)
+    reacting.react(LIKE, POST, 7, True)
+    reacting.react(LIKE, POST, 7, on)
     plaza.queues.drain()
     with redis_away():
-        assert not reactions.react(LIKE, POST, 7, not on).exact
-    outcome = reactions.react(LIKE, POST, 7, on)
+        assert not reacting.react(LIKE, POST, 7, not on).exact
+    outcome = reacting.react(LIKE, POST, 7, on)
     assert (outcome.changed, outcome.exact) == (False, True)
     bodies = plaza.queues.take("reactions")
     assert len(bodies) == 2
     for body in bodies if order == "as sent" else bodies[::-1]:
-        reactions.save([read_event(body)])
-        assert reactions.count([(LIKE, POST)], 7) == ([(int(on), on)], True)
+        saving.save([read_event(body)])
+        assert reading.count([(LIKE, POST)], 7) == ([(int(on), on)], True)
     assert rows()[7][0] is on
     assert (outbox(), counter(), total()) == ({}, int(on), int(on))
 
@@ -153,16 +159,16 @@ def test_of_two_provisional_ones_the_later_wins_by_the_clock_of_the_queue(
 ) -> None:
     plaza.add(POST)
     with redis_away():
-        reactions.react(LIKE, POST, 7, True)
-        reactions.react(LIKE, POST, 7, False)
+        reacting.react(LIKE, POST, 7, True)
+        reacting.react(LIKE, POST, 7, False)
     early, late = plaza.queues.take("reactions")
     assert isinstance(early, Sent)
     assert isinstance(late, Sent)
     assert early.sent_ms <= late.sent_ms
-    reactions.save([read_event(Sent(late, 2_000))])
-    reactions.save([read_event(Sent(early, 1_000))])
+    saving.save([read_event(Sent(late, 2_000))])
+    saving.save([read_event(Sent(early, 1_000))])
     assert rows() == {7: (False, 2_000_999)}
-    assert reactions.count([(LIKE, POST)], 7) == ([(0, False)], True)
+    assert reading.count([(LIKE, POST)], 7) == ([(0, False)], True)
 
 
 def test_a_command_that_timed_out_is_not_executed_when_redis_goes_on(
@@ -171,12 +177,12 @@ def test_a_command_that_timed_out_is_not_executed_when_redis_goes_on(
     """A PUT timed out at a stalled Redis; it must not be above a DELETE that comes later."""
     plaza.add(POST)
     set_up(redis_timeout_s=0.3)
-    reactions.react(LIKE, POST, 7, False)
+    reacting.react(LIKE, POST, 7, False)
     plaza.queues.drain()
     before = meta()
     redis_server.pause()
     try:
-        assert not reactions.react(LIKE, POST, 7, True).exact
+        assert not reacting.react(LIKE, POST, 7, True).exact
     finally:
         redis_server.resume()
         forget()
@@ -209,13 +215,13 @@ def test_a_provisional_like_of_what_is_not_there_is_refused(plaza: World, redis_
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
     with redis_away():
         with pytest.raises(TargetMissing):
-            reactions.react(LIKE, Target("post", 404), 7, True)
+            reacting.react(LIKE, Target("post", 404), 7, True)
         with pytest.raises(TargetGone):
-            reactions.react(LIKE, POST, 7, True)
+            reacting.react(LIKE, POST, 7, True)
         plaza.queues.away = True
         plaza.add(Target("post", 12))
         with pytest.raises(QueueDown):
-            reactions.react(LIKE, Target("post", 12), 7, True)
+            reacting.react(LIKE, Target("post", 12), 7, True)
     assert not any(plaza.queues.messages.values())
 
 
@@ -233,52 +239,52 @@ def test_a_redis_that_hangs_is_left_alone_after_some_tries(
         assert redis.breaker.current_state == "open"
         with pytest.raises(RedisDown, match="not asked"):
             redis.execute("PING")
-        assert reactions.react(LIKE, POST, 7, True).exact is False
+        assert reacting.react(LIKE, POST, 7, True).exact is False
     finally:
         redis_server.resume()
         forget()
-    assert reactions.react(LIKE, POST, 8, True).exact is True
+    assert reacting.react(LIKE, POST, 8, True).exact is True
 
 
 def test_reads_from_mysql_in_place_of_redis_are_limited(
     plaza: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plaza.infra.limits import TokenBucket
+    from plaza.infra.token_bucket import TokenBucket
 
     monkeypatch.setattr(reading, "_instead_of_redis", TokenBucket(1, 3, clock=lambda: 0.0))
     with redis_away():
         for _ in range(3):
-            assert reactions.count([(LIKE, POST)], None) == ([(0, False)], False)
+            assert reading.count([(LIKE, POST)], None) == ([(0, False)], False)
         with pytest.raises(RedisDown):
-            reactions.count([(LIKE, POST)], None)
+            reading.count([(LIKE, POST)], None)
 
 
 def test_a_settle_that_failed_with_the_queue_away_too_brings_the_batch_back(
     plaza: World, redis_away: Away
 ) -> None:
     plaza.add(POST)
-    reactions.react(LIKE, POST, 7, True)
+    reacting.react(LIKE, POST, 7, True)
     batch = [ReactionEvent.from_json(b) for b in plaza.queues.take("reactions")]
     with redis_away():
         plaza.queues.away = True
         with pytest.raises(QueueDown):
-            reactions.save(batch)
+            saving.save(batch)
     plaza.queues.away = False
-    reactions.save(batch)
+    saving.save(batch)
     assert (counter(), len(rows())) == (1, 1)
 
 
 def test_a_redis_that_lost_all_it_had_is_filled_again_on_demand(plaza: World) -> None:
     plaza.add(POST)
     for actor in (1, 2, 3):
-        reactions.react(LIKE, POST, actor, True)
+        reacting.react(LIKE, POST, actor, True)
     plaza.queues.drain()
-    reactions.react(LIKE, POST, 4, True)  # on the queue, not saved
+    reacting.react(LIKE, POST, 4, True)  # on the queue, not saved
     redis.execute("FLUSHALL")
-    assert reactions.count([(LIKE, POST)], 1) == ([(3, True)], True)
+    assert reading.count([(LIKE, POST)], 1) == ([(3, True)], True)
     plaza.queues.drain()
-    assert reactions.count([(LIKE, POST)], 4) == ([(4, True)], True)
-    assert reactions.react(LIKE, POST, 4, True).changed is False
+    assert reading.count([(LIKE, POST)], 4) == ([(4, True)], True)
+    assert reacting.react(LIKE, POST, 4, True).changed is False
 
 
 # ---------------------------------------------------------------- MySQL
@@ -287,27 +293,27 @@ def test_a_redis_that_lost_all_it_had_is_filled_again_on_demand(plaza: World) ->
 def test_while_mysql_is_away_redis_decides_what_it_can(plaza: World, mysql_away: Away) -> None:
     plaza.add(POST, Target("post", 12), Target("post", 13))
     insert_rows([(Target("post", 12), actor, 1, 10 + actor) for actor in range(1, 81)])
-    reactions.react(LIKE, POST, 1, True)
-    targets.find("post", 12)
-    targets.find("post", 13)
+    reacting.react(LIKE, POST, 1, True)
+    finding.find("post", 12)
+    finding.find("post", 13)
     put(total=80, n=80, newest=[(80, 90)], complete=False, target=Target("post", 12))
     plaza.queues.drain()
     with mysql_away():
-        assert reactions.react(LIKE, POST, 7, True).total == 2
-        assert reactions.react(LIKE, POST, 1, False).total == 1
-        assert reactions.count([(LIKE, POST)], 7) == ([(1, True)], True)
+        assert reacting.react(LIKE, POST, 7, True).total == 2
+        assert reacting.react(LIKE, POST, 1, False).total == 1
+        assert reading.count([(LIKE, POST)], 7) == ([(1, True)], True)
         with pytest.raises(MysqlDown):  # only MySQL knows actor 5
-            reactions.react(LIKE, Target("post", 12), 5, True)
+            reacting.react(LIKE, Target("post", 12), 5, True)
         with pytest.raises(MysqlDown):  # cold
-            reactions.react(LIKE, Target("post", 13), 5, True)
+            reacting.react(LIKE, Target("post", 13), 5, True)
         with pytest.raises(MysqlDown):  # nobody knows if it is there
-            reactions.react(LIKE, Target("post", 14), 5, True)
+            reacting.react(LIKE, Target("post", 14), 5, True)
         with pytest.raises(MysqlDown):
-            reactions.save([read_event(plaza.queues.messages["reactions"][0])])
+            saving.save([read_event(plaza.queues.messages["reactions"][0])])
         assert health.check()["mysql"] == "down"
     plaza.queues.drain()
     assert counter() == total() == 1
-    assert reactions.react(LIKE, Target("post", 12), 5, True).changed is False
+    assert reacting.react(LIKE, Target("post", 12), 5, True).changed is False
 
 
 def test_a_mysql_that_came_back_is_found_again_by_a_process_that_had_a_connection(
@@ -339,12 +345,12 @@ def test_a_statement_that_fails_in_a_transaction_leaves_nothing_behind(plaza: Wo
 def test_a_full_outbox_says_when_to_come_back(plaza: World, set_up: SetUp) -> None:
     set_up(outbox_limit=1)
     plaza.add(POST)
-    reactions.react(LIKE, POST, 1, True)
+    reacting.react(LIKE, POST, 1, True)
     with pytest.raises(OutboxFull) as refusal:
-        reactions.react(LIKE, POST, 2, True)
+        reacting.react(LIKE, POST, 2, True)
     assert refusal.value.retry_after_s == 5
     plaza.queues.drain()
-    assert reactions.react(LIKE, POST, 2, True).total == 2
+    assert reacting.react(LIKE, POST, 2, True).total == 2
 
 
 def test_what_never_stands_still_is_undecided_and_not_guessed(
@@ -353,7 +359,7 @@ def test_what_never_stands_still_is_undecided_and_not_guessed(
     plaza.add(POST)
     monkeypatch.setattr("plaza.reactions.reacting.load", lambda wanted: [])
     with pytest.raises(Undecided):
-        reactions.react(LIKE, POST, 1, True)
+        reacting.react(LIKE, POST, 1, True)
     assert plaza.queues.messages == {}
 
 
@@ -364,7 +370,7 @@ def test_what_never_stands_still_is_undecided_and_not_guessed(
 def test_what_is_not_there_is_marked_for_those_who_come_after(plaza: World, again: int) -> None:
     for _ in range(again):
         with pytest.raises(TargetMissing):
-            reactions.react(LIKE, Target("post", 404), 7, True)
+            reacting.react(LIKE, Target("post", 404), 7, True)
     assert 0 < redis.execute("TTL", marker_key()) <= 30
 
 
@@ -372,28 +378,28 @@ def test_what_was_deleted_is_gone(plaza: World) -> None:
     plaza.add(POST)
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
     with pytest.raises(TargetGone):
-        reactions.react(LIKE, POST, 7, True)
-    assert targets.find(*POST) is There.GONE
+        reacting.react(LIKE, POST, 7, True)
+    assert finding.find(*POST) is There.GONE
 
 
 def test_a_marker_does_not_overwrite_one_of_somebody_who_knew_better(plaza: World) -> None:
     plaza.add(POST)
-    assert targets.look_up(*POST) is There.LIVE
+    assert finding.look_up(*POST) is There.LIVE
     redis.execute("SET", marker_key(), "gone")
-    assert targets.look_up(*POST) is There.LIVE
-    targets.forget_seen()
-    assert targets.find(*POST) is There.GONE
+    assert finding.look_up(*POST) is There.LIVE
+    marking.forget_seen()
+    assert finding.find(*POST) is There.GONE
 
 
 def test_memory_then_redis_then_mysql_say_what_is_there(plaza: World, mysql_away: Away) -> None:
     plaza.add(POST, Target("post", 12))
-    assert targets.find(*POST) is There.LIVE
+    assert finding.find(*POST) is There.LIVE
     with mysql_away():
-        assert targets.find(*POST) is There.LIVE, "from memory"
-        targets.forget_seen()
-        assert targets.find(*POST) is There.LIVE, "from its marker"
+        assert finding.find(*POST) is There.LIVE, "from memory"
+        marking.forget_seen()
+        assert finding.find(*POST) is There.LIVE, "from its marker"
         with pytest.raises(MysqlDown):
-            targets.find("post", 12)
+            finding.find("post", 12)
 
 
 # ---------------------------------------------------------------- scripts that Redis forgot
@@ -445,7 +451,7 @@ def test_a_line_about_an_outage_names_its_cause(
 ) -> None:
     plaza.add(POST)
     with redis_away():
-        reactions.react(LIKE, POST, 7, True)
+        reacting.react(LIKE, POST, 7, True)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     [line] = [line for line in lines if line["event"] == "provisional_accepted"]
     assert (line["provisional"], line["error"]) == (1, "RedisDown")

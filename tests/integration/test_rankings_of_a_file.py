@@ -18,10 +18,11 @@ import pytest
 
 from local.load.crowd import make_crowd
 from local.load.interactions import plan, read_file
-from plaza import reactions, recommendations
 from plaza.infra import mysql
-from plaza.reactions import KINDS, REACTIONS, Target
+from plaza.reactions import KINDS, Target, reacting, saving
+from plaza.reactions.queues import REACTIONS
 from plaza.reactions.reactions import TooManyChanges
+from plaza.recommendations import ranking, rolling_up
 from tests.integration.likes_log import HOUR_US, most_liked, window_in_log
 from tests.integration.test_rankings import a_full_bucket, in_redis, ranked
 from tests.plaza import World, read_event
@@ -49,7 +50,7 @@ def test_after_all_interactions_of_a_file_each_ranking_is_in_the_order_of_mysql(
         if wanted is not None:
             target = Target("post", request.item_id)
             with suppress(TooManyChanges):
-                reactions.react(KINDS[kind], target, request.user_id, wanted)
+                reacting.react(KINDS[kind], target, request.user_id, wanted)
         if number % BATCH == 0 or number == len(requests):
             facts = late + plaza.queues.take(REACTIONS)
             chance.shuffle(facts)
@@ -57,15 +58,15 @@ def test_after_all_interactions_of_a_file_each_ranking_is_in_the_order_of_mysql(
             again = facts[: len(facts) // 5]  # some of them late, and some of them twice
             batch = [read_event(fact) for fact in facts[len(late) :] + again]
             if batch:
-                reactions.save(batch)
+                saving.save(batch)
             if chance.random() < 0.1:
-                recommendations.roll_up_votes()
+                rolling_up.roll_up_votes()
     plaza.queues.drain()
-    recommendations.roll_up_votes()
+    rolling_up.roll_up_votes()
 
     expected = most_liked()
     assert in_redis()[: len(expected)] == expected, "as consumers left it"
-    recommendations.refresh_rankings()
+    ranking.refresh_rankings()
     assert ranked("all") == expected
     hour = time.time_ns() // 1000 // HOUR_US
     for window, hours in (("day", 24), ("week", 168)):

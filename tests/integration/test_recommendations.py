@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from plaza import reactions, recommendations
 from plaza.infra import mysql, redis
-from plaza.infra.limits import TokenBucket
 from plaza.infra.redis import RedisDown
 from plaza.infra.settings import settings
-from plaza.reactions import LIKE
+from plaza.infra.token_bucket import TokenBucket
+from plaza.reactions import LIKE, reacting, saving
 from plaza.recommendations import (
-    RECOMMENDATIONS,
     Rebuild,
     mysql_recommendations,
     recommending,
     redis_recommendations,
+    rolling_up,
 )
+from plaza.recommendations.queues import RECOMMENDATIONS
 from plaza.recommendations.recommendations import Recommended
 from tests.integration.conftest import Away
 from tests.integration.consumers import statements
@@ -42,7 +42,7 @@ def shop(plaza: World) -> World:
 
 
 def recommended(limit: int = 100, actor_id: int | None = None) -> list[int]:
-    page = recommendations.recommend(SHOP, 0, limit, actor_id)
+    page = recommending.recommend(SHOP, 0, limit, actor_id)
     return [whole.text.id for whole in page.reviews]
 
 
@@ -60,8 +60,8 @@ def asked(world: World) -> int:
 
 
 def roll_up_and_refresh(world: World) -> None:
-    recommendations.roll_up_votes()
-    recommendations.refresh_recommendations()
+    rolling_up.roll_up_votes()
+    recommending.refresh_recommendations()
     world.queues.drain()
 
 
@@ -88,7 +88,7 @@ def test_after_quiet_the_order_is_that_of_mysql(shop: World, seed: int) -> None:
     add_reviews(6, 1)
     for _ in range(4):
         for _ in range(40):
-            reactions.react(LIKE, review(draw.choice(ids)), draw.randint(1, 6), draw.random() < 0.7)
+            reacting.react(LIKE, review(draw.choice(ids)), draw.randint(1, 6), draw.random() < 0.7)
         shop.queues.drain()
         roll_up_and_refresh(shop)
         assert recommended() == best_reviews(SHOP)
@@ -97,14 +97,14 @@ def test_after_quiet_the_order_is_that_of_mysql(shop: World, seed: int) -> None:
 
 def test_a_hundred_are_recommended_at_most(shop: World) -> None:
     add_reviews(SHOP, *range(1, 121))
-    reactions.save([like(review(3), 1)])
+    saving.save([like(review(3), 1)])
     roll_up_and_refresh(shop)
     assert recommended() == [3, *range(120, 21, -1)] == best_reviews(SHOP)
 
 
 def test_pages_follow_each_other_without_holes_and_repeats(shop: World) -> None:
     add_reviews(SHOP, *range(1, 41))
-    reactions.save([like(review(n % 7 + 1), n) for n in range(1, 30)])
+    saving.save([like(review(n % 7 + 1), n) for n in range(1, 30)])
     roll_up_and_refresh(shop)
     path, seen = f"/shops/{SHOP}/reviews/recommended?limit=7", []
     reply = ask("GET", path, folder="api/recommendations")
@@ -263,11 +263,11 @@ def test_a_reader_never_sees_half_a_list(shop: World, monkeypatch: pytest.Monkey
 
 def test_a_rebuild_that_is_late_does_not_bring_the_old_list_back(shop: World) -> None:
     add_reviews(SHOP, 1, 2)
-    reactions.save([like(review(1), 1)])
-    recommendations.roll_up_votes()
+    saving.save([like(review(1), 1)])
+    rolling_up.roll_up_votes()
     rebuild = redis_recommendations.begin_rebuilds([SHOP])
     old = mysql_recommendations.read_best([SHOP])
-    reactions.save([like(review(2), actor) for actor in (1, 2)])
+    saving.save([like(review(2), actor) for actor in (1, 2)])
     roll_up_and_refresh(shop)
     assert redis_recommendations.swap_all(old, rebuild) == []
     assert recommended() == [2, 1]
@@ -285,11 +285,11 @@ def test_a_late_rebuild_loses_also_when_no_vote_moved_in_between(
         with monkeypatch.context() as patch:
             patch.setattr(mysql_recommendations, "read_best", read_best)
             add_reviews(SHOP, 2)
-            recommendations.rebuild_recommendations([Rebuild([SHOP])])
+            recommending.rebuild_recommendations([Rebuild([SHOP])])
         return found
 
     monkeypatch.setattr(mysql_recommendations, "read_best", read_then_be_late)
-    recommendations.rebuild_recommendations([Rebuild([SHOP])])
+    recommending.rebuild_recommendations([Rebuild([SHOP])])
     assert recommended() == [2, 1]
 
 
@@ -298,8 +298,8 @@ def test_a_rebuild_that_is_late_leaves_the_list_due(
 ) -> None:
     """Another one began and may have died: what it would have put in place is still owed."""
     add_reviews(SHOP, 1)
-    reactions.save([like(review(1), 1)])
-    recommendations.roll_up_votes()
+    saving.save([like(review(1), 1)])
+    rolling_up.roll_up_votes()
     read_best = mysql_recommendations.read_best
 
     def read_while_another_begins(shop_ids: Sequence[int]) -> dict[int, Recommended]:
@@ -308,20 +308,20 @@ def test_a_rebuild_that_is_late_leaves_the_list_due(
 
     with monkeypatch.context() as patch:
         patch.setattr(mysql_recommendations, "read_best", read_while_another_begins)
-        recommendations.rebuild_recommendations([Rebuild([SHOP])])
-    assert recommendations.refresh_recommendations() == 1
+        recommending.rebuild_recommendations([Rebuild([SHOP])])
+    assert recommending.refresh_recommendations() == 1
 
 
 def test_a_list_stays_due_until_its_rebuild_is_done(shop: World) -> None:
     add_reviews(SHOP, 1, 2)
-    reactions.save([like(review(1), 1)])
-    recommendations.roll_up_votes()
+    saving.save([like(review(1), 1)])
+    rolling_up.roll_up_votes()
     for _ in range(3):
-        assert recommendations.refresh_recommendations() == 1
+        assert recommending.refresh_recommendations() == 1
         shop.queues.take(RECOMMENDATIONS)  # lost
-    assert recommendations.refresh_recommendations() == 1
+    assert recommending.refresh_recommendations() == 1
     shop.queues.drain()
-    assert recommendations.refresh_recommendations() == 0
+    assert recommending.refresh_recommendations() == 0
     assert recommended() == [1, 2]
 
 
@@ -329,20 +329,20 @@ def test_what_moves_during_a_rebuild_keeps_the_list_due(
     shop: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_reviews(SHOP, 1, 2)
-    reactions.save([like(review(1), 1)])
-    recommendations.roll_up_votes()
+    saving.save([like(review(1), 1)])
+    rolling_up.roll_up_votes()
     swap_all = redis_recommendations.swap_all
 
     def slowly(*args: Any) -> list[int]:
-        reactions.save([like(review(2), actor) for actor in (1, 2)])
-        recommendations.roll_up_votes()
+        saving.save([like(review(2), actor) for actor in (1, 2)])
+        rolling_up.roll_up_votes()
         return swap_all(*args)
 
     with monkeypatch.context() as patch:
         patch.setattr(redis_recommendations, "swap_all", slowly)
-        recommendations.rebuild_recommendations([Rebuild([SHOP])])
+        recommending.rebuild_recommendations([Rebuild([SHOP])])
     assert recommended() == [1, 2]
-    assert recommendations.refresh_recommendations() == 1
+    assert recommending.refresh_recommendations() == 1
     shop.queues.drain()
     assert recommended() == [2, 1]
 
@@ -351,11 +351,11 @@ def test_a_refresh_adds_nothing_to_a_queue_that_is_behind(
     shop: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_reviews(SHOP, 1)
-    reactions.save([like(review(1), 1)])
-    recommendations.roll_up_votes()
+    saving.save([like(review(1), 1)])
+    rolling_up.roll_up_votes()
     monkeypatch.setattr(recommending, "_MOST_BACKLOG", 2)
     shop.queues.messages[RECOMMENDATIONS] = ["{}"] * 3
-    assert recommendations.refresh_recommendations() == 0
+    assert recommending.refresh_recommendations() == 0
     assert asked(shop) == 3
 
 
@@ -367,11 +367,11 @@ def test_all_shops_that_are_due_are_asked_for_a_page_at_a_time(
         "INSERT INTO stale_list (shop_id, seq) VALUES "
         + ",".join(f"({n}, 1)" for n in range(1, 61))
     )
-    assert recommendations.refresh_recommendations() == 60
+    assert recommending.refresh_recommendations() == 60
     sent = [Rebuild.from_json(body) for body in shop.queues.messages[RECOMMENDATIONS]]
     assert sorted(shop_id for rebuild in sent for shop_id in rebuild.shop_ids) == [*range(1, 61)]
     shop.queues.drain()
-    assert recommendations.refresh_recommendations() == 0
+    assert recommending.refresh_recommendations() == 0
 
 
 def test_a_batch_of_shops_takes_as_much_as_one(shop: World) -> None:
@@ -384,7 +384,7 @@ def test_a_batch_of_shops_takes_as_much_as_one(shop: World) -> None:
         rebuilds = [Rebuild([shop_id]) for shop_id in range(first, first + count)]
         before = statements()
         with counting_work() as counted:
-            recommendations.rebuild_recommendations([*rebuilds, *rebuilds])
+            recommending.rebuild_recommendations([*rebuilds, *rebuilds])
         work.append((statements() - before - 1, counted.round_trips))
     assert work[1:] == work[:-1], work
 
@@ -411,7 +411,7 @@ def test_totals_and_mine_are_live_on_top_of_the_list(shop: World) -> None:
     add_reviews(SHOP, 1, 2)
     recommended()
     shop.queues.drain()
-    reactions.react(LIKE, review(1), 7, True)
+    reacting.react(LIKE, review(1), 7, True)
     path = f"/shops/{SHOP}/reviews/recommended"
     items = ask("GET", path, user=7, folder="api/recommendations").body["items"]
     assert [(i["id"], i["likes"], i["mine"]) for i in items] == [
@@ -447,7 +447,7 @@ def test_without_redis_the_list_comes_from_mysql_so_many_times(
     shop: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_reviews(SHOP, 1, 2, 3)
-    reactions.save([like(review(2), 1)])
+    saving.save([like(review(2), 1)])
     roll_up_and_refresh(shop)
     monkeypatch.setattr(recommending, "_instead_of_redis", TokenBucket(0.001, 2))
     with redis_away():
@@ -462,8 +462,8 @@ def test_without_redis_the_list_comes_from_mysql_so_many_times(
 
 def test_a_rebuild_without_redis_comes_again(shop: World, redis_away: Away) -> None:
     add_reviews(SHOP, 1)
-    reactions.save([like(review(1), 1)])
-    recommendations.roll_up_votes()
+    saving.save([like(review(1), 1)])
+    rolling_up.roll_up_votes()
     with redis_away(), pytest.raises(RedisDown):
-        recommendations.rebuild_recommendations([Rebuild([SHOP])])
-    assert recommendations.refresh_recommendations() == 1, "it is due still"
+        recommending.rebuild_recommendations([Rebuild([SHOP])])
+    assert recommending.refresh_recommendations() == 1, "it is due still"

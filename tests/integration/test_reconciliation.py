@@ -13,7 +13,7 @@ import pytest
 from bench.round_trips import counting
 from local.audit.evidence import read_cache, read_record
 from local.audit.truth import Truth, compare
-from plaza import counters, reactions, recommendations, reconciliation
+from plaza import counters
 from plaza.counters import mysql_counters, redis_counters
 from plaza.infra import mysql, redis, sqs
 from plaza.infra.queues import QueueDown
@@ -25,20 +25,25 @@ from plaza.reactions import (
     Kind,
     Target,
     mysql_reactions,
+    queues,
+    reacting,
+    reading,
     redis_reactions,
+    saving,
 )
 from plaza.reactions.reactions import Key
+from plaza.recommendations import rolling_up
 from plaza.reconciliation import (
-    COMPARISONS,
-    REPAIRS,
     PartAsked,
     RepairsAsked,
     Report,
     comparing,
     mysql_counts,
     mysql_runs,
+    repairing,
     running,
 )
+from plaza.reconciliation.queues import COMPARISONS, REPAIRS
 from plaza.reconciliation.reconciliation import MOST_ID, Tally
 from tests.integration.conftest import Away
 from tests.integration.consumers import statements
@@ -74,14 +79,14 @@ def crowd(set_up: SetUp, plaza: World) -> World:
     write(Target("comment", 20), 3, POST.id)
     write(Target("comment", 21), 4, POST.id)
     for user_id in LIKERS:
-        reactions.react(LIKE, POST, user_id, True)
+        reacting.react(LIKE, POST, user_id, True)
     for user_id in (2, 3):
-        reactions.react(COLLECT, POST, user_id, True)
-        reactions.react(LIKE, QUIET, user_id, True)
-        reactions.react(LIKE, REVIEW, user_id + 1, True)
-        reactions.react(FOLLOW, Target("user", AUTHOR), user_id, True)
+        reacting.react(COLLECT, POST, user_id, True)
+        reacting.react(LIKE, QUIET, user_id, True)
+        reacting.react(LIKE, REVIEW, user_id + 1, True)
+        reacting.react(FOLLOW, Target("user", AUTHOR), user_id, True)
     plaza.queues.drain()
-    recommendations.roll_up_votes()
+    rolling_up.roll_up_votes()
     counters.read_users(range(1, 12))
     counters.read_comments([POST.id, QUIET.id])
     return plaza
@@ -103,9 +108,9 @@ def write(target: Target, author_id: int, parent_id: int | None = None) -> None:
 
 def run(world: World) -> Report:
     """A run from its beginning to its end, repairs included."""
-    run_id = reconciliation.start()
+    run_id = running.start()
     world.queues.drain()
-    return reconciliation.read_report(run_id)
+    return running.read_report(run_id)
 
 
 def reasons(report: Report) -> set[tuple[str, str, str]]:
@@ -136,7 +141,7 @@ def test_what_plaza_wrote_does_not_differ(crowd: World, audit: Callable[[], Trut
 
 
 def test_a_filter_is_looked_through(crowd: World) -> None:
-    reconciliation.start()
+    running.start()
     crowd.queues.drain()
     parts = {p for (p,) in mysql.fetch_all("SELECT part FROM reconciliation_part")}
     assert f"filter:like:{POST}" in parts
@@ -384,7 +389,7 @@ def test_it_is_found_by_its_reason_and_repaired_and_then_all_agree(
     assert again.run_id != report.run_id
     assert (again.differing, again.examples) == (0, [])
     counters.read_users(range(1, 12))  # who comes next brings back what was forgotten
-    reactions.count([(LIKE, POST), (LIKE, QUIET), (COLLECT, POST)], 2)
+    reading.count([(LIKE, POST), (LIKE, QUIET), (COLLECT, POST)], 2)
     truth = audit()
     # What was removed by hand is in the log still, and in the hours that were rolled up from it.
     others = ("log ", "rolled up")
@@ -399,18 +404,18 @@ def test_it_is_found_by_its_reason_and_repaired_and_then_all_agree(
 def test_below_what_is_pending_a_target_is_compared_and_what_is_pending_stays(
     crowd: World, audit: Callable[[], Truth]
 ) -> None:
-    reactions.react(LIKE, POST, 1, True)
-    events = crowd.queues.take(reactions.REACTIONS)
+    reacting.react(LIKE, POST, 1, True)
+    events = crowd.queues.take(queues.REACTIONS)
     before = outbox(POST)
     report = run(crowd)
     assert (report.differing, report.tally.moving) == (0, 0)
     redis.execute("HSET", meta_of(), "base", 99)
     assert reasons(run(crowd)) == {("total", "like", "post:7")}
     assert outbox(POST) == before
-    assert reactions.count([(LIKE, POST)], 1) == ([(11, True)], True)
+    assert reading.count([(LIKE, POST)], 1) == ([(11, True)], True)
     assert run(crowd).differing == 0
 
-    crowd.queues.messages[reactions.REACTIONS] = events
+    crowd.queues.messages[queues.REACTIONS] = events
     crowd.queues.drain()
     assert audit().clean
 
@@ -427,7 +432,7 @@ def test_what_mysql_has_and_redis_is_told_before_the_second_look_is_no_differenc
 
     def told_meanwhile(run_id: int, after_id: int) -> Any:
         key = Key("post", 8, "like", 11)
-        reactions.settle_again([reactions.Unacknowledged(keys=[key])])
+        saving.settle_again([queues.Unacknowledged(keys=[key])])
         redis_reactions.drop_all([(LIKE, QUIET, None)])
         return look_again(run_id, after_id)
 
@@ -547,8 +552,8 @@ def test_a_step_takes_as_many_questions_for_many_as_for_few(plaza: World) -> Non
             if not mysql.fetch_all("SELECT 1 FROM content WHERE content_id = %s", (post,)):
                 write(Target("post", post), AUTHOR)
         for post, user_id in itertools.product(range(1, size + 1), (2, 3)):
-            reactions.react(LIKE, Target("post", post), user_id, True)
-            reactions.react(COLLECT, Target("post", post), user_id, True)
+            reacting.react(LIKE, Target("post", post), user_id, True)
+            reacting.react(COLLECT, Target("post", post), user_id, True)
         plaza.queues.drain()
         with counting() as trips:
             before = statements()
@@ -571,27 +576,27 @@ def test_a_step_takes_as_many_questions_for_many_as_for_few(plaza: World) -> Non
 
 
 def test_a_run_that_goes_on_is_gone_on_with_and_none_is_begun(crowd: World) -> None:
-    first = reconciliation.start()
-    assert reconciliation.start() == first
+    first = running.start()
+    assert running.start() == first
     crowd.queues.drain()
-    report = reconciliation.read_report(first)
+    report = running.read_report(first)
     assert report.is_settled
     assert report.tally.relations == 18, "each was counted once although each was asked for twice"
-    assert reconciliation.start() > first
+    assert running.start() > first
 
 
 def test_of_two_who_take_the_same_step_one_has_done_it(crowd: World) -> None:
     damage_all()
-    run_id = reconciliation.start()
+    run_id = running.start()
     crowd.queues.take(COMPARISONS)
     for part in mysql_runs.read_parts(run_id):
         mine, others = comparing.take(part), comparing.take(part)
         assert mysql_runs.keep_step(part, others)
         assert not mysql_runs.keep_step(part, mine)
     sums = mysql.fetch_all("SELECT SUM(relations), SUM(targets) FROM reconciliation_part")
-    reconciliation.start()
+    running.start()
     crowd.queues.drain()
-    report = reconciliation.read_report(run_id)
+    report = running.read_report(run_id)
     assert (report.tally.relations, report.tally.targets) == tuple(map(int, sums[0]))
     assert report.is_settled
 
@@ -600,22 +605,22 @@ def test_a_repair_that_is_delivered_twice_counts_once_and_changes_nothing_more(
     crowd: World,
 ) -> None:
     damage_all()
-    run_id = reconciliation.start()
+    run_id = running.start()
     sent: list[str] = []
     while bodies := crowd.queues.take(COMPARISONS):
-        reconciliation.take_parts([PartAsked.from_json(body) for body in bodies])
+        running.take_parts([PartAsked.from_json(body) for body in bodies])
         sent += crowd.queues.take(REPAIRS)
     asked = [RepairsAsked.from_json(body) for body in sent]
-    reconciliation.repair(asked)
+    repairing.repair(asked)
     versions = (
         "SELECT target_id, like_ver + collect_ver + comment_ver + follow_ver FROM content_counter"
         " UNION ALL SELECT user_id, ver FROM user_counter"
     )
     before = mysql.fetch_all(versions)
-    repaired = reconciliation.read_report(run_id).repaired
-    reconciliation.repair(asked)
+    repaired = running.read_report(run_id).repaired
+    repairing.repair(asked)
     assert mysql.fetch_all(versions) == before
-    report = reconciliation.read_report(run_id)
+    report = running.read_report(run_id)
     assert report.repaired == repaired == report.differing
 
 
@@ -623,15 +628,15 @@ def test_a_repair_of_what_was_put_right_meanwhile_changes_nothing_in_mysql(
     crowd: World,
 ) -> None:
     mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
-    reconciliation.start()
+    running.start()
     while bodies := crowd.queues.take(COMPARISONS):
-        reconciliation.take_parts([PartAsked.from_json(body) for body in bodies])
+        running.take_parts([PartAsked.from_json(body) for body in bodies])
     mysql.write(f"UPDATE content_counter SET like_total = like_total - 2 {POST_7}")
     rows = "SELECT * FROM content_counter"
     before = mysql.fetch_all(rows)
     crowd.queues.drain()
     assert mysql.fetch_all(rows) == before
-    assert reactions.count([(LIKE, POST)], 2) == ([(10, True)], True)
+    assert reading.count([(LIKE, POST)], 2) == ([(10, True)], True)
 
 
 def test_who_read_before_a_repair_brings_nothing_wrong_back(crowd: World) -> None:
@@ -650,7 +655,7 @@ def test_who_read_before_a_repair_brings_nothing_wrong_back(crowd: World) -> Non
     assert redis_reactions.hydrate_all([(LIKE, POST, lease, snapshot)]) == ["STALE"]
     assert counters.read_users([AUTHOR])[AUTHOR].posts_total == 2
     assert counters.read_comments([POST.id]) == {POST.id: 2}
-    assert reactions.count([(LIKE, POST)], None) == ([(10, False)], True)
+    assert reading.count([(LIKE, POST)], None) == ([(10, False)], True)
 
 
 def test_votes_that_followed_a_wrong_counter_follow_the_right_one(crowd: World) -> None:
@@ -693,8 +698,8 @@ def killed_after(call: int) -> Iterator[list[int]]:
 def deliver(world: World) -> None:
     """Let the consumers work; what a killed one had comes again."""
     work: dict[str, Callable[[str], None]] = {
-        COMPARISONS.name: lambda body: reconciliation.take_parts([PartAsked.from_json(body)]),
-        REPAIRS.name: lambda body: reconciliation.repair([RepairsAsked.from_json(body)]),
+        COMPARISONS.name: lambda body: running.take_parts([PartAsked.from_json(body)]),
+        REPAIRS.name: lambda body: repairing.repair([RepairsAsked.from_json(body)]),
     }
     while bodies := [(q, body) for q in work for body in world.queues.messages[q]]:
         queue, body = bodies[0]
@@ -714,24 +719,24 @@ def test_whoever_is_killed_at_any_call_the_run_ends_as_if_nobody_had_been(
     for call in itertools.count(1):
         damage_all()
         with killed_after(call) as calls, contextlib.suppress(Killed):
-            reconciliation.start()
+            running.start()
             deliver(crowd)
         if calls[0] < call:
             break
         mysql.forget_connection()
-        begun = [r.run_id for r in reconciliation.read_reports() if r.run_id > newest]
+        begun = [r.run_id for r in running.read_reports() if r.run_id > newest]
         lost = call % 2 == 1
         if lost:  # and what waited in the queues, too: the next schedule finds the run
             crowd.queues.messages.clear()
-        newest = reconciliation.start()
+        newest = running.start()
         deliver(crowd)
-        report = reconciliation.read_report(begun[0] if begun else newest)
+        report = running.read_report(begun[0] if begun else newest)
         assert (report.differing, report.why) == (expected.differing, expected.why), call
         assert report.tally.relations == expected.tally.relations, call
-        if not reconciliation.read_report(newest).is_settled:
+        if not running.read_report(newest).is_settled:
             assert lost, call  # repairs that were asked for are asked for by the next run
             newest = run(crowd).run_id
-            assert reconciliation.read_report(newest).is_settled, call
+            assert running.read_report(newest).is_settled, call
         assert audit().clean, call
     assert call > 40
     assert run(crowd).differing == 0
@@ -741,7 +746,7 @@ def test_a_queue_that_is_away_delays_a_run_and_spoils_nothing(crowd: World) -> N
     damage_all()
     crowd.queues.away = True
     with pytest.raises(QueueDown):
-        reconciliation.start()
+        running.start()
     crowd.queues.away = False
     report = run(crowd)
     assert report.is_settled
@@ -754,9 +759,9 @@ def test_without_redis_a_repair_comes_again(
 ) -> None:
     monkeypatch.setattr("plaza.infra.consumer._hide", lambda *_: None)
     mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
-    run_id = reconciliation.start()
+    run_id = running.start()
     while bodies := crowd.queues.take(COMPARISONS):
-        reconciliation.take_parts([PartAsked.from_json(body) for body in bodies])
+        running.take_parts([PartAsked.from_json(body) for body in bodies])
     with redis_away():
         [body] = crowd.queues.messages[REPAIRS]
         response = handler("queue/repair_drift")(
@@ -764,9 +769,9 @@ def test_without_redis_a_repair_comes_again(
             None,
         )
         assert len(response["batchItemFailures"]) == 1
-        assert reconciliation.read_report(run_id).repaired == 0
+        assert running.read_report(run_id).repaired == 0
     crowd.queues.drain()
-    assert reconciliation.read_report(run_id).is_settled
+    assert running.read_report(run_id).is_settled
     assert counter(POST) == 10
 
 
@@ -791,7 +796,7 @@ def test_the_functions_take_what_aws_sends(crowd: World) -> None:
             for body in bodies:
                 answer = handler(f"queue/{folder}")({"Records": [message(body)]}, None)
                 assert answer == {"batchItemFailures": []}
-    assert reconciliation.read_report(run_id).is_settled
+    assert running.read_report(run_id).is_settled
     for name in ("compare_parts.targets", "repair_drift.findings"):
         folder = name.partition(".")[0]
         assert handler(f"queue/{folder}")(event(name), None) == {"batchItemFailures": []}
@@ -847,7 +852,7 @@ def test_runs_of_long_ago_are_told_without_their_findings(
     monkeypatch.setattr(mysql_runs, "KEPT_RUNS", 1)
     run(crowd)
     run(crowd)
-    then = reconciliation.read_report(first.run_id)
+    then = running.read_report(first.run_id)
     assert (then.why, then.differing, then.repaired) == (first.why, first.differing, first.repaired)
     assert then.examples == []
     assert then.tally == first.tally != Tally()

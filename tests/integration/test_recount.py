@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from local.audit.evidence import read_record
-from plaza import reactions, recommendations, vote_log
+from plaza import reactions
 from plaza.infra import mysql
-from plaza.reactions import ReactionEvent, Target
-from plaza.vote_log import Counted, Recount, Scope, maintaining, mysql_log, recounting
-from plaza.vote_log.recounting import Contradiction
+from plaza.reactions import Target, saving
+from plaza.reactions.reactions import ReactionEvent
+from plaza.recommendations import rolling_up
+from plaza.vote_log import Counted, Scope, maintaining, mysql_log, recounting
+from plaza.vote_log.recounting import Contradiction, Recount
 from tests.integration.archives import (
     DAY_US,
     TODAY,
@@ -39,7 +41,7 @@ def save_in_batches(draw: random.Random, facts: Sequence[ReactionEvent]) -> None
     shuffled = [*facts, *draw.sample(facts, len(facts) // 5)]
     draw.shuffle(shuffled)
     for start in range(0, len(shuffled), 40):
-        reactions.save(shuffled[start : start + 40])
+        saving.save(shuffled[start : start + 40])
 
 
 def differing(found: Recount) -> dict[Counted, tuple[int, int]]:
@@ -71,38 +73,38 @@ def test_the_log_and_its_archives_come_to_what_the_rows_do_as_of_any_moment(
     late = random_history(draw, 60)
     save_in_batches(draw, facts)
     roll_up()
-    vote_log.maintain_log(100_000, day(draw.randint(0, 5)))
+    maintaining.maintain_log(100_000, day(draw.randint(0, 5)))
     save_in_batches(draw, late)
     facts += late
     roll_up()
-    found = vote_log.maintain_log(100_000, TODAY)
+    found = maintaining.maintain_log(100_000, TODAY)
     again = draw.sample(facts, 40)
     save_in_batches(draw, again)  # of days that were dropped, too
 
-    whole = vote_log.recount_log(Scope())
+    whole = recounting.recount_log(Scope())
     assert (whole.differing, whole.contradicting) == ([], 0)
     assert whole.facts_archived > 0
-    assert vote_log.recount_rows(Scope()).differing == []
+    assert recounting.recount_rows(Scope()).differing == []
     for _ in range(5):
         moment = at(draw.randint(0, 18), draw.randint(0, DAY_US))
-        then = vote_log.recount_log(Scope(), moment)
+        then = recounting.recount_log(Scope(), moment)
         counted_at(then, moment, facts)
         assert then.contradicting == 0, "what came later contradicts nothing"
     with mysql_log.snapshot() as cursor:
-        assert vote_log.count_facts(cursor) == len(known(facts))
+        assert recounting.count_facts(cursor) == len(known(facts))
     assert found.corrupt == 0
 
 
 def test_every_counter_of_people_comes_from_the_log(s3: Any) -> None:
     write_content()
     facts = random_history(random.Random(77), 200, days=3)
-    reactions.save(facts)
-    assert vote_log.recount_log(Scope()).compared > 30
+    saving.save(facts)
+    assert recounting.recount_log(Scope()).compared > 30
     mysql.write("UPDATE user_counter SET likes_received_total = 1000 WHERE user_id = 90")
     mysql.write("UPDATE user_counter SET following_total = 1000 WHERE user_id = 3")
     mysql.write("UPDATE user_counter SET followers_total = 1000 WHERE user_id = 4")
     mysql.write("UPDATE content_counter SET collect_total = 1000 WHERE target_id = 2")
-    for found in (vote_log.recount_log(Scope()), vote_log.recount_rows(Scope())):
+    for found in (recounting.recount_log(Scope()), recounting.recount_rows(Scope())):
         wrong = {one for one, (counter, _) in differing(found).items() if counter == 1000}
         assert {(str(one.of), one.column) for one in wrong} >= {
             ("user:90", "likes_received_total"),
@@ -118,7 +120,7 @@ def test_every_counter_of_people_comes_from_the_log(s3: Any) -> None:
         (Scope(Target("post", 2)), {"collect_total"}),
         (Scope(Target("post", 1)), set()),
     ):
-        for found in (vote_log.recount_log(scope), vote_log.recount_rows(scope)):
+        for found in (recounting.recount_log(scope), recounting.recount_rows(scope)):
             assert {one.counted.column for one in found.differing} == expected
             assert found.contradicting == 0
 
@@ -127,20 +129,22 @@ def test_rows_know_of_comments_and_posts_and_the_log_does_not(s3: Any) -> None:
     write_content()
     mysql.write("UPDATE content SET parent_id = 1 WHERE content_type = 'comment'")
     mysql.write("UPDATE content SET deleted_at = NOW() WHERE content_id = 5")
-    found = differing(vote_log.recount_rows(Scope()))
+    found = differing(recounting.recount_rows(Scope()))
     assert found == {
         Counted(POST, "comment_total"): (0, 4),
         Counted(Target("user", 90), "posts_total"): (3, 2),
     }
-    assert differing(vote_log.recount_rows(Scope(POST))).keys() == {Counted(POST, "comment_total")}
-    assert vote_log.recount_log(Scope()).differing == []
+    assert differing(recounting.recount_rows(Scope(POST))).keys() == {
+        Counted(POST, "comment_total")
+    }
+    assert recounting.recount_log(Scope()).differing == []
 
 
 def test_rows_that_contradict_the_log_are_named(s3: Any) -> None:
-    reactions.save([fact(actor, at(10, actor)) for actor in range(1, 6)])
-    reactions.save([fact(6, at(0))])
+    saving.save([fact(actor, at(10, actor)) for actor in range(1, 6)])
+    saving.save([fact(6, at(0))])
     roll_up()
-    assert vote_log.maintain_log(1_000, TODAY).dropped
+    assert maintaining.maintain_log(1_000, TODAY).dropped
     mysql.write("UPDATE reaction SET state = 0 WHERE actor_id = 1")
     mysql.write("UPDATE reaction SET ver = ver + 1 WHERE actor_id = 2")
     mysql.write("DELETE FROM reaction WHERE actor_id = 3")
@@ -149,7 +153,7 @@ def test_rows_that_contradict_the_log_are_named(s3: Any) -> None:
         " VALUES ('post', 1, 'like', 77, 1, %s)",
         (at(3),),
     )
-    found = vote_log.recount_log(Scope())
+    found = recounting.recount_log(Scope())
     assert found.contradicting == 4
     assert {(one.actor_id, one.row, one.log) for one in found.contradictions} == {
         (1, (at(10, 1), 0), (at(10, 1), 1)),
@@ -159,14 +163,14 @@ def test_rows_that_contradict_the_log_are_named(s3: Any) -> None:
     }
     assert found.differing == [], "the counters are as the log says"
     assert Contradiction(POST, "like", 3, None, (at(10, 3), 1)) in found.contradictions
-    assert vote_log.recount_log(Scope(), at(10, 2)).contradicting == 1, "of what was known then"
+    assert recounting.recount_log(Scope(), at(10, 2)).contradicting == 1, "of what was known then"
 
 
 def test_the_list_of_contradictions_is_bounded(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recounting, "MOST_SHOWN", 3)
-    reactions.save([fact(actor, at(0)) for actor in range(1, 12)])
+    saving.save([fact(actor, at(0)) for actor in range(1, 12)])
     mysql.write("UPDATE reaction SET state = 0")
-    found = vote_log.recount_log(Scope())
+    found = recounting.recount_log(Scope())
     assert (found.contradicting, len(found.contradictions)) == (11, 3)
 
 
@@ -175,8 +179,8 @@ def test_a_log_that_is_archived_while_it_is_read_is_read_once_and_whole(
 ) -> None:
     write_content()
     facts = random_history(random.Random(9), 150)
-    reactions.save(facts)
-    reactions.save([fact(6, at(0, 5))])
+    saving.save(facts)
+    saving.save([fact(6, at(0, 5))])
     roll_up()
     enter = mysql_log.snapshot
     opened = []
@@ -184,11 +188,11 @@ def test_a_log_that_is_archived_while_it_is_read_is_read_once_and_whole(
     def maintain_first() -> Any:
         opened.append(1)
         if len(opened) == 2:  # the archives were looked for already, there were none
-            assert vote_log.maintain_log(100_000, TODAY).dropped
+            assert maintaining.maintain_log(100_000, TODAY).dropped
         return enter()
 
     monkeypatch.setattr(mysql_log, "snapshot", maintain_first)
-    found = vote_log.recount_log(Scope())
+    found = recounting.recount_log(Scope())
     assert (found.differing, found.contradicting) == ([], 0)
     assert found.facts_archived
 
@@ -196,13 +200,13 @@ def test_a_log_that_is_archived_while_it_is_read_is_read_once_and_whole(
 def test_the_audit_is_exact_when_days_are_in_s3(s3: Any, mysql_url: str, plaza: World) -> None:
     write_content()
     facts = random_history(random.Random(21), 200)
-    reactions.save(facts)
-    reactions.save([fact(6, at(0, 5))])
+    saving.save(facts)
+    saving.save([fact(6, at(0, 5))])
     facts.append(fact(6, at(0, 5)))
     before = read_record(mysql_url)
     roll_up()
-    assert vote_log.maintain_log(100_000, TODAY).dropped
-    reactions.save(facts[:50])  # again
+    assert maintaining.maintain_log(100_000, TODAY).dropped
+    saving.save(facts[:50])  # again
     after = read_record(mysql_url, archives=True)
     assert (before.log, before.log_differences) == (len(known(facts)), [])
     assert (after.log, after.log_differences) == (before.log, [])
@@ -218,20 +222,18 @@ def test_hours_do_not_change_when_the_past_is_dropped_or_comes_again(s3: Any, pl
     """What is left of a history before the window may be some of it: it is not looked at."""
     plaza.add(*map(post, range(1, 4)))
     old = [like(post(1), 1, at=-20 * DAY_US), like(post(1), 1, on=False, at=-15 * DAY_US)]
-    reactions.save(old)
-    recommendations.roll_up_votes()
-    reactions.save(
-        [like(post(1), 1), like(post(2), 1), like(post(3), 1, on=False, provisional=True)]
-    )
-    recommendations.roll_up_votes()
+    saving.save(old)
+    rolling_up.roll_up_votes()
+    saving.save([like(post(1), 1), like(post(2), 1), like(post(3), 1, on=False, provisional=True)])
+    rolling_up.roll_up_votes()
     expected = hours()
     assert expected == {(NOW_US // 3_600_000_000, 1): 1, (NOW_US // 3_600_000_000, 2): 1}
-    assert vote_log.maintain_log().dropped
+    assert maintaining.maintain_log().dropped
     [(left,)] = mysql.fetch_all("SELECT COUNT(*) FROM reaction_log")
     assert left == 3
-    reactions.save([old[0], like(post(1), 1)])  # one of two: the later one is not here any more
-    reactions.save([like(post(1), 2)])
-    recommendations.roll_up_votes()
+    saving.save([old[0], like(post(1), 1)])  # one of two: the later one is not here any more
+    saving.save([like(post(1), 2)])
+    rolling_up.roll_up_votes()
     now = NOW_US // 3_600_000_000
     assert hours() == expected | {(now, 1): 2}
     assert hours_in_log(days=99) == hours(), "an event's change stands beside it in the log"

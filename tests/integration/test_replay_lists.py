@@ -20,9 +20,9 @@ from local.load.interactions_piece import (
     find_wrong_orders,
     find_wrong_own_lists,
 )
-from plaza import follows, reactions
+from plaza import follows
 from plaza.infra import mysql
-from plaza.reactions import COLLECT, KINDS, LIKE, Target
+from plaza.reactions import COLLECT, KINDS, LIKE, Target, reacting
 from tests.integration.content_api import ask as ask_function
 from tests.plaza import World
 
@@ -66,7 +66,7 @@ def after(plaza: World) -> set[Reaction]:
     made |= {Reaction("collect", post_id, READER) for post_id in range(100, 105)}
     plaza.add(*(Target("post", post_id) for post_id in {SMALL, *(r.item_id for r in made)}))
     for kind, item_id, user_id in sorted(made):
-        assert reactions.react(KINDS[kind], Target("post", item_id), user_id, True).changed
+        assert reacting.react(KINDS[kind], Target("post", item_id), user_id, True).changed
     plaza.queues.drain()
     return made
 

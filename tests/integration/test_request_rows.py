@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from plaza.infra import mysql
-from plaza.reactions import LIKE, ReactionEvent, Target, react, sweep_outbox
-from plaza.reactions.reactions import Key
+from plaza.reactions import LIKE, Target
+from plaza.reactions.reacting import react
+from plaza.reactions.reactions import Key, ReactionEvent
+from plaza.reactions.sweeping import sweep_outbox
 from tests.integration.test_functions import event, handler
 from tests.plaza import World
 

@@ -8,11 +8,13 @@ from contextlib import ExitStack
 import pymysql
 import pytest
 
-from plaza import counters, reactions
+from plaza import counters
 from plaza.infra import mysql, redis
 from plaza.infra.consumer import consume
 from plaza.infra.redis import RedisDown
-from plaza.reactions import COLLECT, LIKE, ReactionEvent, Target, Unacknowledged, saving
+from plaza.reactions import COLLECT, LIKE, Target, reacting, redis_reactions, saving
+from plaza.reactions.queues import Unacknowledged
+from plaza.reactions.reactions import ReactionEvent
 from tests.integration.consumers import (
     BASE_US,
     consumer,
@@ -56,7 +58,7 @@ def log() -> list[tuple[int, int, int]]:
 def test_a_batch_becomes_rows_log_and_counters(plaza: World) -> None:
     comment = Target("comment", 21)
     plaza.add(POST, comment, author_id=99)
-    reactions.save(
+    saving.save(
         [
             fact(7, at=1),
             fact(8, at=2),
@@ -74,32 +76,32 @@ def test_a_batch_becomes_rows_log_and_counters(plaza: World) -> None:
 def test_the_same_batch_again_changes_nothing(plaza: World) -> None:
     plaza.add(POST)
     batch = [fact(7, at=1), fact(8, at=2), fact(7, on=False, at=3)]
-    reactions.save(batch)
+    saving.save(batch)
     before = mysql.fetch_all("SELECT * FROM content_counter, user_counter"), rows(), log()
-    reactions.save(batch)
-    reactions.save(batch[::-1] * 2)
+    saving.save(batch)
+    saving.save(batch[::-1] * 2)
     after = mysql.fetch_all("SELECT * FROM content_counter, user_counter"), rows(), log()
     assert after == before
 
 
 def test_a_late_fact_is_logged_and_changes_nothing_else(plaza: World) -> None:
     plaza.add(POST)
-    reactions.save([fact(7, on=False, at=9)])
-    reactions.save([fact(7, on=True, at=5)])
+    saving.save([fact(7, on=False, at=9)])
+    saving.save([fact(7, on=True, at=5)])
     assert rows() == {7: (False, BASE_US + 9)}
     assert counter() == 0
     assert log() == [(7, 5, 1), (7, 9, 0)]
 
 
 def test_reactions_to_content_that_nobody_wrote_are_counted_for_the_content(plaza: World) -> None:
-    reactions.save([fact(7, at=1)])
+    saving.save([fact(7, at=1)])
     assert (counter(), received()) == (1, 0)
 
 
 def test_ids_at_the_end_of_63_bits_are_saved_exactly(plaza: World) -> None:
     far = Target("review", 2**63 - 1)
     plaza.add(far, author_id=2**63 - 1)
-    reactions.save([fact(2**63 - 1, target=far), fact(2**63 - 2, target=far)])
+    saving.save([fact(2**63 - 1, target=far), fact(2**63 - 2, target=far)])
     assert set(rows(far)) == {2**63 - 1, 2**63 - 2}
     assert received(2**63 - 1) == 2
 
@@ -109,7 +111,7 @@ def test_the_version_of_a_counter_moves_with_every_row_that_changed(plaza: World
     plaza.add(POST)
 
     def save(*facts: ReactionEvent) -> tuple[int, int]:
-        reactions.save(facts)
+        saving.save(facts)
         [(total, version)] = mysql.fetch_all("SELECT like_total, like_ver FROM content_counter")
         return total, version
 
@@ -123,9 +125,9 @@ def test_the_version_of_a_counter_moves_with_every_row_that_changed(plaza: World
 def test_each_total_of_a_target_has_a_version_of_its_own(plaza: World) -> None:
     """A commit of collects is none of likes: Redis would wait for a version that never comes."""
     plaza.add(POST)
-    reactions.save([fact(7, at=1)])
-    reactions.save([fact(7, at=2, kind=COLLECT), fact(8, at=2, kind=COLLECT)])
-    reactions.save([fact(9, at=3), fact(9, at=3, kind=COLLECT)])
+    saving.save([fact(7, at=1)])
+    saving.save([fact(7, at=2, kind=COLLECT), fact(8, at=2, kind=COLLECT)])
+    saving.save([fact(9, at=3), fact(9, at=3, kind=COLLECT)])
     assert mysql.fetch_all(
         "SELECT like_total, like_ver, collect_total, collect_ver, comment_ver, follow_ver"
         " FROM content_counter"
@@ -148,7 +150,7 @@ def test_a_batch_takes_the_same_number_of_statements_whatever_it_holds(plaza: Wo
             for n in range(round_ * 10_000 + 1, round_ * 10_000 + size + 1)
         ]
         before = statements()
-        reactions.save(batch)
+        saving.save(batch)
         taken.append(statements() - before - 1)
     assert len(set(taken)) == 1, taken
     assert taken[0] <= 11, "nine in a transaction"
@@ -161,7 +163,7 @@ def test_a_fact_that_mysql_will_not_take_does_not_hold_up_its_neighbours(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)
-    save = reactions.save
+    save = saving.save
 
     def picky(facts: Sequence[ReactionEvent]) -> None:
         if any(f.key.actor_id == 666 for f in facts):
@@ -255,7 +257,7 @@ def test_a_deadlock_with_somebody_else_is_tried_again(plaza: World, mysql_url: s
 def test_what_is_saved_is_settled(plaza: World) -> None:
     plaza.add(POST)
     for actor in (1, 2, 3):
-        reactions.react(LIKE, POST, actor, True)
+        reacting.react(LIKE, POST, actor, True)
     assert len(outbox()) == 3
     plaza.queues.drain()
     assert outbox() == {}
@@ -267,7 +269,7 @@ def test_redis_is_told_the_version_that_was_committed(plaza: World) -> None:
     plaza.add(POST)
     hydrate()
     for at in (1, 2, 3):
-        reactions.save([fact(7, on=at % 2 == 1, at=at), fact(8, at=at)])
+        saving.save([fact(7, on=at % 2 == 1, at=at), fact(8, at=at)])
         [(version,)] = mysql.fetch_all("SELECT like_ver FROM content_counter")
         assert meta()["s"] == version == at
         assert "blocked" not in meta()
@@ -278,15 +280,15 @@ def test_versions_of_a_new_epoch_are_above_all_of_the_one_before(plaza: World) -
     plaza.add(POST)
     hydrate()
     for at in range(1, 6):
-        reactions.save([fact(7, on=at % 2 == 1, at=at)])
+        saving.save([fact(7, on=at % 2 == 1, at=at)])
     assert meta()["s"] == 5
     mysql.write("UPDATE content_counter SET like_ver = 2, like_total = 0")
     mysql.write("DELETE FROM reaction")
     mysql.write("UPDATE log_gate SET epoch = epoch + 1")
     try:
-        reactions.drop_all([(LIKE, POST, None)])
+        redis_reactions.drop_all([(LIKE, POST, None)])
         hydrate()
-        reactions.save([fact(8, at=9)])
+        saving.save([fact(8, at=9)])
         assert meta()["s"] == 2**40 + 3
         assert (total(), recent()) == (1, [8])
         assert mysql.fetch_all("SELECT commit_n FROM reaction_log WHERE actor_id = 8") == [
@@ -298,9 +300,9 @@ def test_versions_of_a_new_epoch_are_above_all_of_the_one_before(plaza: World) -
 
 def test_the_log_has_what_each_event_changed_and_the_version_of_its_commit(plaza: World) -> None:
     plaza.add(POST)
-    reactions.save([fact(7, at=1), fact(7, on=False, at=2), fact(7, at=3), fact(8, at=3)])
-    reactions.save([fact(7, at=5), fact(8, on=False, at=5)])
-    reactions.save([fact(8, on=True, at=4)])
+    saving.save([fact(7, at=1), fact(7, on=False, at=2), fact(7, at=3), fact(8, at=3)])
+    saving.save([fact(7, at=5), fact(8, on=False, at=5)])
+    saving.save([fact(8, on=True, at=4)])
     assert mysql.fetch_all(
         f"SELECT actor_id, ver - {BASE_US}, change_by, commit_n FROM reaction_log ORDER BY 1, 2"
     ) == [
@@ -316,11 +318,11 @@ def test_the_log_has_what_each_event_changed_and_the_version_of_its_commit(plaza
 
 def test_an_old_event_that_is_saved_again_tells_the_state_of_now(plaza: World) -> None:
     plaza.add(POST)
-    reactions.react(LIKE, POST, 1, True)
+    reacting.react(LIKE, POST, 1, True)
     [like] = plaza.queues.take("reactions")
-    reactions.react(LIKE, POST, 1, False)
+    reacting.react(LIKE, POST, 1, False)
     plaza.queues.drain()
-    reactions.save([ReactionEvent.from_json(like)])
+    saving.save([ReactionEvent.from_json(like)])
     assert rows()[1][0] is False
     assert (total(), recent(), counter()) == (0, [], 0)
 
@@ -330,7 +332,7 @@ def test_a_commit_that_redis_was_not_told_is_told_by_its_batch_when_it_comes_aga
 ) -> None:
     """The consumer died between its commit and Redis; the queue delivers again."""
     plaza.add(POST)
-    reactions.react(LIKE, POST, 1, True)
+    reacting.react(LIKE, POST, 1, True)
     batch = [ReactionEvent.from_json(body) for body in plaza.queues.take("reactions")]
 
     class Killed(BaseException):
@@ -342,11 +344,11 @@ def test_a_commit_that_redis_was_not_told_is_told_by_its_batch_when_it_comes_aga
     with monkeypatch.context() as patch:
         patch.setattr(saving, "acknowledge", die)
         with pytest.raises(Killed):
-            reactions.save(batch)
+            saving.save(batch)
     assert (counter(), set(outbox()), meta()["s"]) == (1, {1}, 0)
-    reactions.save(batch)
+    saving.save(batch)
     redis.execute("HSET", keys().meta, "blocked", redis_us() - 2_000_000)
-    reactions.save(batch)
+    saving.save(batch)
     assert (outbox(), recent(), total(), meta()["s"]) == ({}, [1], 1, 1)
 
 
@@ -356,12 +358,12 @@ def test_commits_that_waited_for_redis_are_applied_as_they_were(plaza: World) ->
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(saving, "acknowledge", raise_redis_down)
         for at in (1, 2, 3):
-            reactions.save([fact(7, on=at % 2 == 1, at=at), fact(8, at=at)])
+            saving.save([fact(7, on=at % 2 == 1, at=at), fact(8, at=at)])
     assert (counter(), meta()["s"]) == (2, 0)
     waiting = plaza.queues.take("settlements")
     assert len(waiting) == 3
     for body in [*waiting[::-1], *waiting]:
-        reactions.settle_again([Unacknowledged.from_json(body)])
+        saving.settle_again([Unacknowledged.from_json(body)])
     assert (recent(), total(), meta()["s"]) == ([7, 8], 2, 3)
     assert "blocked" not in meta()
 
@@ -372,12 +374,12 @@ def raise_redis_down(_: object) -> None:
 
 def test_settling_again_tells_what_mysql_has_by_then(plaza: World) -> None:
     plaza.add(POST)
-    reactions.react(LIKE, POST, 1, True)
+    reacting.react(LIKE, POST, 1, True)
     bodies = plaza.queues.take("reactions")
     key = ReactionEvent.from_json(bodies[0]).key
-    reactions.settle_again([Unacknowledged(keys=[key])])
+    saving.settle_again([Unacknowledged(keys=[key])])
     assert set(outbox()) == {1}, "not saved yet: it stays"
-    reactions.save([ReactionEvent.from_json(bodies[0])])
-    reactions.settle_again([Unacknowledged(keys=[key]), Unacknowledged(keys=[key, key])])
+    saving.save([ReactionEvent.from_json(bodies[0])])
+    saving.settle_again([Unacknowledged(keys=[key]), Unacknowledged(keys=[key, key])])
     assert outbox() == {}
     assert total() == 1

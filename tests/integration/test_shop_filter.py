@@ -6,9 +6,8 @@ import random
 
 import pytest
 
-from plaza import shops
 from plaza.infra import id_filter, mysql, redis
-from plaza.shops import mysql_shops, redis_shops
+from plaza.shops import mysql_shops, queues, redis_shops, refreshing
 from plaza.shops.shops import FILTER, Step
 from tests.integration.content_api import counting_work
 from tests.integration.shop_api import add_types, ask, build, insert, made
@@ -144,7 +143,7 @@ def test_a_long_build_goes_on_through_the_queue_in_bounded_steps(
     insert([(i, None, None, None) for i in range(1, 96)])
     plaza.queues.send("shops", Step(FILTER).to_json())
     with counting_work() as work:
-        shops.work_through([shops.SHOPS.decode(body) for body in plaza.queues.take("shops")])
+        refreshing.work_through([queues.SHOPS.decode(body) for body in plaza.queues.take("shops")])
     assert work.statements == 1 + 3
     plaza.queues.drain()
     assert all(maybe(i) for i in range(1, 96))

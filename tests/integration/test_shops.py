@@ -6,12 +6,11 @@ import random
 
 import pytest
 
-from plaza import shops
 from plaza.infra import cache, mysql, redis
-from plaza.infra.limits import TokenBucket
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
-from plaza.shops import mysql_shops, redis_shops
+from plaza.infra.token_bucket import TokenBucket
+from plaza.shops import mysql_shops, reading, redis_shops, refreshing
 from plaza.shops.shops import FILTER, GONE_VER, ShopMissing, Step
 from tests.integration.conftest import Away
 from tests.integration.content_api import counting_work
@@ -343,10 +342,10 @@ def test_10_000_random_ids_cost_at_most_20_database_reads(types: World) -> None:
     with counting_work() as work:
         for shop_id in strangers:
             with pytest.raises(ShopMissing):
-                shops.read(shop_id)
+                reading.read(shop_id)
     print(f"10,000 random ids: {work.statements} database reads")
     assert work.statements <= 20
-    assert all(shops.read(i).name == f"shop {i}" for i in (1, 5_000, 10_000))
+    assert all(reading.read(i).name == f"shop {i}" for i in (1, 5_000, 10_000))
 
 
 def test_a_stranger_who_passes_the_filter_is_remembered(types: World) -> None:
@@ -412,4 +411,4 @@ def test_a_reader_who_finds_the_lock_taken_for_long_asks_mysql_now_and_then(
 def test_a_rebuild_is_tried_again_when_the_queue_was_away(types: World) -> None:
     types.queues.away = True
     with pytest.raises(QueueDown):
-        shops.refresh_everything()
+        refreshing.refresh_everything()

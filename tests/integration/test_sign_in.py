@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from local.paths import ROOT
-from plaza import auth, targets
+from plaza import auth
 from plaza.auth import signing_in
 from plaza.auth.codes import hash_challenge
 from plaza.auth.redis_challenges import challenge_key
 from plaza.auth.sms import EchoSender, SmsDown
 from plaza.infra import limits, mysql, redis
 from plaza.infra.limits import Attempt, Window
-from plaza.targets import There
+from plaza.targets import There, finding, marking
 from tests.integration.conftest import Away
 from tests.integration.signing import (
     HOME,
@@ -103,9 +103,9 @@ def test_a_new_user_can_be_followed_at_once(plaza: World) -> None:
     token = signed_in()
     session = auth.find_session(token)
     assert session is not None
-    targets.forget_seen()
+    marking.forget_seen()
     assert redis.execute("GET", find_keys("*:there")[0]) == "live"
-    assert targets.find("user", session.user_id) is There.LIVE
+    assert finding.find("user", session.user_id) is There.LIVE
 
 
 # ---------------------------------------------------------------- codes

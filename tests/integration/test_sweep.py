@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from plaza import reactions
 from plaza.infra import mysql, redis, spill, sqs
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.sqs import Depth, Outgoing
-from plaza.reactions import LIKE, ReactionEvent, Target, redis_reactions, sweeping
+from plaza.reactions import LIKE, Target, queues, reacting, redis_reactions, sweeping
+from plaza.reactions.reactions import ReactionEvent
 from plaza.reactions.redis_reactions import Swept
 from tests.integration.conftest import Away
 from tests.integration.looking import (
@@ -171,16 +171,16 @@ def test_what_the_queue_never_got_is_saved_in_the_end(plaza: World) -> None:
     plaza.add(POST)
     plaza.queues.away = True
     for actor in (1, 2, 3):
-        assert reactions.react(LIKE, POST, actor, True).changed
+        assert reacting.react(LIKE, POST, actor, True).changed
     assert plaza.queues.messages == {}
     mysql.write("DELETE FROM spilled_message")
     plaza.queues.away = False
     plaza.let_sweeps_be_due()
-    assert reactions.sweep_outbox(grace_us=0) == 3
+    assert sweeping.sweep_outbox(grace_us=0) == 3
     plaza.queues.drain()
     assert {actor for actor, (on, _) in rows().items() if on} == {1, 2, 3}
     assert outbox() == {}
-    assert reactions.sweep_outbox(grace_us=0) == 0
+    assert sweeping.sweep_outbox(grace_us=0) == 0
 
 
 def test_a_cold_target_with_an_outbox_is_loaded_by_the_sweeper(plaza: World) -> None:
@@ -188,7 +188,7 @@ def test_a_cold_target_with_an_outbox_is_loaded_by_the_sweeper(plaza: World) -> 
     insert_rows([(POST, 1, 1, 10), (POST, 7, 1, 20)])
     redis.execute("HSET", keys().outbox, 7, "1:20:0:cabc", 8, "1:30:0:cabc")
     redis.execute("ZADD", keys().outboxes, 10, keys().member)
-    assert reactions.sweep_outbox(grace_us=0) == 2
+    assert sweeping.sweep_outbox(grace_us=0) == 2
     assert (set(outbox()), recent(), total()) == ({8}, [1, 7], 3), "7 was saved already"
     plaza.queues.drain()
     assert (outbox(), recent(), total(), due()) == ({}, [1, 7, 8], 3, None)
@@ -201,27 +201,27 @@ def test_a_target_that_misses_a_commit_is_loaded_again_by_the_sweeper(plaza: Wor
     apply(3, 3, [(3, 30, True)])
     redis.execute("HSET", keys().meta, "blocked", redis_us() - 2_000_000)
     plaza.let_sweeps_be_due()
-    assert reactions.sweep_outbox(grace_us=0) == 0
+    assert sweeping.sweep_outbox(grace_us=0) == 0
     assert (recent(), total(), meta()["s"], due()) == ([1, 2, 3], 3, 3, None)
 
 
 def test_what_the_queue_refused_is_sent_from_mysql_by_the_sweeper(plaza: World) -> None:
     plaza.add(POST)
     plaza.queues.away = True
-    assert reactions.react(LIKE, POST, 7, True).exact
+    assert reacting.react(LIKE, POST, 7, True).exact
     redis.execute("FLUSHALL")  # the copy in Redis is lost
     with pytest.raises(QueueDown):
-        reactions.sweep_outbox(grace_us=0)
+        sweeping.sweep_outbox(grace_us=0)
     assert spilled() == 1
     plaza.queues.away = False
-    assert reactions.sweep_outbox(grace_us=0) == 1
+    assert sweeping.sweep_outbox(grace_us=0) == 1
     assert spilled() == 0
     plaza.queues.drain()
     assert {actor: on for actor, (on, _) in rows().items()} == {7: True}
 
 
 def send_events(messages: Sequence[Outgoing]) -> int:
-    return sqs.send_all(reactions.REACTIONS.name, messages)
+    return sqs.send_all(queues.REACTIONS.name, messages)
 
 
 def test_while_the_queue_is_behind_spilled_messages_are_sent_and_nothing_else(
@@ -230,17 +230,17 @@ def test_while_the_queue_is_behind_spilled_messages_are_sent_and_nothing_else(
     put()
     gate(7)
     plaza.let_sweeps_be_due()
-    spill.spill(reactions.REACTIONS.name, "{}")
+    spill.spill(queues.REACTIONS.name, "{}")
     monkeypatch.setattr(sqs, "measure", lambda queue: Depth(10_001, 0, 0))
-    assert reactions.sweep_outbox(grace_us=0) == 1
-    assert (spilled(), plaza.queues.take(reactions.REACTIONS)) == (0, ["{}"])
+    assert sweeping.sweep_outbox(grace_us=0) == 1
+    assert (spilled(), plaza.queues.take(queues.REACTIONS)) == (0, ["{}"])
 
 
 def test_spilled_messages_are_sent_although_redis_is_away(plaza: World, redis_away: Away) -> None:
-    spill.spill(reactions.REACTIONS.name, "{}")
+    spill.spill(queues.REACTIONS.name, "{}")
     with redis_away(), pytest.raises(RedisDown):
-        reactions.sweep_outbox(grace_us=0)
-    assert (spilled(), plaza.queues.take(reactions.REACTIONS)) == (0, ["{}"])
+        sweeping.sweep_outbox(grace_us=0)
+    assert (spilled(), plaza.queues.take(queues.REACTIONS)) == (0, ["{}"])
 
 
 def test_more_than_a_batch_of_spilled_messages_is_sent_in_order(
@@ -248,21 +248,21 @@ def test_more_than_a_batch_of_spilled_messages_is_sent_in_order(
 ) -> None:
     monkeypatch.setattr(spill, "_BATCH", 3)
     for n in range(8):
-        spill.spill(reactions.REACTIONS.name, str(n))
-    spill.spill(reactions.FOLLOWS.name, "of another queue")
-    assert spill.send_spilled(reactions.REACTIONS.name, send_events) == 8
-    assert plaza.queues.take(reactions.REACTIONS) == [str(n) for n in range(8)]
+        spill.spill(queues.REACTIONS.name, str(n))
+    spill.spill(queues.FOLLOWS.name, "of another queue")
+    assert spill.send_spilled(queues.REACTIONS.name, send_events) == 8
+    assert plaza.queues.take(queues.REACTIONS) == [str(n) for n in range(8)]
     assert spilled() == 1
-    assert spill.send_spilled(reactions.REACTIONS.name, send_events) == 0
+    assert spill.send_spilled(queues.REACTIONS.name, send_events) == 0
 
 
 def test_spilled_messages_that_the_queue_took_in_part_are_all_sent_again(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(3):
-        spill.spill(reactions.REACTIONS.name, str(n))
+        spill.spill(queues.REACTIONS.name, str(n))
     monkeypatch.setattr(sqs, "send_all", lambda queue, bodies: len(bodies) - 1)
-    assert spill.send_spilled(reactions.REACTIONS.name, send_events) == 0
+    assert spill.send_spilled(queues.REACTIONS.name, send_events) == 0
     assert spilled() == 3
 
 
@@ -273,7 +273,7 @@ def test_without_mysql_the_sweeper_sends_what_is_in_redis(
     gate(7)
     plaza.let_sweeps_be_due()
     with mysql_away():
-        assert reactions.sweep_outbox(grace_us=0) == 1
+        assert sweeping.sweep_outbox(grace_us=0) == 1
     assert "spilled_postponed" in capsys.readouterr().out
 
 
@@ -283,7 +283,7 @@ def test_a_sweep_ends_although_targets_stay_dirty(plaza: World) -> None:
         put(target=Target("post", n))
         gate(7, target=Target("post", n))
     plaza.let_sweeps_be_due()
-    assert reactions.sweep_outbox(grace_us=0) == 250
+    assert sweeping.sweep_outbox(grace_us=0) == 250
     assert len(plaza.queues.take("reactions")) == 250
 
 
@@ -293,7 +293,7 @@ def test_a_run_sends_a_bounded_number(plaza: World, monkeypatch: pytest.MonkeyPa
         put(target=Target("post", n))
         gate(7, target=Target("post", n))
     plaza.let_sweeps_be_due()
-    assert 100 <= reactions.sweep_outbox(grace_us=0) < 250
+    assert 100 <= sweeping.sweep_outbox(grace_us=0) < 250
 
 
 def test_the_sweeper_holds_back_while_the_queue_is_behind(
@@ -303,10 +303,10 @@ def test_the_sweeper_holds_back_while_the_queue_is_behind(
     gate(7)
     plaza.let_sweeps_be_due()
     plaza.queues.messages["reactions"] = ["{}"] * 10_001
-    assert reactions.sweep_outbox(grace_us=0) == 0
+    assert sweeping.sweep_outbox(grace_us=0) == 0
     assert "sweep_held_back" in capsys.readouterr().out
     plaza.queues.messages["reactions"] = []
-    assert reactions.sweep_outbox(grace_us=0) == 1
+    assert sweeping.sweep_outbox(grace_us=0) == 1
 
 
 def test_the_sweeper_says_how_old_the_outbox_is(
@@ -316,7 +316,7 @@ def test_the_sweeper_says_how_old_the_outbox_is(
     gate(7)
     make_older(10 * MINUTE_US)
     plaza.let_sweeps_be_due()
-    reactions.sweep_outbox(grace_us=0)
+    sweeping.sweep_outbox(grace_us=0)
     line = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (line["event"], line["republished"]) == ("outbox_swept", 1)
     assert line["outbox_age_s"] == pytest.approx(600, abs=30)
@@ -325,4 +325,4 @@ def test_the_sweeper_says_how_old_the_outbox_is(
 def test_the_sweeper_fails_loudly_while_the_queue_is_away(plaza: World) -> None:
     plaza.queues.away = True
     with pytest.raises(QueueDown):
-        reactions.sweep_outbox()
+        sweeping.sweep_outbox()

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from bench.round_trips import counting
-from plaza import counters, reactions, targets, users
+from plaza import counters
 from plaza.infra import mysql, redis
-from plaza.infra.limits import TokenBucket
 from plaza.infra.redis import RedisDown
-from plaza.reactions import FOLLOW, Target, reading
+from plaza.infra.token_bucket import TokenBucket
+from plaza.reactions import FOLLOW, Target, reacting, reading
 from plaza.reactions.reactions import TargetMissing
-from plaza.targets import REFRESHES
-from plaza.users import Card, UserMissing, mysql_users, redis_users
+from plaza.targets import marking
+from plaza.targets.queues import REFRESHES
+from plaza.users import Card, UserMissing, cards, mysql_users, profiles, redis_users
 from tests.integration.conftest import Away
 from tests.integration.consumers import statements
 from tests.integration.looking import keys
@@ -35,20 +36,20 @@ def people(plaza: World) -> World:
         " (7, 'me', NULL), (8, 'Ada', 'https://pics.example/old.png'), (9, 'Bo', NULL)"
     )
     for actor in (ME, 9):
-        reactions.react(FOLLOW, ADAS, actor, True)
-    reactions.react(FOLLOW, Target("user", 9), ADA, True)
+        reacting.react(FOLLOW, ADAS, actor, True)
+    reacting.react(FOLLOW, Target("user", 9), ADA, True)
     plaza.queues.drain()
     mysql.write(
         "UPDATE user_counter SET posts_total = 3, likes_received_total = 40,"
         " collects_received_total = 5, ver = ver + 1 WHERE user_id = 8"
     )
     redis.execute("FLUSHALL")
-    targets.forget_seen()
+    marking.forget_seen()
     return plaza
 
 
 def shown(user_id: int = ADA) -> tuple[str, str | None]:
-    card = users.read_cards([user_id])[user_id]
+    card = cards.read_cards([user_id])[user_id]
     return card.nickname, card.avatar
 
 
@@ -94,28 +95,28 @@ def test_me_is_no_id_and_needs_a_session(people: World) -> None:
 
 
 def test_followers_are_what_the_gate_counts_at_this_moment(people: World) -> None:
-    users.read_profile(ADA, ME)
-    reactions.react(FOLLOW, ADAS, ME, False)
-    profile = users.read_profile(ADA, ME)
+    profiles.read_profile(ADA, ME)
+    reacting.react(FOLLOW, ADAS, ME, False)
+    profile = profiles.read_profile(ADA, ME)
     assert (profile.followers, profile.following) == (1, False)
 
 
 def test_a_warm_profile_is_two_round_trips_and_nothing_of_mysql(people: World) -> None:
-    users.read_profile(ADA, ME)
-    targets.forget_seen()  # in another process too
+    profiles.read_profile(ADA, ME)
+    marking.forget_seen()  # in another process too
     before = statements()
     with counting() as counter:
-        users.read_profile(ADA, ME)
+        profiles.read_profile(ADA, ME)
     assert (counter.sent, statements() - before) == (2, 1)
 
 
 def test_there_is_no_profile_of_nobody_and_mysql_is_asked_once(people: World) -> None:
     for _ in range(2):
         with pytest.raises(TargetMissing):
-            users.read_profile(NOBODY, ME)
+            profiles.read_profile(NOBODY, ME)
     before = statements()
     with pytest.raises(TargetMissing):
-        users.read_profile(NOBODY, ME)
+        profiles.read_profile(NOBODY, ME)
     assert statements() - before == 1
     assert not redis.execute("EXISTS", keys(Target("user", NOBODY), FOLLOW).meta), "never hot"
 
@@ -124,11 +125,11 @@ def test_while_redis_is_away_mysql_says_it_and_the_answer_says_so(
     people: World, redis_away: Away
 ) -> None:
     with redis_away():
-        profile = users.read_profile(ADA, ME)
+        profile = profiles.read_profile(ADA, ME)
         assert (profile.exact, profile.followers, profile.following) == (False, 2, True)
         assert (profile.card.nickname, profile.totals.posts_total) == ("Ada", 3)
         with pytest.raises(UserMissing):
-            users.read_profile(NOBODY, None)
+            profiles.read_profile(NOBODY, None)
 
 
 def test_what_mysql_is_asked_in_place_of_redis_is_rationed(
@@ -136,17 +137,17 @@ def test_what_mysql_is_asked_in_place_of_redis_is_rationed(
 ) -> None:
     monkeypatch.setattr(reading, "_instead_of_redis", TokenBucket(0.001, 1))
     with redis_away():
-        users.read_profile(ADA, ME)
+        profiles.read_profile(ADA, ME)
         before = statements()
         with pytest.raises(RedisDown):
-            users.read_profile(ADA, ME)
+            profiles.read_profile(ADA, ME)
         assert statements() - before == 1, "refused before MySQL was asked anything"
 
 
 def test_while_mysql_is_away_a_warm_profile_is_shown(people: World, mysql_away: Away) -> None:
-    users.read_profile(ADA, ME)
+    profiles.read_profile(ADA, ME)
     with mysql_away():
-        assert users.read_profile(ADA, ME).card.nickname == "Ada"
+        assert profiles.read_profile(ADA, ME).card.nickname == "Ada"
 
 
 # ---------------------------------------------------------------- cards
@@ -155,10 +156,10 @@ def test_while_mysql_is_away_a_warm_profile_is_shown(people: World, mysql_away: 
 def test_many_cards_are_one_round_trip_and_only_the_missing_are_asked_of_mysql(
     people: World,
 ) -> None:
-    users.read_cards([ME])
+    cards.read_cards([ME])
     before = statements()
     with counting() as counter:
-        found = users.read_cards([ADA, ME, NOBODY, ADA, 9])
+        found = cards.read_cards([ADA, ME, NOBODY, ADA, 9])
     assert found == {
         ME: Card(ME, "me", None),
         ADA: Card(ADA, "Ada", "https://pics.example/old.png"),
@@ -166,10 +167,10 @@ def test_many_cards_are_one_round_trip_and_only_the_missing_are_asked_of_mysql(
     }
     assert (counter.sent, statements() - before) == (2, 2)
     with counting() as counter:
-        assert users.read_cards([9, ADA, ME]) == found
+        assert cards.read_cards([9, ADA, ME]) == found
     assert counter.sent == 1
     with counting() as counter:
-        assert users.read_cards([]) == {}
+        assert cards.read_cards([]) == {}
     assert counter.sent == 0
 
 
@@ -180,7 +181,7 @@ def test_cards_come_from_mysql_while_redis_is_away(people: World, redis_away: Aw
 
 @pytest.mark.parametrize("nickname", ["王小明", "O'Neil; DROP", '"q"', "🦊\u200d🔥", "a\\b"])
 def test_a_name_of_any_characters_comes_back_as_it_went(people: World, nickname: str) -> None:
-    users.change_profile(ADA, {"nickname": nickname})
+    profiles.change_profile(ADA, {"nickname": nickname})
     assert shown()[0] == nickname
     redis.execute("FLUSHALL")
     assert [shown()[0] for _ in range(2)] == [nickname, nickname]
@@ -190,7 +191,7 @@ def test_a_name_of_any_characters_comes_back_as_it_went(people: World, nickname:
 
 
 def test_a_profile_is_changed_and_everybody_sees_it(people: World) -> None:
-    users.read_cards([ME])
+    cards.read_cards([ME])
     status, profile = ask("users.change_me", "api/users")
     assert (status, profile["nickname"], profile["avatar"]) == (200, "Ada", PICTURE)
     assert (profile["id"], profile["following"], profile["mine"]) == ("7", 1, None)
@@ -251,14 +252,14 @@ def test_a_change_that_redis_did_not_hear_of_is_made_good_by_its_announcement(
     people: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the process had died after the commit."""
-    users.read_cards([ADA])
+    cards.read_cards([ADA])
 
     def die(*_: object, **__: object) -> None:
         raise RedisDown("now")
 
     with monkeypatch.context() as patch:
         patch.setattr(redis_users, "keep_cards", die)
-        assert users.change_profile(ADA, {"nickname": "Countess"}).card.nickname == "Countess"
+        assert profiles.change_profile(ADA, {"nickname": "Countess"}).card.nickname == "Countess"
     assert shown()[0] == "Ada", "Redis did not hear of it"
     people.queues.drain()
     assert shown()[0] == "Countess"
@@ -266,10 +267,10 @@ def test_a_change_that_redis_did_not_hear_of_is_made_good_by_its_announcement(
 
 def test_a_change_needs_no_queue_and_no_redis(people: World, redis_away: Away) -> None:
     people.queues.away = True
-    assert users.change_profile(ADA, {"nickname": "A"}).card.nickname == "A"
+    assert profiles.change_profile(ADA, {"nickname": "A"}).card.nickname == "A"
     assert shown()[0] == "A"
     with redis_away():
-        profile = users.change_profile(ADA, {"nickname": "B"})
+        profile = profiles.change_profile(ADA, {"nickname": "B"})
         assert (profile.card.nickname, profile.exact) == ("B", False)
     assert shown()[0] == "B"
 
@@ -279,15 +280,15 @@ def test_a_reader_who_read_before_a_change_does_not_bring_the_old_name_back(
     people: World, warm: bool
 ) -> None:
     if warm:
-        users.read_cards([ADA])
+        cards.read_cards([ADA])
     read = mysql_users.read_cards([ADA])
-    users.change_profile(ADA, {"nickname": "new"})
+    profiles.change_profile(ADA, {"nickname": "new"})
     redis_users.keep_cards(read, create=True)
     assert shown()[0] == "new"
 
 
 def test_of_two_changes_the_later_stays_whichever_redis_hears_of_last(people: World) -> None:
-    users.read_cards([ADA])
+    cards.read_cards([ADA])
     first = mysql.atomically(lambda c: mysql_users.change_card(c, ADA, {"nickname": "1"}))
     second = mysql.atomically(lambda c: mysql_users.change_card(c, ADA, {"nickname": "2"}))
     assert first
@@ -304,9 +305,9 @@ def test_a_change_of_nothing_new_is_a_change_all_the_same(people: World) -> None
 
 
 def test_totals_of_a_profile_follow_what_is_saved(people: World) -> None:
-    assert users.read_profile(ME, None).totals.following_total == 1
-    reactions.react(FOLLOW, Target("user", 9), ME, True)
-    assert users.read_profile(ME, None).totals.following_total == 1, "on its way"
+    assert profiles.read_profile(ME, None).totals.following_total == 1
+    reacting.react(FOLLOW, Target("user", 9), ME, True)
+    assert profiles.read_profile(ME, None).totals.following_total == 1, "on its way"
     people.queues.drain()
-    assert users.read_profile(ME, None).totals.following_total == 2
+    assert profiles.read_profile(ME, None).totals.following_total == 2
     assert counters.read_users([ME])[ME].following_total == 2

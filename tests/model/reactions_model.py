@@ -16,7 +16,7 @@ import pytest
 import redis as redis_py
 from greenlet import getcurrent, greenlet
 
-from plaza import counters, follows, reactions
+from plaza import counters, follows
 from plaza.counters import UserCounter, mysql_counters, redis_counters
 from plaza.follows import FollowLimit, following
 from plaza.infra import cluster, mysql, redis, settings
@@ -28,16 +28,17 @@ from plaza.reactions import (
     FOLLOW,
     LIKE,
     Kind,
-    ReactionEvent,
     Target,
     mysql_reactions,
     reacting,
     reading,
     rebuilding,
     redis_reactions,
+    saving,
     sweeping,
 )
-from plaza.reactions.reactions import Key, TooManyChanges
+from plaza.reactions import queues as reactions_queues
+from plaza.reactions.reactions import Key, ReactionEvent, TooManyChanges
 from tests import plaza as plaza_in_tests
 from tests.integration.looking import add_users
 from tests.keyspace import find_keys
@@ -178,7 +179,7 @@ class Run:
             if kind is FOLLOW and want:
                 outcome = follows.follow(target.id, actor)
             else:
-                outcome = reactions.react(kind, target, actor, want)
+                outcome = reacting.react(kind, target, actor, want)
         except (Unavailable, FollowLimit, TooManyChanges) as error:
             request.answer = "failed"
             self.stats[type(error).__name__] += 1
@@ -223,7 +224,7 @@ class Run:
 
     def consume(self) -> None:
         """A batch in any order, deleted from the queue only when it is saved, and not even then."""
-        waiting = self.queues.messages[reactions.REACTIONS]
+        waiting = self.queues.messages[reactions_queues.REACTIONS]
         batch = self.rng.sample(waiting, self.rng.randint(1, min(len(waiting), 8)))
         if self.rng.random() < 0.2:
             batch += self.rng.sample(batch, 1)
@@ -231,7 +232,7 @@ class Run:
 
         def work() -> None:
             with suppress(Unavailable):
-                reactions.save([read_event(body) for body in batch])
+                saving.save([read_event(body) for body in batch])
                 if not again:
                     self._delete(waiting, batch)
 
@@ -243,19 +244,19 @@ class Run:
             waiting[:] = [other for other in waiting if other is not body]
 
     def settle_again(self) -> None:
-        waiting = self.queues.messages[reactions.SETTLEMENTS]
+        waiting = self.queues.messages[reactions_queues.SETTLEMENTS]
         body = self.rng.choice(waiting)
 
         def work() -> None:
             with suppress(Unavailable):
-                reactions.settle_again([reactions.Unacknowledged.from_json(body)])
+                saving.settle_again([reactions_queues.Unacknowledged.from_json(body)])
                 self._delete(waiting, [body])
 
         self.scheduler.spawn(work)
 
     def rebuild(self) -> None:
         kind, target = self.rng.choice(self.targets)
-        waiting = self.queues.messages[reactions.REBUILDS]
+        waiting = self.queues.messages[reactions_queues.REBUILDS]
         body = waiting[-1] if waiting else None
 
         def work() -> None:
@@ -263,7 +264,7 @@ class Run:
                 if body is None:
                     reacting.ask_rebuild(kind, target)
                     return
-                reactions.rebuild([reactions.REBUILDS.decode(body)])
+                rebuilding.rebuild([reactions_queues.REBUILDS.decode(body)])
                 self.stats["built"] += 1
                 self._delete(waiting, [body])
 
@@ -275,7 +276,7 @@ class Run:
         def work() -> None:
             with suppress(Unavailable):
                 # Longer than a request takes: what is not answered yet is not published.
-                reactions.sweep_outbox(grace_us=GRACE_US)
+                sweeping.sweep_outbox(grace_us=GRACE_US)
 
         self.scheduler.spawn(work)
 
@@ -286,10 +287,10 @@ class Run:
             limit = self.rng.choice((PAGE_OF_READERS, 20))
             with suppress(Unavailable):
                 self._check_count(kind, target, actor)
-                listed, _ = reactions.reactors(kind, target, None, self.rng.random() < 0.5, limit)
+                listed, _ = reading.reactors(kind, target, None, self.rng.random() < 0.5, limit)
                 actors = [reactor.actor_id for reactor in listed]
                 assert len(set(actors)) == len(actors), f"a list names an actor twice: {listed}"
-                reactions.reacted(LIKE, actor, None, 5)
+                reading.reacted(LIKE, actor, None, 5)
                 counters.read_users([actor, *IDOLS])
 
         self.scheduler.spawn(work)
@@ -300,7 +301,7 @@ class Run:
         mine = self.decided[kind, target, actor]
         totals, states = {on}, {mine}
         held = dict(self.decided)
-        [(total, seen)], exact = reactions.count([(kind, target)], actor)
+        [(total, seen)], exact = reading.count([(kind, target)], actor)
         for pair, want in self.decisions[first:]:
             if pair[:2] == (kind, target):
                 on += want - held.get(pair, False)
@@ -384,9 +385,9 @@ class Run:
 
     def _choose_process(self) -> Callable[[], None]:
         processes = [self.read, self.sweep, self.rebuild, self.comment]
-        if self.queues.messages[reactions.REACTIONS]:
+        if self.queues.messages[reactions_queues.REACTIONS]:
             processes += [self.consume] * 6
-        if self.queues.messages[reactions.SETTLEMENTS]:
+        if self.queues.messages[reactions_queues.SETTLEMENTS]:
             processes += [self.settle_again] * 2
         return self.rng.choice(processes)
 
@@ -406,7 +407,7 @@ class Run:
             if step % 1000 == 0:  # leases of the dead end; the living read again
                 for kind, target in self.targets:
                     redis.execute("DEL", redis_reactions.keys_of(kind.name, target).lease)
-            waiting, alive = self.queues.messages[reactions.REACTIONS], self.scheduler.alive
+            waiting, alive = self.queues.messages[reactions_queues.REACTIONS], self.scheduler.alive
             if waiting and len(alive) < 8 and self.rng.random() < 0.3:
                 self.consume()
             elif alive:
@@ -415,7 +416,7 @@ class Run:
                 self.queues.drain()
             else:
                 self.world.let_sweeps_be_due()
-                reactions.sweep_outbox(grace_us=0)
+                sweeping.sweep_outbox(grace_us=0)
                 if not any(self.queues.messages.values()) and self.is_quiet():
                     for kind, target in self.targets:  # the killed loaded nothing, and hold leases
                         redis.execute("DEL", redis_reactions.keys_of(kind.name, target).lease)
@@ -556,7 +557,7 @@ def _save_earlier(run: Run) -> None:
                 events.append(ReactionEvent(Key(*target, kind.name, actor), True, ver_us))
                 run.decided[pair] = True
                 run.requests[pair].append(Request(True, 0, 0, "changed"))
-    reactions.save(events)
+    saving.save(events)
     redis.execute("FLUSHALL")
     run.queues.messages.clear()
 
@@ -732,7 +733,7 @@ def check_quiet(run: Run) -> None:
             listed = _read_list(kind, target, latest)
             assert listed == (in_order[::-1] if latest else in_order), f"{name}: list {listed}"
         for actor in ACTORS:
-            [(count, mine)], exact = reactions.count([(kind, target)], actor)
+            [(count, mine)], exact = reading.count([(kind, target)], actor)
             assert (count, mine, exact) == (len(on), actor in on, True), f"{name}: read by {actor}"
     _check_my_lists()
     _check_users(run)
@@ -801,7 +802,7 @@ def _read_list(kind: Kind, target: Target, latest: bool) -> list[int]:
     listed: list[int] = []
     after = None
     while True:
-        page, after = reactions.reactors(kind, target, after, latest, PAGE_OF_READERS)
+        page, after = reading.reactors(kind, target, after, latest, PAGE_OF_READERS)
         listed += [reactor.actor_id for reactor in page]
         if after is None:
             return listed
@@ -810,7 +811,7 @@ def _read_list(kind: Kind, target: Target, latest: bool) -> list[int]:
 def _check_my_lists() -> None:
     for kind in (LIKE, FOLLOW):
         for actor in ACTORS:
-            listed, _ = reactions.reacted(kind, actor, None, 100)
+            listed, _ = reading.reacted(kind, actor, None, 100)
             saved = mysql_reactions.read_reacted(kind, actor, None, 100)
             assert listed == saved, f"{kind.name}s of {actor}: {listed}, rows {saved}"
 

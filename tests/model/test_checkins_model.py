@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from plaza import checkins, users
-from plaza.checkins import CHECKINS, CheckedIn, checking_in, mysql_checkins, redis_checkins
+from plaza.checkins import CheckedIn, checking_in, mysql_checkins, redis_checkins, saving
 from plaza.checkins.checkins import Undecided, month_of
+from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_checkins import Keys
 from plaza.infra import mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
-from plaza.users import profiles
+from plaza.users import cards, profiles
 from tests.integration.test_checkins import Clock
 from tests.keyspace import find_keys
 from tests.plaza import World
@@ -54,7 +54,7 @@ class History:
         self.rng.choices(list(acts), list(acts.values()))[0]()
 
     def come(self) -> None:
-        self.accepted.add(checkins.check_in(ADA).today)
+        self.accepted.add(checking_in.check_in(ADA).today)
 
     def come_unheard(self) -> None:
         """The queue is away."""
@@ -68,7 +68,7 @@ class History:
 
         with self.monkeypatch.context() as patch:
             patch.setattr(redis_checkins, "check_in", away)
-            month = checkins.check_in(ADA)
+            month = checking_in.check_in(ADA)
         assert (month.streak, month.exact) == (None, False)
         self.accepted.add(month.today)
 
@@ -76,7 +76,7 @@ class History:
         self.clock.go_on(hours=self.rng.choice([1, 11, 24, 24, 24, 24, 24, 50]))
 
     def move(self) -> None:
-        users.change_profile(ADA, {"time_zone": self.rng.choice(ZONES)})
+        profiles.change_profile(ADA, {"time_zone": self.rng.choice(ZONES)})
         self.queues.take("refreshes")
 
     def take_some(self) -> list[CheckedIn]:
@@ -89,14 +89,14 @@ class History:
         return [CheckedIn.from_json(body) for body in some]
 
     def deliver(self) -> None:
-        checkins.save(self.take_some())
+        saving.save(self.take_some())
 
     def die(self) -> None:
         """A consumer commits and dies; its messages come again."""
         facts = self.take_some()
         with self.monkeypatch.context() as patch:
             patch.setattr(redis_checkins, "settle_all", lambda facts: 0)
-            checkins.save(facts)
+            saving.save(facts)
         self.queues.messages[CHECKINS] += [fact.to_json() for fact in facts]
 
     def wait_for_mysql(self) -> None:
@@ -109,11 +109,11 @@ class History:
         if facts:
             with self.monkeypatch.context() as patch, suppress(MysqlDown):
                 patch.setattr(mysql_checkins, "save", away)
-                checkins.save(facts)
+                saving.save(facts)
         self.queues.messages[CHECKINS] += [fact.to_json() for fact in facts]
 
     def look(self) -> None:
-        checkins.read_month(ADA, self.rng.choice(self.months()))
+        checking_in.read_month(ADA, self.rng.choice(self.months()))
 
     def look_slowly(self) -> None:
         """A consumer saves and settles while a reader is bringing a month back."""
@@ -139,7 +139,7 @@ class History:
         for key in find_keys("*:dirty"):
             for member in redis.execute("ZRANGE", key, 0, -1):
                 redis.execute("ZADD", key, 0, member)
-        checkins.sweep_checkins(grace_us=-(2**50))
+        saving.sweep_checkins(grace_us=-(2**50))
 
     def lose_a_key(self) -> None:
         """Evicted: what has a time to live may go at any moment."""
@@ -154,7 +154,7 @@ class History:
         return sorted({month_of(day) for day in [*self.accepted, self.today()]})
 
     def today(self) -> date:
-        return users.read_zone(ADA).day_at(self.clock.time())
+        return cards.read_zone(ADA).day_at(self.clock.time())
 
     def saved(self) -> set[date]:
         return {day for (day,) in mysql.fetch_all("SELECT day FROM checkin WHERE user_id = 7")}
@@ -173,7 +173,7 @@ class History:
 
     def check_what_is_shown(self) -> None:
         for first in self.months():
-            seen = checkins.read_month(ADA, first)
+            seen = checking_in.read_month(ADA, first)
             own = sorted(d.day for d in self.accepted if month_of(d) == first)
             assert list(seen.days or []) == own
             assert seen.streak == self.streak(seen.today)

@@ -17,14 +17,18 @@ from dataclasses import dataclass, field
 import pytest
 
 from local.stack.registry import load_queues
-from plaza import content, feed, reactions, targets
 from plaza.content import Place, publishing
+from plaza.content import reading as content_reading
+from plaza.content import writing as content_writing
 from plaza.content.content import Text
 from plaza.feed import fanning_out, following, redis_feed
+from plaza.feed import reading as feed_reading
 from plaza.feed.feed import Timeline
 from plaza.infra import mysql, redis, settings
 from plaza.infra.errors import PlazaError, Unavailable
-from plaza.reactions import FOLLOW, Target
+from plaza.reactions import FOLLOW, Target, reacting, sweeping
+from plaza.targets import announcing, marking
+from plaza.targets import queues as targets_queues
 from tests.integration.feeds import BASE_US, insert_posts, scroll, truth
 from tests.integration.looking import add_users
 from tests.keyspace import find_keys
@@ -96,7 +100,7 @@ class Run:
         def request() -> None:
             self.writing += 1
             try:
-                targets.announce("post", post_id)
+                announcing.announce("post", post_id)
                 insert_posts([(post_id, author, at_us)])
                 self.note(f"{author} posted {post_id} at {at_us - BASE_US}")
                 publishing.publish([post_id])
@@ -113,7 +117,7 @@ class Run:
                 found = mysql.fetch_all(
                     "SELECT author_id FROM content WHERE content_id = %s", (post_id,)
                 )
-                content.delete(Target("post", post_id), found[0][0] if found else 1)
+                content_writing.delete(Target("post", post_id), found[0][0] if found else 1)
                 self.note(f"deleted {post_id}")
 
         self.scheduler.spawn(request)
@@ -126,7 +130,7 @@ class Run:
 
         def request() -> None:
             with suppress(Unavailable):
-                reactions.react(FOLLOW, Target("user", whom), who, on)
+                reacting.react(FOLLOW, Target("user", whom), who, on)
                 self.note(f"{who} {'+' if on else '-'} {whom}")
 
         self.scheduler.spawn(request)
@@ -138,7 +142,7 @@ class Run:
             with suppress(Unavailable):
                 after: Place | None = None
                 for _ in range(pages):
-                    _, after = feed.read_feed(user, after, size)
+                    _, after = feed_reading.read_feed(user, after, size)
                     if after is None:
                         break
                 self.note(f"{user} read")
@@ -194,7 +198,7 @@ class Run:
                 doings.append(self.delete)
             for queue, waiting in self.queues.messages.items():
                 # A refresh comes when what it was announced for is done, or never will be.
-                if waiting and not (queue == targets.REFRESHES.name and self.writing):
+                if waiting and not (queue == targets_queues.REFRESHES.name and self.writing):
                     doings += [lambda queue=queue: self.consume(queue)] * 3  # type: ignore[misc]
             rng.choice(doings)()
         elif alive:
@@ -211,8 +215,8 @@ class Run:
         for _ in range(20):
             self.queues.drain()
             self.world.let_sweeps_be_due()
-            published = content.publish_unsent()
-            swept = reactions.sweep_outbox(grace_us=0)
+            published = publishing.publish_unsent()
+            swept = sweeping.sweep_outbox(grace_us=0)
             if published + swept == 0 and not any(self.queues.messages.values()):
                 return
         raise AssertionError("it never went quiet")
@@ -221,7 +225,7 @@ class Run:
 def check(run: Run) -> None:
     """Everybody's feed is what MySQL says; the second time without having been asked for before."""
     for _ in range(2):
-        content.forget_texts()  # a process may show for a second what another deleted
+        content_reading.forget_texts()  # a process may show for a second what another deleted
         for user in USERS:
             found = [whole.text.id for whole in scroll(user, run.rng.randint(1, 4))]
             assert found == truth(user), f"the feed of {user}"
@@ -239,7 +243,7 @@ def check_scroll(run: Run) -> None:
         after: Place | None = None
         while not ended:
             with suppress(Unavailable):
-                page, after = feed.read_feed(run.scroller, after, size)
+                page, after = feed_reading.read_feed(run.scroller, after, size)
                 seen.extend(whole.text for whole in page)
                 ended.extend([True] if after is None else [])
             run.scheduler.pause()
@@ -289,8 +293,8 @@ def test_when_it_is_quiet_every_feed_is_what_mysql_says(
             mysql.write(f"DELETE FROM {table}")
         redis.execute("FLUSHALL")
         plaza.queues.messages.clear()
-        content.forget_texts()
-        targets.forget_seen()
+        content_reading.forget_texts()
+        marking.forget_seen()
         with monkeypatch.context() as patch:
             rng = random.Random(seed)
             patch.setattr(redis_feed, "REBUILD_AFTER_US", rng.choice((1, 10**12)))

@@ -19,11 +19,8 @@ from typing import Any
 import pytest
 from greenlet import getcurrent
 
-from plaza import flash_sales
 from plaza.flash_sales import (
     FAILED,
-    ORDERS,
-    ORDERS_DLQ,
     SUCCESS,
     Order,
     OrderReserved,
@@ -32,16 +29,21 @@ from plaza.flash_sales import (
     lookup,
     mysql_orders,
     ordering,
+    reading,
+    recovering,
     redis_vouchers,
+    saving,
+    settling,
     waiting,
 )
 from plaza.flash_sales.flash_sales import Life, OrderMissing
+from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra import ids, mysql, redis, repeats, settings, sqs
 from plaza.infra.errors import PlazaError, Unavailable
-from plaza.infra.limits import TokenBucket
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
+from plaza.infra.token_bucket import TokenBucket
 from tests import sales
 from tests.keyspace import find_keys
 from tests.model.scheduler import Scheduler
@@ -120,7 +122,7 @@ class Run:
         def request() -> None:
             losses = self.losses
             with suppress(PlazaError):
-                found, made = flash_sales.order(voucher.id, buyer)
+                found, made = ordering.order(voucher.id, buyer)
                 self.note(f"{buyer} {'made' if made else 'has'} {found}")
                 self.hear(found, buyer, losses)
 
@@ -135,8 +137,8 @@ class Run:
         def work() -> None:
             with suppress(Unavailable):
                 try:
-                    self.hear(flash_sales.read_order(order_id, buyer), buyer, losses)
-                    listed, _ = flash_sales.list_orders(buyer, None, 100)
+                    self.hear(reading.read_order(order_id, buyer), buyer, losses)
+                    listed, _ = reading.list_orders(buyer, None, 100)
                     assert order_id in [o.id for o in listed] or losses < self.losses
                 except OrderMissing:
                     raise AssertionError(f"{order_id} was promised and is not there") from None
@@ -163,7 +165,7 @@ class Run:
 
         def work() -> None:
             with suppress(Unavailable):
-                flash_sales.save(sales.facts(batch))
+                saving.save(sales.facts(batch))
                 self.note(f"saved {batch}")
                 if self.rng.random() >= self.trouble.duplicate:
                     self.remove(ORDERS.name, batch)
@@ -183,7 +185,7 @@ class Run:
 
         def work() -> None:
             with suppress(Unavailable):
-                flash_sales.give_up(sales.facts([body]))
+                saving.give_up(sales.facts([body]))
                 self.note(f"gave up {body}")
                 if self.rng.random() >= self.trouble.duplicate:
                     self.remove(ORDERS_DLQ.name, [body])
@@ -195,7 +197,7 @@ class Run:
 
         def work() -> None:
             with suppress(Unavailable):
-                flash_sales.recover_orders(0, give_up_after_s)
+                recovering.recover_orders(0, give_up_after_s)
                 self.note(f"recovered, too old after {give_up_after_s} s")
 
         self.scheduler.spawn(work)
@@ -259,7 +261,7 @@ class Run:
         """Leases of the dead run out, refusals are forgotten, functions begin anew; or it is the
         turn of one that slept, and remembers a sale as it was then."""
         self.memories.append(dict(ordering._lives))
-        flash_sales.forget_sales()
+        ordering.forget_sales()
         if self.rng.random() < 0.5:
             ordering._lives.update(self.rng.choice(self.memories))
         for key in find_keys("*:lease"):
@@ -307,13 +309,13 @@ class Run:
             left = self.queues.take(ORDERS)
             self.rng.shuffle(left)
             for start in range(0, len(left), 2):
-                flash_sales.save(sales.facts(left[start : start + 2]))
+                saving.save(sales.facts(left[start : start + 2]))
                 self.look()
             self.queues.drain()
             for voucher in self.vouchers:
                 loading.bring_back(voucher.id)
             self.look()
-            if flash_sales.recover_orders(0, 3600) == 0 and not any(self.queues.messages.values()):
+            if recovering.recover_orders(0, 3600) == 0 and not any(self.queues.messages.values()):
                 return
         raise AssertionError("it never went quiet")
 
@@ -357,7 +359,7 @@ def check(run: Run) -> None:
         assert sales.stock(voucher.id) == voucher.terms.stock - len(won), "MySQL agrees with itself"
         assert sales.counts(voucher.id) == (sales.stock(voucher.id), 0, len(won)), "Redis = MySQL"
         for row in rows.values():
-            assert flash_sales.read_order(row.order_id, row.buyer_id) == row.order
+            assert reading.read_order(row.order_id, row.buyer_id) == row.order
     decided = {
         order_id: row
         for voucher in run.vouchers
@@ -376,11 +378,11 @@ def check(run: Run) -> None:
         assert decided[order_id].identity == identity
 
     # What is left can be bought, by everybody who has none: nothing is undersold.
-    flash_sales.forget_sales()
+    ordering.forget_sales()
     for voucher in run.vouchers:
         left, have = sales.stock(voucher.id), set(sales.holders(voucher.id))
         for buyer in [b for b in range(1, 30) if b not in have][:left]:
-            assert flash_sales.order(voucher.id, buyer)[1]
+            assert ordering.order(voucher.id, buyer)[1]
     run.queues.drain()
     for voucher in run.vouchers:
         assert len(sales.holders(voucher.id)) == voucher.terms.stock
@@ -388,8 +390,8 @@ def check(run: Run) -> None:
         over = sales.now_us() - 120_000_000
         redis.execute("HSET", redis_vouchers.state_key(voucher.id), "closes_us", over)
     mysql.write("UPDATE voucher SET opens_at = FROM_UNIXTIME(1), closes_at = FROM_UNIXTIME(9)")
-    flash_sales.forget_sales()
-    assert flash_sales.settle_vouchers() == len(run.vouchers)
+    ordering.forget_sales()
+    assert settling.settle_vouchers() == len(run.vouchers)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)

@@ -17,11 +17,12 @@ from pymysql.cursors import Cursor
 from local.audit import evidence
 from local.audit.evidence import read_cache, read_record
 from local.audit.truth import compare
-from plaza import counters, reconciliation
+from plaza import counters
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable
 from plaza.reactions import redis_reactions
-from plaza.reconciliation import COMPARISONS, REPAIRS, PartAsked, RepairsAsked
+from plaza.reconciliation import PartAsked, RepairsAsked, repairing, running
+from plaza.reconciliation.queues import COMPARISONS, REPAIRS
 from tests.model import reactions_model
 from tests.model.reactions_model import ACTORS, AUTHORS, MAX_STEPS, TROUBLES, Request, Run
 from tests.model.test_reactions_model import FIRST, RUNS
@@ -74,11 +75,11 @@ class Reconciled(Run):
         def work() -> None:
             with suppress(Unavailable):
                 if queue == COMPARISONS.name:
-                    reconciliation.take_parts([PartAsked.from_json(body)])
+                    running.take_parts([PartAsked.from_json(body)])
                 elif queue == REPAIRS.name:
-                    reconciliation.repair([RepairsAsked.from_json(body)])
+                    repairing.repair([RepairsAsked.from_json(body)])
                 else:
-                    reconciliation.start()
+                    running.start()
                 if queue and not again:
                     with suppress(ValueError):
                         waiting[queue].remove(body)
@@ -152,7 +153,7 @@ class Reconciled(Run):
 def finish(run: Reconciled) -> int:
     """Everything that waits is done, then one more run; the id of the last one."""
     run.calm_down()
-    run_id = reconciliation.start()
+    run_id = running.start()
     run.queues.drain()
     return run_id
 
@@ -216,12 +217,12 @@ def test_what_is_damaged_is_right_in_the_end_and_what_moves_is_no_damage(
                         if all(device.dead for device in run.devices):
                             break
                     found = finish(run)
-                reports = reconciliation.read_reports(limit=50)
+                reports = running.read_reports(limit=50)
                 if not damages and trouble == "none":
                     assert [r.examples for r in reports if r.differing] == [], "nothing was wrong"
-                assert reconciliation.read_report(found).is_settled
+                assert running.read_report(found).is_settled
                 last = finish(run)
-                assert reconciliation.read_report(last).examples == [], "a second run is clean"
+                assert running.read_report(last).examples == [], "a second run is clean"
                 truth = compare(read_record(mysql_url), read_cache(redis_url), {})
                 wrong = [d for d in truth.differences if "claims" not in d.of]
                 assert wrong == [], "the audit"

@@ -9,10 +9,12 @@ from aws_lambda_powertools.event_handler import Response
 from plaza import auth
 from plaza.auth import signing_in
 from plaza.auth.contract import CodeQuestion, CodeSent, SessionOpened, SessionQuestion
+from plaza.infra import limits
 from plaza.infra.errors import Unauthenticated
 from plaza.infra.http import BEARER, answers, api, caller, problems, serve, source_address
 
-app = api(admits_unknown_tokens=True)  # signing out again repeats what failed half way
+# Signing out again repeats what failed half way.
+app = api(admits_unknown_tokens=True, limiter=limits.take_of_address)
 
 _OPEN: dict[str, Any] = {"tags": ["auth"]}
 _OWN: dict[str, Any] = {

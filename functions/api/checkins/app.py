@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from plaza import checkins
+from plaza.checkins import checking_in
 from plaza.checkins.contract import CheckIns, MonthAsked
 from plaza.infra.http import BEARER, answers, api, caller, problems, serve
 
@@ -24,7 +24,7 @@ _GET = _OWN | {"responses": answers(200, CheckIns, "the month") | problems(400, 
 @app.put("/checkins/today", **_PUT)
 def check_in() -> tuple[CheckIns, int]:
     """I am here today; once a day counts."""
-    month = checkins.check_in(caller(app))
+    month = checking_in.check_in(caller(app))
     return CheckIns.of(month), 200 if month.exact else 202
 
 
@@ -32,7 +32,7 @@ def check_in() -> tuple[CheckIns, int]:
 def list_checkins(month: MonthAsked) -> CheckIns:
     """On which days of a month I checked in, and my streak."""
     first = date.fromisoformat(f"{month}-01")
-    return CheckIns.of(checkins.read_month(caller(app), first))
+    return CheckIns.of(checking_in.read_month(caller(app), first))
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import content
-from plaza.content import Attempt, Draft, Place, Whole
+from plaza.content import Attempt, Draft, Place, Whole, reading, writing
 from plaza.content.contract import (
     Comment,
     CommentQuestion,
@@ -75,7 +75,7 @@ def read_post(post_id: Id) -> Post:
     """A post. Who reads it is one of its viewers."""
     actor_id = caller_if_any(app)
     viewer = content.name_viewer(actor_id, source_address(app))
-    return Post.of(content.read_one(_target("post", post_id), actor_id, viewer), actor_id)
+    return Post.of(reading.read_one(_target("post", post_id), actor_id, viewer), actor_id)
 
 
 @app.delete("/posts/<post_id>", **_DELETE)
@@ -88,7 +88,7 @@ def delete_post(post_id: Id) -> Response[None]:
 def list_user_posts(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[Post]:
     """What somebody posted, newest first."""
     actor_id = caller_if_any(app)
-    page = content.list_posts(read_id(user_id, "user"), _place(cursor), limit, actor_id)
+    page = reading.list_posts(read_id(user_id, "user"), _place(cursor), limit, actor_id)
     return Page(items=[Post.of(whole, actor_id) for whole in page.items], next=_next(page.last))
 
 
@@ -109,7 +109,7 @@ def list_comments(
     """The comments of a post."""
     actor_id, latest = caller_if_any(app), order == "latest"
     post = read_id(post_id, "post")
-    page = content.list_comments(post, _place(cursor), latest, limit, actor_id)
+    page = reading.list_comments(post, _place(cursor), latest, limit, actor_id)
     return Page(items=[Comment.of(whole, actor_id) for whole in page.items], next=_next(page.last))
 
 
@@ -117,7 +117,7 @@ def list_comments(
 def read_comment(comment_id: Id) -> Comment:
     """A comment."""
     actor_id = caller_if_any(app)
-    return Comment.of(content.read_one(_target("comment", comment_id), actor_id), actor_id)
+    return Comment.of(reading.read_one(_target("comment", comment_id), actor_id), actor_id)
 
 
 @app.delete("/comments/<comment_id>", **_DELETE)
@@ -140,7 +140,7 @@ def create_review(
 def list_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[Review]:
     """The reviews of a shop, newest first."""
     actor_id = caller_if_any(app)
-    page = content.list_reviews(read_id(shop_id, "shop"), _place(cursor), limit, actor_id)
+    page = reading.list_reviews(read_id(shop_id, "shop"), _place(cursor), limit, actor_id)
     return Page(items=[Review.of(whole, actor_id) for whole in page.items], next=_next(page.last))
 
 
@@ -148,7 +148,7 @@ def list_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[
 def read_review(review_id: Id) -> Review:
     """A review."""
     actor_id = caller_if_any(app)
-    return Review.of(content.read_one(_target("review", review_id), actor_id), actor_id)
+    return Review.of(reading.read_one(_target("review", review_id), actor_id), actor_id)
 
 
 @app.delete("/reviews/<review_id>", **_DELETE)
@@ -167,11 +167,11 @@ def _target(target_type: str, target_id: str) -> Target:
 
 
 def _made(draft: Draft, key: str | None) -> Whole:
-    return content.create(draft, Attempt.of(key, draft) if key else None)
+    return writing.create(draft, Attempt.of(key, draft) if key else None)
 
 
 def _delete(target: Target) -> Response[None]:
-    content.delete(target, caller(app))
+    writing.delete(target, caller(app))
     return Response(204)
 
 

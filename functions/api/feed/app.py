@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from plaza import feed
 from plaza.content import Place
 from plaza.content.contract import Post
+from plaza.feed import reading
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     BEARER,
@@ -35,7 +35,7 @@ _FEED: dict[str, Any] = {
 def read_feed(limit: Limit = 20, cursor: Cursor = None) -> Page[Post]:
     """What those whom I follow posted, newest first."""
     user_id = caller(app)
-    page = feed.read_feed(user_id, _place(cursor), limit)
+    page = reading.read_feed(user_id, _place(cursor), limit)
     return Page(
         items=[Post.of(whole, user_id) for whole in page.items],
         next=pack_cursor(*page.last) if page.last else None,

@@ -7,7 +7,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 
 from plaza import flash_sales
-from plaza.flash_sales import PENDING, Attempt, Offer
+from plaza.flash_sales import PENDING, Attempt, Offer, offering, ordering, reading, waiting
 from plaza.flash_sales.contract import Order, Voucher, VoucherQuestion
 from plaza.infra.http import (
     BEARER,
@@ -57,7 +57,7 @@ def offer_voucher(question: VoucherQuestion, key: IdempotencyKey = None) -> tupl
     """Offer a voucher. For admins."""
     admin_id = caller_with_role(app, "admin")
     terms = question.terms(read_id(question.shop_id, "shop"))
-    voucher = flash_sales.offer(terms, admin_id, Attempt.of(key, terms) if key else None)
+    voucher = offering.offer(terms, admin_id, Attempt.of(key, terms) if key else None)
     return Voucher.of(Offer(voucher, voucher.stock, exact=True)), 201
 
 
@@ -65,7 +65,7 @@ def offer_voucher(question: VoucherQuestion, key: IdempotencyKey = None) -> tupl
 def list_vouchers(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[Voucher]:
     """What a shop offers and how much of it is left, newest first."""
     caller_if_any(app)  # a token that isn't good is refused here as everywhere
-    page, last = flash_sales.list_vouchers(read_id(shop_id, "shop"), _before(cursor), limit)
+    page, last = reading.list_vouchers(read_id(shop_id, "shop"), _before(cursor), limit)
     return Page(items=[Voucher.of(offer) for offer in page], next=_next(last))
 
 
@@ -76,7 +76,7 @@ def order_voucher(voucher_id: Id) -> Response[Order]:
     A 503 leaves open whether you have an order: repeat the request, it answers with the same one.
     """
     buyer_id = caller(app)
-    order, made = flash_sales.order(read_id(voucher_id, "voucher"), buyer_id)
+    order, made = ordering.order(read_id(voucher_id, "voucher"), buyer_id)
     return _answer(order, 202 if made else 200)
 
 
@@ -84,13 +84,13 @@ def order_voucher(voucher_id: Id) -> Response[Order]:
 def read_order(order_id: Id) -> Response[Order]:
     """What became of an order of one's own. 503 when it may exist and can't be found yet."""
     buyer_id = caller(app)
-    return _answer(flash_sales.read_order(read_id(order_id, "order"), buyer_id), 200)
+    return _answer(reading.read_order(read_id(order_id, "order"), buyer_id), 200)
 
 
 @app.get("/users/me/orders", **_LIST_OWN)
 def list_my_orders(limit: Limit = 20, cursor: Cursor = None) -> Page[Order]:
     """My orders, newest first. Private."""
-    page, last = flash_sales.list_orders(caller(app), _before(cursor), limit)
+    page, last = reading.list_orders(caller(app), _before(cursor), limit)
     return Page(items=[Order.of(order) for order in page], next=_next(last))
 
 
@@ -101,7 +101,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
 
 def _answer(order: flash_sales.Order, status: int) -> Response[Order]:
     pending = order.status == PENDING
-    headers = {"retry-after": str(flash_sales.poll_after_s())} if pending else {}
+    headers = {"retry-after": str(waiting.poll_after_s())} if pending else {}
     return Response(status, JSON, Order.of(order), headers=headers)
 
 

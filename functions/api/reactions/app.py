@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
-from plaza import reactions
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     BEARER,
@@ -24,7 +23,7 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
-from plaza.reactions import COLLECT, LIKE, Kind, Reacted, Reactor, Target
+from plaza.reactions import COLLECT, LIKE, Kind, Target, reacting, reading
 from plaza.reactions.contract import (
     Collected,
     Liked,
@@ -35,6 +34,7 @@ from plaza.reactions.contract import (
     ReactionsQuestion,
     Totals,
 )
+from plaza.reactions.reactions import Reacted, Reactor
 
 Order = Annotated[Literal["earliest", "latest"], Query(description="by when they liked it")]
 
@@ -152,7 +152,7 @@ def query_reactions(question: ReactionsQuestion) -> ReactionsAnswer:
     actor_id = caller_if_any(app)
     targets = [_target(ref.type, ref.id) for ref in question.targets]
     wanted = [(kind, t) for t in targets for kind in (LIKE, COLLECT) if t.type in kind.targets]
-    counts, exact = reactions.count(wanted, actor_id)
+    counts, exact = reading.count(wanted, actor_id)
     found = dict(zip(wanted, counts, strict=True))
     items = []
     for ref, target in zip(question.targets, targets, strict=True):
@@ -181,20 +181,20 @@ def _target(target_type: str, target_id: str) -> Target:
 
 def _like(target_type: str, target_id: str, on: bool) -> tuple[Liked, int]:
     actor_id = caller(app)
-    outcome = reactions.react(LIKE, _target(target_type, target_id), actor_id, on)
+    outcome = reacting.react(LIKE, _target(target_type, target_id), actor_id, on)
     return Liked.of(outcome), 200 if outcome.exact else 202
 
 
 def _collect(target_type: str, target_id: str, on: bool) -> tuple[Collected, int]:
     actor_id = caller(app)
-    outcome = reactions.react(COLLECT, _target(target_type, target_id), actor_id, on)
+    outcome = reacting.react(COLLECT, _target(target_type, target_id), actor_id, on)
     return Collected.of(outcome), 200 if outcome.exact else 202
 
 
 def _likers(target: Target, order: str, limit: int, cursor: str | None) -> Page[Liker]:
     caller_if_any(app)  # a token that isn't good is refused here as everywhere
     after = Reactor(*unpack_cursor(cursor, (int, int))) if cursor else None
-    page, last = reactions.reactors(LIKE, target, after, order == "latest", limit)
+    page, last = reading.reactors(LIKE, target, after, order == "latest", limit)
     return Page(items=[Liker.of(r) for r in page], next=pack_cursor(*last) if last else None)
 
 
@@ -206,6 +206,6 @@ def _my_reactions(kind: Kind, limit: int, cursor: str | None) -> Page[MyReaction
         if target_type not in kind.targets:
             raise BadInput("cursor", "is not one that we gave")
         after = Reacted(Target(target_type, target_id), ver_us)
-    page, last = reactions.reacted(kind, actor_id, after, limit)
+    page, last = reading.reacted(kind, actor_id, after, limit)
     cursor_after = pack_cursor(last.ver_us, *last.target) if last else None
     return Page(items=[MyReaction.of(r) for r in page], next=cursor_after)

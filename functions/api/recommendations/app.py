@@ -24,7 +24,8 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
-from plaza.reactions import Ranked, Window
+from plaza.reactions.reactions import Ranked, Window
+from plaza.recommendations import ranking, recommending
 from plaza.recommendations.contract import PostInRanking
 
 InWindow = Annotated[
@@ -51,7 +52,7 @@ def list_recommended_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = No
     place = unpack_cursor(cursor, (int,))[0] if cursor else 0
     if not 0 <= place <= recommendations.LENGTH:
         raise BadInput("cursor", "is not one that we gave")
-    page = recommendations.recommend(read_id(shop_id, "shop"), place, limit, actor_id)
+    page = recommending.recommend(read_id(shop_id, "shop"), place, limit, actor_id)
     return Page(
         items=[Review.of(whole, actor_id) for whole in page.reviews],
         next=None if page.next_place is None else pack_cursor(page.next_place),
@@ -65,7 +66,7 @@ def list_most_liked_posts(
     """The 1,000 most liked posts; of equals the newer first."""
     actor_id = caller_if_any(app)
     after = Ranked(*unpack_cursor(cursor, (int, int))) if cursor else None
-    page = recommendations.rank(window, after, limit, actor_id)
+    page = ranking.rank(window, after, limit, actor_id)
     return Page(
         items=[PostInRanking.at(ranked, actor_id) for ranked in page.posts],
         next=pack_cursor(*page.last) if page.last else None,

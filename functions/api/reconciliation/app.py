@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from plaza import reconciliation
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     BEARER,
@@ -19,6 +18,7 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.reconciliation import running
 from plaza.reconciliation.contract import RunAnswer
 
 app = api()
@@ -34,7 +34,7 @@ _START = _OWN | {"responses": answers(202, RunAnswer, "it goes on") | problems(4
 def list_runs(limit: Limit = 10, cursor: Cursor = None) -> Page[RunAnswer]:
     """What was compared, what differed and what became of it, the newest run first. For admins."""
     caller_with_role(app, "admin")
-    runs = reconciliation.read_reports(_before(cursor), limit + 1)
+    runs = running.read_reports(_before(cursor), limit + 1)
     return Page(
         items=[RunAnswer.of(run) for run in runs[:limit]],
         next=pack_cursor(runs[limit - 1].run_id) if len(runs) > limit else None,
@@ -45,7 +45,7 @@ def list_runs(limit: Limit = 10, cursor: Cursor = None) -> Page[RunAnswer]:
 def start_run() -> tuple[RunAnswer, int]:
     """Compare everything now; a run that has not ended goes on. For admins."""
     caller_with_role(app, "admin")
-    return RunAnswer.of(reconciliation.read_report(reconciliation.start())), 202
+    return RunAnswer.of(running.read_report(running.start())), 202
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

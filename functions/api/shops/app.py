@@ -7,8 +7,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
-from plaza import shops
-from plaza.flash_sales import withdraw_offers
+from plaza.flash_sales.withdrawing import withdraw_offers
 from plaza.infra.http import (
     BEARER,
     Cursor,
@@ -19,13 +18,23 @@ from plaza.infra.http import (
     api,
     caller_if_any,
     caller_with_role,
-    pack_signed_cursor,
     problems,
     read_id,
     serve,
-    unpack_signed_cursor,
 )
-from plaza.shops import MOST_LATITUDE, MOST_LONGITUDE, MOST_RADIUS_M, Area, Place, Position
+from plaza.infra.signed_cursors import pack_signed_cursor, unpack_signed_cursor
+from plaza.shops import (
+    MOST_LATITUDE,
+    MOST_LONGITUDE,
+    MOST_RADIUS_M,
+    Area,
+    Place,
+    Position,
+    reading,
+    shop_types,
+    writing,
+)
+from plaza.shops import near as shops_near
 from plaza.shops.contract import (
     NearShopAnswer,
     ShopAnswer,
@@ -70,28 +79,30 @@ _DELETE = _OWN | {"responses": {204: {"description": "deleted"}} | problems(401,
 def list_types() -> Page[ShopTypeAnswer]:
     """The types of shops, in the order in which they are shown."""
     caller_if_any(app)
-    return Page(items=[ShopTypeAnswer.of(one) for one in shops.read_types()], next=None)
+    return Page(items=[ShopTypeAnswer.of(one) for one in reading.read_types()], next=None)
 
 
 @app.post("/shop-types", **_CREATE_TYPE)
 def create_type(question: ShopTypeQuestion) -> tuple[ShopTypeAnswer, int]:
     """Add a type of shops. For admins."""
     caller_with_role(app, "admin")
-    return ShopTypeAnswer.of(shops.create_type(question.draft())), 201
+    return ShopTypeAnswer.of(shop_types.create_type(question.draft())), 201
 
 
 @app.put("/shop-types/<type_id>", **_REPLACE_TYPE)
 def replace_type(type_id: Id, question: ShopTypeQuestion) -> ShopTypeAnswer:
     """Replace a type of shops. For admins."""
     caller_with_role(app, "admin")
-    return ShopTypeAnswer.of(shops.replace_type(read_id(type_id, "shop type"), question.draft()))
+    return ShopTypeAnswer.of(
+        shop_types.replace_type(read_id(type_id, "shop type"), question.draft())
+    )
 
 
 @app.delete("/shop-types/<type_id>", **_DELETE_TYPE)
 def delete_type(type_id: Id) -> Response[None]:
     """Delete a type that no shop has. For admins."""
     caller_with_role(app, "admin")
-    shops.delete_type(read_id(type_id, "shop type"))
+    shop_types.delete_type(read_id(type_id, "shop type"))
     return Response(204)
 
 
@@ -99,7 +110,7 @@ def delete_type(type_id: Id) -> Response[None]:
 def read_shop(shop_id: Id) -> ShopAnswer:
     """A shop."""
     caller_if_any(app)
-    return ShopAnswer.of(shops.read(read_id(shop_id, "shop")))
+    return ShopAnswer.of(reading.read(read_id(shop_id, "shop")))
 
 
 @app.get("/shops", **_NEAR)
@@ -116,7 +127,7 @@ def find_near(
     A cursor is good for the place, radius and type that it was given for."""
     caller_if_any(app)
     area = Area(Place(x, y), radius, None if type_id is None else int(type_id))
-    page = shops.find_near(area, _after(cursor, area), limit)
+    page = shops_near.find_near(area, _after(cursor, area), limit)
     return Page(
         items=[NearShopAnswer.at(near) for near in page.shops],
         next=pack_signed_cursor(area.to_text(), *page.last) if page.last else None,
@@ -127,14 +138,14 @@ def find_near(
 def create_shop(question: ShopQuestion) -> tuple[ShopAnswer, int]:
     """Add a shop. For admins."""
     caller_with_role(app, "admin")
-    return ShopAnswer.of(shops.create(question.draft())), 201
+    return ShopAnswer.of(writing.create(question.draft())), 201
 
 
 @app.put("/shops/<shop_id>", **_REPLACE)
 def replace_shop(shop_id: Id, question: ShopQuestion) -> ShopAnswer:
     """Say everything about a shop anew. For admins."""
     caller_with_role(app, "admin")
-    return ShopAnswer.of(shops.replace(read_id(shop_id, "shop"), question.draft()))
+    return ShopAnswer.of(writing.replace(read_id(shop_id, "shop"), question.draft()))
 
 
 @app.delete("/shops/<shop_id>", **_DELETE)
@@ -142,7 +153,7 @@ def delete_shop(shop_id: Id) -> Response[None]:
     """Delete a shop. For admins."""
     caller_with_role(app, "admin")
     deleted_id = read_id(shop_id, "shop")
-    shops.delete(deleted_id)
+    writing.delete(deleted_id)
     withdraw_offers(deleted_id)
     return Response(204)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from aws_lambda_powertools.event_handler import Response
 
-from plaza.infra import health
+from plaza.infra import health, limits
 from plaza.infra.errors import MethodNotAllowed, NotFound
 from plaza.infra.http import Answer, answers, api, problems, refuse, serve
 
@@ -21,7 +21,7 @@ _PATHS = [
     for path, methods in json.loads(_CONTRACT)["paths"].items()
 ]
 
-app = api()
+app = api(limiter=limits.take_of_address)
 
 
 class Health(Answer):
@@ -62,5 +62,5 @@ def _refuse(event: dict[str, Any]) -> dict[str, Any]:
         if pattern.fullmatch(path):
             allowed = ", ".join(methods)
             error = MethodNotAllowed(f"{path} takes {allowed}, not {method}")
-            return refuse(event, error, headers={"allow": allowed})
-    return refuse(event, NotFound(f"There is nothing at {path[:200]}"))
+            return refuse(app, event, error, headers={"allow": allowed})
+    return refuse(app, event, NotFound(f"There is nothing at {path[:200]}"))

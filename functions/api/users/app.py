@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plaza import auth, users
+from plaza import auth
 from plaza.infra.http import (
     BEARER,
     Id,
@@ -17,6 +17,7 @@ from plaza.infra.http import (
     read_id,
     serve,
 )
+from plaza.users import profiles
 from plaza.users.contract import OwnProfile, ProfileChange, SessionsEnded, UserProfile
 
 app = api()
@@ -39,20 +40,20 @@ _END_SESSIONS: dict[str, Any] = {
 @app.get("/users/me", **_GET_OWN)
 def get_me() -> OwnProfile:
     """My profile."""
-    return OwnProfile.of(users.read_own_profile(caller(app)))
+    return OwnProfile.of(profiles.read_own_profile(caller(app)))
 
 
 @app.patch("/users/me", **_CHANGE_OWN)
 def change_me(change: ProfileChange) -> OwnProfile:
     """Change my nickname, my avatar, my time zone."""
-    return OwnProfile.of(users.change_profile(caller(app), change.changes))
+    return OwnProfile.of(profiles.change_profile(caller(app), change.changes))
 
 
 @app.get("/users/<user_id>", **_GET)
 def get_user(user_id: Id) -> UserProfile:
     """The profile of a user, and whether I follow them."""
     actor_id = caller_if_any(app)
-    return UserProfile.of(users.read_profile(read_id(user_id, "user"), actor_id))
+    return UserProfile.of(profiles.read_profile(read_id(user_id, "user"), actor_id))
 
 
 @app.delete("/users/<user_id>/sessions", **_END_SESSIONS)

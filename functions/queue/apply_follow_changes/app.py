@@ -1,5 +1,5 @@
 """Who is followed comes into the inbox, who isn't any more leaves it."""
 
-from plaza.feed import FOLLOWS
+from plaza.feed.following import FOLLOWS
 
 handler = FOLLOWS.handler

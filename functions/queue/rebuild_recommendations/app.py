@@ -1,5 +1,5 @@
 """The recommended reviews of shops are read from MySQL and put in place."""
 
-from plaza.recommendations import RECOMMENDATIONS
+from plaza.recommendations.recommending import RECOMMENDATIONS
 
 handler = RECOMMENDATIONS.handler

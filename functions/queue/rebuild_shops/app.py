@@ -1,5 +1,5 @@
 """Redis is told what MySQL has of shops: of some, or of all, a step at a time."""
 
-from plaza.shops import SHOPS
+from plaza.shops.refreshing import SHOPS
 
 handler = SHOPS.handler

@@ -1,5 +1,5 @@
 """Check-ins that were accepted become rows."""
 
-from plaza.checkins import CHECKINS
+from plaza.checkins.saving import CHECKINS
 
 handler = CHECKINS.handler

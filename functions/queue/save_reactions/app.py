@@ -1,5 +1,5 @@
 """Reaction events become rows, log and counters."""
 
-from plaza.reactions import REACTIONS
+from plaza.reactions.saving import REACTIONS
 
 handler = REACTIONS.handler

@@ -1,6 +1,6 @@
 """The vote log gets partitions for the days to come; days that are over go to S3."""
 
-from plaza.vote_log import MOST_MOVED, maintain_log
+from plaza.vote_log.maintaining import MOST_MOVED, maintain_log
 
 
 def handler(event: dict[str, object], context: object) -> dict[str, int]:

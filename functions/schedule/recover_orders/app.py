@@ -2,7 +2,8 @@
 
 import time
 
-from plaza.flash_sales import build_filter, recover_orders
+from plaza.flash_sales.recovering import recover_orders
+from plaza.flash_sales.voucher_filter import build_filter
 from plaza.infra.rounds import run_in_turn
 
 

@@ -1,6 +1,6 @@
 """Shops whose reviews got other votes have their recommendations made again."""
 
-from plaza.recommendations import refresh_recommendations
+from plaza.recommendations.recommending import refresh_recommendations
 
 
 def handler(event: object, context: object) -> dict[str, int]:

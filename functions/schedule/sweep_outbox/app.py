@@ -2,9 +2,10 @@
 
 import time
 
-from plaza.checkins import sweep_checkins
+from plaza.checkins.saving import sweep_checkins
 from plaza.infra.rounds import run_in_turn
-from plaza.reactions import settle_after_failover, sweep_outbox
+from plaza.reactions.failovers import settle_after_failover
+from plaza.reactions.sweeping import sweep_outbox
 
 
 def handler(event: object, context: object) -> dict[str, int]:

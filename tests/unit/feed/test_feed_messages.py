@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.content import FanOut, Place
+from plaza.content import Place
+from plaza.content.queues import FanOut
 from plaza.feed.feed import (
     INBOX,
     MOST_TIMELINES,

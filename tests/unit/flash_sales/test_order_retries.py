@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.flash_sales import ORDERS
+from plaza.flash_sales.queues import ORDERS
 from plaza.infra.errors import Unavailable
 from plaza.infra.retries import Action, Decision, Delivery, decide
 

@@ -14,9 +14,8 @@ from plaza.infra.consumer import consume
 from plaza.infra.errors import BadInput, NotFound
 from plaza.infra.http import pack_cursor, read_id, unpack_cursor
 from plaza.infra.messages import BadRecord
-from plaza.reactions import ReactionEvent, Unacknowledged
-from plaza.reactions.queues import Step
-from plaza.reactions.reactions import MOST_ID
+from plaza.reactions.queues import Step, Unacknowledged
+from plaza.reactions.reactions import MOST_ID, ReactionEvent
 from tests.unit.infra.test_queues import FakeSqs, batch_of, sqs  # noqa: F401
 from tests.unit.reactions.test_messages import STEP
 from tests.unit.reactions.test_reactions import GOOD, json_values

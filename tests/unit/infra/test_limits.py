@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.infra.limits import TokenBucket
+from plaza.infra.token_bucket import TokenBucket
 
 
 class Clock:

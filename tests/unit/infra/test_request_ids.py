@@ -139,7 +139,7 @@ def test_refusals_have_the_id_too(capsys: pytest.CaptureFixture[str]) -> None:
         serve(app, other("/things/8"), None),
         serve(app, other("/nowhere"), None),
         serve(app, other("/things/7", body="x" * 100_000), None),
-        refuse(other("/x"), Unavailable("away"), {"allow": "GET"}),
+        refuse(app, other("/x"), Unavailable("away"), {"allow": "GET"}),
     ]
     assert [answer["statusCode"] for answer in answers] == [503, 404, 400, 503]
     for answer in answers:

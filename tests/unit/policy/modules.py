@@ -23,10 +23,11 @@ CONTEXTS = sorted(
 
 
 class Import(NamedTuple):
-    """``from module import name``; ``name`` is '' for ``import module``."""
+    """``from module import name as bound``; ``name`` is '' for ``import module``."""
 
     module: str
     name: str
+    bound: str
 
 
 def product_files() -> list[Path]:
@@ -49,10 +50,11 @@ def imports_of(file: Path) -> list[Import]:
 def _imports_of(file: Path) -> Iterator[Import]:
     for node in ast.walk(tree_of(file)):
         if isinstance(node, ast.Import):
-            yield from (Import(alias.name, "") for alias in node.names)
+            yield from (Import(a.name, "", a.asname or a.name) for a in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file} imports by dots"
-            yield from (Import(node.module or "", alias.name) for alias in node.names)
+            module = node.module or ""
+            yield from (Import(module, a.name, a.asname or a.name) for a in node.names)
 
 
 def module_file(module: str) -> Path:
@@ -77,15 +79,15 @@ def queue_named(file: Path, name: str) -> Queue[Any] | None:
 def names_used(file: Path, within: ast.AST) -> list[tuple[Path, ast.AST]]:
     """(file, definition) of each function or class of ours that ``within`` names."""
     tree = tree_of(file)
-    imported = {i.name: i.module for i in imports_of(file) if i.module.startswith("plaza")}
+    imported = {i.bound: i for i in imports_of(file) if i.module.startswith("plaza")}
     found = []
     for node in ast.walk(within):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            module = imported.get(node.value.id)
-            if module and module_file(f"{module}.{node.value.id}").exists():
-                found += _definition(module_file(f"{module}.{node.value.id}"), node.attr)
+            used = imported.get(node.value.id)
+            if used and module_file(f"{used.module}.{used.name}").exists():
+                found += _definition(module_file(f"{used.module}.{used.name}"), node.attr)
         elif isinstance(node, ast.Name) and node.id in imported:
-            found += _definition(module_file(imported[node.id]), node.id)
+            found += _definition(module_file(imported[node.id].module), imported[node.id].name)
         elif isinstance(node, ast.Name):
             found += [(file, d) for d in tree.body if getattr(d, "name", None) == node.id]
     return found

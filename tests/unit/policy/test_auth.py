@@ -95,6 +95,11 @@ def test_a_function_that_limits_callers_itself_is_told_the_limit() -> None:
         if event["Properties"].get("Auth") == {"Authorizer": "NONE"}
     }
     assert opened == {"AuthApi", "SystemApi"}
+    assert opened == {
+        name
+        for name in resources(FUNCTION)
+        if "limiter=limits.take_of_address" in (template.folder_of(name) / "app.py").read_text()
+    }
     for name in [*opened, "Authorizer"]:
         assert {"PLAZA_ANONYMOUS_PER_S", "PLAZA_ANONYMOUS_BURST"} <= template.variables_of(name)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "m
 FORBIDDEN_IN_HANDLERS = {"json", "redis", "pymysql", "boto3", "botocore"}
 FORBIDDEN_IN_RULES = {"redis", "pymysql", "botocore", "boto3", "socket", "os", "time"}
 
+STORE = re.compile("(mysql|redis|s3)_")
+
 IN_CONTEXTS = [file for context in CONTEXTS for file in sorted((PLAZA / context).rglob("*.py"))]
 HANDLERS = sorted(
     f for kind in ("queue", "schedule", "ops") for f in (FUNCTIONS / kind).rglob("*.py")
@@ -38,6 +41,10 @@ def exported(context: str) -> set[str]:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             return set(ast.literal_eval(node.value))
     return set()
+
+
+def modules_of(context: str) -> set[str]:
+    return {file.stem for file in (PLAZA / context).glob("*.py")}
 
 
 def test_there_is_something_to_look_at() -> None:
@@ -70,9 +77,11 @@ def test_a_context_meets_another_through_the_names_that_it_offers(file: Path) ->
             continue
         if file.name == "contract.py" and parts[2:] == ["contract"]:
             continue  # what clients get of one context holds what they get of another
-        assert len(parts) <= 2, f"{found.module} is inside of {context}"
-        if len(parts) == 2:
-            assert found.name in exported(context), f"{context} does not offer {found.name}"
+        assert len(parts) <= 3, f"{found.module} is inside of {context}"
+        if len(parts) >= 2:
+            offered = parts[2] if len(parts) == 3 else found.name
+            assert offered in exported(context), f"{context} does not offer {offered}"
+        assert not found.name.startswith("_")
 
 
 @pytest.mark.parametrize("file", IN_CONTEXTS, ids=shown)
@@ -83,6 +92,7 @@ def test_what_a_context_uses_of_another_by_its_name_is_offered_too(file: Path) -
         match node:
             case ast.Attribute(value=ast.Name(id=context), attr=name) if context in others:
                 assert name in exported(context), f"{context} does not offer {name}"
+                assert name not in modules_of(context), f"{file} may not have loaded {name}"
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
@@ -90,8 +100,20 @@ def test_a_context_offers_only_what_it_has(context: str) -> None:
     tree = tree_of(PLAZA / context / "__init__.py")
     defined = {getattr(node, "name", None) for node in tree.body}
     passed_on = {a.name for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names}
-    assert exported(context) <= defined | passed_on
+    assert exported(context) <= defined | passed_on | modules_of(context)
     assert exported(context)
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_store_is_no_door_and_defines_no_type_that_others_use(context: str) -> None:
+    assert not {name for name in exported(context) if STORE.match(name)}
+    for found in imports_of(PLAZA / context / "__init__.py"):
+        is_type = found.name.isidentifier() and found.name != found.name.lower()
+        assert not (is_type and STORE.match(found.module.split(".")[-1])), found
+
+
+def test_reactions_has_a_small_door() -> None:
+    assert len(exported("reactions")) <= 15
 
 
 def test_contexts_do_not_import_each_other_in_a_circle() -> None:

@@ -12,18 +12,19 @@ import pytest
 
 from local.stack.registry import load_queues
 from plaza.checkins import CheckedIn
-from plaza.content import FanOut
+from plaza.content.queues import FanOut
 from plaza.feed.feed import INBOX, POSTS, Timeline
 from plaza.flash_sales import OrderReserved
 from plaza.infra.cache import Drops
-from plaza.reactions import COLLECT, FOLLOW, LIKE, Commit, ReactionEvent, Target, Unacknowledged
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Target
 from plaza.reactions.queues import Step as RebuildStep
-from plaza.reactions.reactions import Key
+from plaza.reactions.queues import Unacknowledged
+from plaza.reactions.reactions import Commit, Key, ReactionEvent
 from plaza.recommendations import Rebuild
 from plaza.reconciliation import PartAsked, RepairsAsked
-from plaza.shops import Refresh as ShopRefresh
-from plaza.shops import Step as ShopStep
-from plaza.targets import Refresh
+from plaza.shops.shops import Refresh as ShopRefresh
+from plaza.shops.shops import Step as ShopStep
+from plaza.targets.queues import Refresh
 from tests.unit.policy.template import ROOT
 
 QUEUES = load_queues()

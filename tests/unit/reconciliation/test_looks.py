@@ -8,7 +8,7 @@ import pytest
 
 from plaza.counters import UserCounter
 from plaza.infra.messages import BadRecord
-from plaza.reactions import Fingerprint, Held, Unreadable
+from plaza.reactions.reactions import Fingerprint, Held, Unreadable
 from plaza.reconciliation import PartAsked, RepairsAsked
 from plaza.reconciliation.reconciliation import (
     Recorded,

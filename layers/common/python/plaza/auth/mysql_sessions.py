@@ -17,8 +17,10 @@ def insert(rows: Sequence[tuple[bytes, int, int]]) -> None:
     One statement. Raises MysqlDown.
     """
     mysql.write(
-        "INSERT IGNORE INTO session (token_sha256, user_id, expires_at) VALUES "
-        + ", ".join(["(%s, %s, FROM_UNIXTIME(%s))"] * len(rows)),
+        f"""
+        INSERT IGNORE INTO session (token_sha256, user_id, expires_at)
+        VALUES {", ".join(["(%s, %s, FROM_UNIXTIME(%s))"] * len(rows))}
+        """,
         [part for row in rows for part in row],
     )
 
@@ -50,8 +52,12 @@ def read(token_sha256: bytes, max_age_s: int) -> Session | None:
 def extend(token_sha256: bytes, expires_at_s: int) -> bool:
     """Move the end of a session; False when there was nothing to move. Raises MysqlDown."""
     changed = mysql.write(
-        "UPDATE session SET expires_at = GREATEST(expires_at, FROM_UNIXTIME(%s))"
-        " WHERE token_sha256 = %s AND expires_at > UTC_TIMESTAMP(6)",
+        """
+        UPDATE session
+        SET expires_at = GREATEST(expires_at, FROM_UNIXTIME(%s))
+        WHERE token_sha256 = %s
+          AND expires_at > UTC_TIMESTAMP(6)
+        """,
         (expires_at_s, token_sha256),
     )
     return changed > 0

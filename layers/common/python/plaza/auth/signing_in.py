@@ -31,7 +31,8 @@ from plaza.infra.limits import Attempt, Window
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
 from plaza.infra.settings import BadSettings, settings
-from plaza.users import User, sign_up
+from plaza.users import User
+from plaza.users.signing_up import sign_up
 
 
 class Sent(NamedTuple):

@@ -10,12 +10,11 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from plaza import shops
 from plaza.changes import mysql_positions
 from plaza.infra import binlog
 from plaza.infra.binlog import Part, Position, PositionLost, RowChanged
 from plaza.infra.observability import record
-from plaza.shops import Changed
+from plaza.shops import Changed, refreshing
 
 MOST_S = 40
 _NAME = "shops"
@@ -45,7 +44,7 @@ def follow_changes(most_s: float = MOST_S) -> Followed:
             lost = True
             record("binlog_lost", {"binlogs_lost": 1}, detail=str(error))
     if lost:
-        shops.refresh_everything()
+        refreshing.refresh_everything()
         mysql_positions.keep(_NAME, end)
     metrics = {"rows_followed": rows, "binlog_lag_s": round(behind_s, 1)}
     record("binlog_followed", metrics, lost=lost)
@@ -65,11 +64,11 @@ def _follow(since: Position, until_s: float) -> tuple[int, float]:
 
 def _tell(part: Part) -> None:
     if part.wiped:
-        shops.refresh_everything()
+        refreshing.refresh_everything()
     changed = [_changed(row) for row in part.rows if row.table == "shop"]
     types = any(row.table == "shop_type" for row in part.rows)
     if changed or types:
-        shops.adopt(changed, types)
+        refreshing.adopt(changed, types)
 
 
 def _changed(row: RowChanged) -> Changed:

@@ -17,7 +17,10 @@ def read(name: str) -> Position | None:
 def keep(name: str, position: Position) -> None:
     """``name`` followed it up to here. Raises MysqlDown."""
     mysql.write(
-        "INSERT INTO binlog_position (name, log_file, log_pos) VALUES (%s, %s, %s)"
-        " ON DUPLICATE KEY UPDATE log_file = VALUES(log_file), log_pos = VALUES(log_pos)",
+        """
+        INSERT INTO binlog_position (name, log_file, log_pos)
+        VALUES (%s, %s, %s)
+        ON DUPLICATE KEY UPDATE log_file = VALUES(log_file), log_pos = VALUES(log_pos)
+        """,
         (name, *position),
     )

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 
-from plaza import users
 from plaza.checkins import mysql_checkins, redis_checkins
 from plaza.checkins.checkins import (
     FIRST_MONTH,
@@ -20,10 +19,11 @@ from plaza.checkins.checkins import (
 )
 from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_checkins import Seen
-from plaza.infra.limits import TokenBucket
 from plaza.infra.observability import cause, present_request, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
+from plaza.infra.token_bucket import TokenBucket
+from plaza.users import cards
 
 _MOST_TRIES = 5
 
@@ -38,7 +38,7 @@ def check_in(user_id: int) -> Month:
     is warm. Raises Undecided, MysqlDown, QueueDown: try again.
     """
     now_us = time.time_ns() // 1000
-    today = users.read_zone(user_id).day_at(now_us / 1e6)
+    today = cards.read_zone(user_id).day_at(now_us / 1e6)
     try:
         today, seen, accepted_us = _set_day(user_id, today, now_us)
     except RedisDown as error:
@@ -55,7 +55,7 @@ def read_month(user_id: int, first: date) -> Month:
 
     Two round trips to Redis when all is warm. Raises Undecided, MysqlDown, RedisDown.
     """
-    today = users.read_zone(user_id).day_at(time.time())
+    today = cards.read_zone(user_id).day_at(time.time())
     there_are_some = FIRST_MONTH <= first <= next_month(today)
     asked = first if there_are_some else month_of(today)  # no keys for months that nobody has
     try:

@@ -13,6 +13,16 @@ from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
 
+__all__ = [
+    "CHECKINS",
+    "GRACE_US",
+    "LONGEST_WAIT_US",
+    "MOST_FACTS",
+    "MOST_S",
+    "save",
+    "sweep_checkins",
+]
+
 GRACE_US = 30_000_000
 LONGEST_WAIT_US = 3_600_000_000
 MOST_FACTS = 10_000

@@ -15,6 +15,8 @@ from typing import NamedTuple
 from plaza.infra.errors import Conflict, Forbidden, Gone, NotFound, Unavailable
 from plaza.infra.networks import network_of
 from plaza.reactions import Target
+from plaza.reactions.reactions import Count
+from plaza.users import Card
 
 # Lambda answers with 6 MB at most. In there each backslash of a body stands twice.
 MOST_PAGE_BYTES = 2_500_000
@@ -116,6 +118,30 @@ class Attempt(NamedTuple):
         """An attempt to write ``draft``; the type and the parent of it tell the route."""
         asked = json.dumps(asdict(draft), sort_keys=True, separators=(",", ":"))
         return cls(hashlib.sha256(key.encode()).digest(), hashlib.sha256(asked.encode()).digest())
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A text with everything that is shown of it. ``mine`` of the counts is about who asks.
+
+    ``author`` is None for an id without a user; ``collects``, ``comments`` and ``viewers`` are of
+    posts; ``viewers`` is None and ``exact`` false while Redis is away.
+    """
+
+    text: Text
+    author: Card | None
+    likes: Count
+    collects: Count
+    comments: int
+    viewers: int | None
+    exact: bool
+
+
+class Listed(NamedTuple):
+    """A page, and where the next begins (None: the end)."""
+
+    items: list[Whole]
+    last: Place | None
 
 
 def name_viewer(actor_id: int | None, source_ip: str) -> str:

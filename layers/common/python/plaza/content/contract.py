@@ -7,11 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from plaza.content.content import Draft
-from plaza.content.reading import Whole
-from plaza.infra.http import AS_WHOLE, Answer, Question
+from plaza.content.content import Draft, Whole
+from plaza.infra.http import AS_WHOLE, Answer, Question, time_of
 from plaza.infra.texts import HTTPS_URL, LINE, TEXT, check_line, check_text
-from plaza.reactions.contract import time_of
 from plaza.users.contract import UserCard
 
 PostKind = Literal["note", "blog"]

@@ -30,8 +30,12 @@ _MAX_PUT_OFF = 1_000
 def find_made(author_id: int, attempt: Attempt) -> tuple[bytes, Target] | None:
     """(digest of what was asked for, what came of it) under the attempt's key. Raises MysqlDown."""
     found = mysql.fetch_all(
-        "SELECT request_sha256, content_type, content_id FROM creation"
-        " WHERE user_id = %s AND key_sha256 = %s",
+        """
+        SELECT request_sha256, content_type, content_id
+        FROM creation
+        WHERE user_id = %s
+          AND key_sha256 = %s
+        """,
         (author_id, attempt.key_sha256),
     )
     return (found[0][0], Target(*found[0][1:])) if found else None
@@ -45,9 +49,12 @@ def claim_key(cursor: Cursor, author_id: int, attempt: Attempt, target: Target) 
     # Not INSERT IGNORE: two that wait for one that gives up would then be a deadlock.
     return (
         cursor.execute(
-            "INSERT INTO creation (user_id, key_sha256, request_sha256, content_type, content_id,"
-            " created_at) VALUES (%s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
-            " ON DUPLICATE KEY UPDATE user_id = creation.user_id",
+            """
+            INSERT INTO creation (user_id, key_sha256, request_sha256, content_type, content_id,
+                created_at)
+            VALUES (%s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
+            ON DUPLICATE KEY UPDATE user_id = creation.user_id
+            """,
             (author_id, *attempt, *target),
         )
         == 1
@@ -57,8 +64,13 @@ def claim_key(cursor: Cursor, author_id: int, attempt: Attempt, target: Target) 
 def hold_post(cursor: Cursor, post_id: int) -> There:
     """Whether the post is there, and it stays so until the commit; others may hold it too."""
     cursor.execute(
-        "SELECT deleted_at IS NOT NULL FROM content"
-        " WHERE content_type = 'post' AND content_id = %s LOCK IN SHARE MODE",
+        """
+        SELECT deleted_at IS NOT NULL
+        FROM content
+        WHERE content_type = 'post'
+          AND content_id = %s
+        LOCK IN SHARE MODE
+        """,
         (post_id,),
     )
     return _there(cursor)
@@ -75,9 +87,11 @@ def hold_shop(cursor: Cursor, shop_id: int) -> There:
 def insert(cursor: Cursor, content_id: int, draft: Draft) -> Text:
     """Store ``draft``, and read back what was stored."""
     cursor.execute(
-        "INSERT INTO content (content_type, content_id, author_id, created_at, parent_id, kind,"
-        " title, body, images, score, request_id)"
-        " VALUES (%s, %s, %s, UTC_TIMESTAMP(6), %s, %s, %s, %s, %s, %s, %s)",
+        """
+        INSERT INTO content (content_type, content_id, author_id, created_at, parent_id, kind,
+            title, body, images, score, request_id)
+        VALUES (%s, %s, %s, UTC_TIMESTAMP(6), %s, %s, %s, %s, %s, %s, %s)
+        """,
         (
             draft.type,
             content_id,
@@ -103,8 +117,13 @@ def mark_deleted(cursor: Cursor, target: Target) -> bool:
     """Set the time of its deletion; False when it was set before."""
     return (
         cursor.execute(
-            "UPDATE content SET deleted_at = UTC_TIMESTAMP(6)"
-            " WHERE content_type = %s AND content_id = %s AND deleted_at IS NULL",
+            """
+            UPDATE content
+            SET deleted_at = UTC_TIMESTAMP(6)
+            WHERE content_type = %s
+              AND content_id = %s
+              AND deleted_at IS NULL
+            """,
             target,
         )
         == 1
@@ -118,8 +137,13 @@ def lock_counter(cursor: Cursor, post_id: int) -> bool:
     """
     try:
         cursor.execute(
-            "SELECT target_id FROM content_counter WHERE target_type = 'post' AND target_id = %s"
-            " FOR UPDATE NOWAIT",
+            """
+            SELECT target_id
+            FROM content_counter
+            WHERE target_type = 'post'
+              AND target_id = %s
+            FOR UPDATE NOWAIT
+            """,
             (post_id,),
         )
     except OperationalError as error:
@@ -154,8 +178,12 @@ def find_put_off(post_ids: Iterable[int]) -> list[int]:
 def take_put_off(cursor: Cursor, post_id: int) -> int:
     """What is to be added to the comments of a post now, which nobody else adds. Two statements."""
     cursor.execute(
-        "SELECT comment_id, step FROM comment_change WHERE post_id = %s"
-        " ORDER BY comment_id, step LIMIT %s FOR UPDATE",
+        """
+        SELECT comment_id, step
+        FROM comment_change
+        WHERE post_id = %s
+        ORDER BY comment_id, step LIMIT %s FOR UPDATE
+        """,
         (post_id, _MAX_PUT_OFF),
     )
     changes = cursor.fetchall()
@@ -175,8 +203,12 @@ def read(targets: Iterable[Target]) -> dict[Target, Stored]:
     for target in targets:
         ids.setdefault(target.type, []).append(str(int(target.id)))
     arms = [
-        f"SELECT {_COLUMNS} FROM content FORCE INDEX (PRIMARY)"
-        f" WHERE content_type = '{content_type}' AND content_id IN ({','.join(numbers)})"
+        f"""
+        SELECT {_COLUMNS}
+        FROM content FORCE INDEX (PRIMARY)
+        WHERE content_type = '{content_type}'
+          AND content_id IN ({",".join(numbers)})
+        """
         for content_type, numbers in ids.items()
     ]
     found = map(_stored, mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ())
@@ -208,9 +240,14 @@ def read_places(content_type: str, owner_id: int, latest: bool, limit: int) -> l
     )
     order = "DESC" if latest else "ASC"
     rows = mysql.fetch_all(
-        f"SELECT created_at, content_id FROM content FORCE INDEX ({index})"
-        f" WHERE content_type = %s AND {column} = %s AND deleted_at IS NULL"
-        f" ORDER BY created_at {order}, content_id {order} LIMIT {limit:d}",
+        f"""
+        SELECT created_at, content_id
+        FROM content FORCE INDEX ({index})
+        WHERE content_type = %s
+          AND {column} = %s
+          AND deleted_at IS NULL
+        ORDER BY created_at {order}, content_id {order} LIMIT {limit:d}
+        """,
         (content_type, owner_id),
     )
     return [
@@ -230,9 +267,14 @@ def _read_page(
         where = f" AND (created_at {sign} %s OR (created_at = %s AND content_id {sign} %s))"
         args += [at, at, after.id]
     rows = mysql.fetch_all(
-        f"SELECT {_COLUMNS} FROM content FORCE INDEX ({index})"
-        f" WHERE content_type = %s AND {column} = %s AND deleted_at IS NULL"
-        f"{where} ORDER BY created_at {order}, content_id {order} LIMIT {limit:d}",
+        f"""
+        SELECT {_COLUMNS}
+        FROM content FORCE INDEX ({index})
+        WHERE content_type = %s
+          AND {column} = %s
+          AND deleted_at IS NULL{where}
+        ORDER BY created_at {order}, content_id {order} LIMIT {limit:d}
+        """,
         args,
     )
     return [_stored(row).text for row in rows]

@@ -5,31 +5,34 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from cachetools import TTLCache
 
-from plaza import counters, reactions, shops, targets, users
+from plaza import counters
 from plaza.content import mysql_content, redis_content
 from plaza.content.content import (
     ContentGone,
     ContentMissing,
     Draft,
+    Listed,
     ListsBusy,
     Place,
     Stored,
     Text,
+    Whole,
     cut,
 )
 from plaza.infra import cache
 from plaza.infra.cache import NEVER_STALE, Entry, StillLoading
 from plaza.infra.hot_values import HotValues
-from plaza.infra.limits import TokenBucket
 from plaza.infra.redis import RedisDown
-from plaza.reactions import COLLECT, LIKE, Count, Target
-from plaza.targets import There
-from plaza.users import Card
+from plaza.infra.token_bucket import TokenBucket
+from plaza.reactions import COLLECT, LIKE, Target
+from plaza.reactions import reading as reactions_reading
+from plaza.reactions.reactions import Count
+from plaza.shops import reading as shops_reading
+from plaza.targets import There, finding
+from plaza.users import Card, cards
 
 
 class _Unknown:
@@ -48,30 +51,6 @@ _hot_pages: HotValues[tuple[_ListOf, int], list[Text]] = HotValues()
 _list_budget = TokenBucket(rate_per_s=50, burst=200)
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A text with everything that is shown of it. ``mine`` of the counts is about who asks.
-
-    ``author`` is None for an id without a user; ``collects``, ``comments`` and ``viewers`` are of
-    posts; ``viewers`` is None and ``exact`` false while Redis is away.
-    """
-
-    text: Text
-    author: Card | None
-    likes: Count
-    collects: Count
-    comments: int
-    viewers: int | None
-    exact: bool
-
-
-class Listed(NamedTuple):
-    """A page, and where the next begins (None: the end)."""
-
-    items: list[Whole]
-    last: Place | None
-
-
 def forget_texts() -> None:
     """Empty this process's memory of texts, shops and first pages."""
     _TEXTS.clear()
@@ -88,7 +67,7 @@ def read(target: Target) -> Text:
     """One text: from memory, Redis, or MySQL. Raises ContentMissing, ContentGone, MysqlDown."""
     found = _read_hot([target])
     if target not in found:
-        insist_there(target, targets.find(*target))  # its marker spares MySQL what isn't there
+        insist_there(target, finding.find(*target))  # its marker spares MySQL what isn't there
         found = _read_alone(target)
     if target not in found:
         raise ContentMissing(f"There is no {target.type} {target.id}")
@@ -136,7 +115,7 @@ def require_shop(shop_id: int) -> None:
     within a second. The filter of all shops keeps most other ids from MySQL.
     """
     if shop_id not in _SHOPS:
-        shops.read(shop_id)
+        shops_reading.read(shop_id)
         _SHOPS[shop_id] = True
 
 
@@ -169,7 +148,7 @@ def read_reviews(review_ids: Iterable[int], actor_id: int | None) -> dict[int, W
 
 def list_posts(author_id: int, after: Place | None, limit: int, actor_id: int | None) -> Listed:
     """Somebody's posts, newest first. Raises ContentMissing, ListsBusy, MysqlDown, RedisDown."""
-    if targets.find("user", author_id) is There.NONE:
+    if finding.find("user", author_id) is There.NONE:
         raise ContentMissing(f"There is no user {author_id}")
     return _list(("post", author_id, True), after, limit, actor_id)
 
@@ -201,9 +180,9 @@ def complete(texts: Sequence[Text], actor_id: int | None, viewer: str | None = N
     for comments and viewers. Raises MysqlDown, RedisDown.
     """
     wanted = [(k, t.target) for t in texts for k in (LIKE, COLLECT) if t.type in k.targets]
-    counts, exact = reactions.count(wanted, actor_id)
+    counts, exact = reactions_reading.count(wanted, actor_id)
     found = dict(zip(wanted, counts, strict=True))
-    authors = users.read_cards(text.author_id for text in texts)
+    authors = cards.read_cards(text.author_id for text in texts)
     posts = [text.id for text in texts if text.type == "post"]
     comments, viewers = counters.read_comments(posts), _read_viewers(posts, viewer)
     return [

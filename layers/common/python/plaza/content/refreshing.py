@@ -6,13 +6,17 @@ from collections.abc import Iterable, Sequence
 
 from pymysql.cursors import Cursor
 
-from plaza import counters, reactions, targets, users
+from plaza import counters
 from plaza.content import mysql_content, publishing, redis_content
 from plaza.content.content import Stored
 from plaza.infra import mysql
 from plaza.infra.observability import record
-from plaza.reactions import Target
-from plaza.targets import REFRESHES, Refresh
+from plaza.reactions import Target, reacting
+from plaza.targets import marking
+from plaza.targets.queues import REFRESHES, Refresh
+from plaza.users import cards
+
+__all__ = ["REFRESHES", "refresh", "tell"]
 
 
 @REFRESHES.consumer
@@ -29,7 +33,7 @@ def refresh(refreshes: Sequence[Refresh]) -> None:
     publishing.publish_missing(
         [text.id for text, deleted in stored.values() if text.type == "post" and not deleted]
     )
-    users.refresh_cards(sorted(one.id for one in wanted if one.type == "user"))
+    cards.refresh_cards(sorted(one.id for one in wanted if one.type == "user"))
     record("projections_refreshed", {"refreshed": len(refreshes)}, found=len(stored))
 
 
@@ -55,10 +59,10 @@ def tell(stored: Iterable[Stored]) -> None:
     known = list(stored)
     live = [text for text, deleted in known if not deleted]
     if deleted := [text.target for text, deleted in known if deleted]:
-        reactions.tombstone(deleted)
+        reacting.tombstone(deleted)
     redis_content.keep_texts(known)
     redis_content.drop_lists(text for text, _ in known)
-    targets.mark_all_made([text.target for text in live])
+    marking.mark_all_made([text.target for text in live])
     counters.project_again(
         sorted({text.author_id for text, _ in known if text.type == "post"}),
         sorted({text.parent_id for text, _ in known if text.type == "comment" and text.parent_id}),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pymysql.cursors import Cursor
 
-from plaza import counters, targets, users
+from plaza import counters
 from plaza.content import mysql_content, publishing, reading, refreshing
 from plaza.content.content import (
     Attempt,
@@ -16,12 +16,14 @@ from plaza.content.content import (
     NotYours,
     Stored,
     Text,
+    Whole,
 )
-from plaza.content.reading import Whole
 from plaza.infra import ids, mysql
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import cause, record
 from plaza.reactions import Target
+from plaza.targets import announcing
+from plaza.users import cards
 
 
 def create(draft: Draft, attempt: Attempt | None = None) -> Whole:
@@ -34,9 +36,9 @@ def create(draft: Draft, attempt: Attempt | None = None) -> Whole:
     if attempt and (made := mysql_content.find_made(draft.author_id, attempt)):
         return _answer_again(draft.author_id, attempt, *made)
     reading.require_parent(draft)
-    author = users.read_cards([draft.author_id]).get(draft.author_id)
+    author = cards.read_cards([draft.author_id]).get(draft.author_id)
     target = Target(draft.type, ids.new_id())
-    announced = targets.announce(*target)
+    announced = announcing.announce(*target)
     text = mysql.atomically(lambda cursor: _write(cursor, target, draft, attempt, announced))
     if text is None:
         return create(draft, attempt)
@@ -57,7 +59,7 @@ def delete(target: Target, actor_id: int) -> None:
         raise NotYours(f"Somebody else wrote the {target.type} {target.id}")
     announced = False
     if not deleted:
-        announced = targets.announce(*target)
+        announced = announcing.announce(*target)
         deleted = not mysql.atomically(lambda cursor: _delete(cursor, text, announced))
     # Also when it was deleted before: who did it may have died before Redis was told.
     _tell(Stored(text, deleted=True), announced)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from plaza.counters import mysql_counters, redis_counters
-from plaza.counters.counters import USER_COLUMNS, Claim, UserCounter
+from plaza.counters.counters import USER_COLUMNS, Claim, ContentCounter, UserCounter
 from plaza.counters.mysql_counters import (
-    ContentCounter,
     add_to_content,
     add_to_users,
     correct_content,

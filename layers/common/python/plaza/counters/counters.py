@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import NamedTuple
 
 USER_COLUMNS = (
@@ -44,3 +45,10 @@ class Claim(NamedTuple):
 
     at_us: int
     before_us: int
+
+
+class ContentCounter(NamedTuple):
+    """The totals of one target, by column, and the version of each: commits that moved it."""
+
+    totals: Mapping[str, int]
+    vers: Mapping[str, int]

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from pymysql.cursors import Cursor
 
-from plaza.counters.counters import USER_COLUMNS, UserCounter
+from plaza.counters.counters import USER_COLUMNS, ContentCounter, UserCounter
 from plaza.infra import mysql
 
 CONTENT_COLUMNS = ("like_total", "collect_total", "comment_total", "follow_total")
 VERSION_COLUMNS = tuple(column.replace("_total", "_ver") for column in CONTENT_COLUMNS)
 _VERSION_OF = dict(zip(CONTENT_COLUMNS, VERSION_COLUMNS, strict=True))
-
-
-class ContentCounter(NamedTuple):
-    """The totals of one target, by column, and the version of each: commits that moved it."""
-
-    totals: Mapping[str, int]
-    vers: Mapping[str, int]
 
 
 Deltas = Mapping[str, int]
@@ -40,8 +32,11 @@ def lock_content(
         # Not INSERT IGNORE: it takes shared locks on rows that exist, and two consumers that then
         # both want them exclusively are a deadlock.
         cursor.execute(
-            f"INSERT INTO content_counter (target_type, target_id) VALUES {rows}"
-            " ON DUPLICATE KEY UPDATE target_id = content_counter.target_id"
+            f"""
+            INSERT INTO content_counter (target_type, target_id)
+            VALUES {rows}
+            ON DUPLICATE KEY UPDATE target_id = content_counter.target_id
+            """
         )
         found |= _lock_content(cursor, missing)
     return found
@@ -59,9 +54,12 @@ def _lock_content(
         for target_type, numbers in ids.items()
     )
     cursor.execute(
-        f"SELECT {mysql.pack('target_type', 'target_id', *CONTENT_COLUMNS, *VERSION_COLUMNS)}"
-        f" FROM content_counter FORCE INDEX (PRIMARY) WHERE {where}"
-        " ORDER BY target_type, target_id FOR UPDATE"
+        f"""
+        SELECT {mysql.pack("target_type", "target_id", *CONTENT_COLUMNS, *VERSION_COLUMNS)}
+        FROM content_counter FORCE INDEX (PRIMARY)
+        WHERE {where}
+        ORDER BY target_type, target_id FOR UPDATE
+        """
     )
     for (packed,) in cursor.fetchall():
         target_type, target_id, *numbers = packed.split()
@@ -104,10 +102,13 @@ def add_to_content(
         for target, by in sorted(deltas.items())
     )
     names = [name for column in columns for name in (column, _VERSION_OF[column])]
+    sums = ", ".join(f"{name} = content_counter.{name} + VALUES({name})" for name in names)
     cursor.execute(
-        f"INSERT INTO content_counter (target_type, target_id, {', '.join(names)}) VALUES {rows}"
-        " ON DUPLICATE KEY UPDATE "
-        + ", ".join(f"{name} = content_counter.{name} + VALUES({name})" for name in names)
+        f"""
+        INSERT INTO content_counter (target_type, target_id, {", ".join(names)})
+        VALUES {rows}
+        ON DUPLICATE KEY UPDATE {sums}
+        """
     )
 
 
@@ -120,10 +121,14 @@ def add_to_users(cursor: Cursor, deltas: Mapping[tuple[int], Deltas]) -> None:
         "(%d,%s1)" % (user_id, "".join(f"{int(by.get(column, 0))}," for column in moved))
         for (user_id,), by in sorted(deltas.items())
     )
+    names = [*moved, "ver"]
+    sums = ", ".join(f"{name} = user_counter.{name} + VALUES({name})" for name in names)
     cursor.execute(
-        f"INSERT INTO user_counter ({', '.join(['user_id', *moved, 'ver'])}) VALUES {rows}"
-        " ON DUPLICATE KEY UPDATE "
-        + ", ".join(f"{name} = user_counter.{name} + VALUES({name})" for name in [*moved, "ver"])
+        f"""
+        INSERT INTO user_counter (user_id, {", ".join(names)})
+        VALUES {rows}
+        ON DUPLICATE KEY UPDATE {sums}
+        """
     )
 
 
@@ -134,8 +139,11 @@ def lock_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, UserCounter
     """
     rows = ",".join(f"({int(user_id)})" for user_id in user_ids)
     cursor.execute(
-        f"INSERT INTO user_counter (user_id) VALUES {rows}"
-        " ON DUPLICATE KEY UPDATE ver = user_counter.ver"
+        f"""
+        INSERT INTO user_counter (user_id)
+        VALUES {rows}
+        ON DUPLICATE KEY UPDATE ver = user_counter.ver
+        """
     )
     cursor.execute(f"{_select_users(user_ids)} ORDER BY user_id FOR UPDATE")
     return _users_of(cursor.fetchall())
@@ -157,8 +165,11 @@ def correct_content(cursor: Cursor, right: Mapping[tuple[str, int], ContentCount
     )
     columns = [*CONTENT_COLUMNS, *VERSION_COLUMNS]
     cursor.execute(
-        f"INSERT INTO content_counter (target_type, target_id, {', '.join(columns)}) VALUES {rows}"
-        " ON DUPLICATE KEY UPDATE " + ", ".join(f"{c} = VALUES({c})" for c in columns)
+        f"""
+        INSERT INTO content_counter (target_type, target_id, {", ".join(columns)})
+        VALUES {rows}
+        ON DUPLICATE KEY UPDATE {", ".join(f"{c} = VALUES({c})" for c in columns)}
+        """
     )
 
 
@@ -170,8 +181,11 @@ def correct_users(cursor: Cursor, right: Mapping[int, UserCounter]) -> None:
     )
     columns = [*USER_COLUMNS, "ver"]
     cursor.execute(
-        f"INSERT INTO user_counter (user_id, {', '.join(columns)}) VALUES {rows}"
-        " ON DUPLICATE KEY UPDATE " + ", ".join(f"{c} = VALUES({c})" for c in columns)
+        f"""
+        INSERT INTO user_counter (user_id, {", ".join(columns)})
+        VALUES {rows}
+        ON DUPLICATE KEY UPDATE {", ".join(f"{c} = VALUES({c})" for c in columns)}
+        """
     )
 
 
@@ -212,7 +226,11 @@ def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
         return {}
     numbers = ",".join(str(int(post_id)) for post_id in ids)
     rows = mysql.fetch_all(
-        "SELECT target_id, comment_total, comment_ver FROM content_counter"
-        f" WHERE target_type = 'post' AND target_id IN ({numbers})"
+        f"""
+        SELECT target_id, comment_total, comment_ver
+        FROM content_counter
+        WHERE target_type = 'post'
+          AND target_id IN ({numbers})
+        """
     )
     return dict.fromkeys(ids, (0, 0)) | {post_id: (total, ver) for post_id, total, ver in rows}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.content import FANOUTS, FanOut
+from plaza.content.queues import FANOUTS, FanOut
 from plaza.feed import mysql_feed, redis_feed
 from plaza.feed.feed import POSTS, Timeline
 from plaza.feed.mysql_feed import Published
@@ -15,6 +15,8 @@ from plaza.feed.redis_feed import Push
 from plaza.infra.observability import record
 from plaza.infra.queues import QueueDown
 from plaza.infra.settings import settings
+
+__all__ = ["FANOUTS", "PAGE", "fan_out"]
 
 PAGE = 1_000
 

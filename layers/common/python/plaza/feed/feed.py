@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from plaza.content import Place
+from plaza.content import Place, Whole
 from plaza.infra import messages
 from plaza.infra.messages import ID, list_of, one_of, row
 
@@ -47,6 +47,13 @@ class Followee(NamedTuple):
 
     user_id: int
     star: bool
+
+
+class Feed(NamedTuple):
+    """A page, and where the next begins (None: the end)."""
+
+    items: list[Whole]
+    last: Place | None
 
 
 def write_timelines(timelines: Sequence[Timeline]) -> str:

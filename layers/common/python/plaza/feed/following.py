@@ -11,7 +11,9 @@ from plaza.feed.mysql_feed import Following
 from plaza.feed.redis_feed import Push
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import record
-from plaza.reactions import FOLLOWS
+from plaza.reactions.queues import FOLLOWS
+
+__all__ = ["BACKFILL", "FOLLOWS", "Restless", "apply_follow_changes"]
 
 BACKFILL = 100
 _AT_ONCE = 1_000

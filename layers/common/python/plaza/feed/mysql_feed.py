@@ -21,10 +21,12 @@ _US = timedelta(microseconds=1)
 _WINDOWS = (1, 4, 16, 64, 256, None)
 # MariaDB makes a join of a longer list, and that can't use the time in the index.
 _AUTHORS_PER_ARM = 500
-_BY_AUTHOR = (
-    "SELECT created_at, content_id, author_id FROM content FORCE INDEX (by_author)"
-    " WHERE content_type = 'post' AND deleted_at IS NULL"
-)
+_BY_AUTHOR = """
+    SELECT created_at, content_id, author_id
+    FROM content FORCE INDEX (by_author)
+    WHERE content_type = 'post'
+      AND deleted_at IS NULL
+    """
 _NEWEST_FIRST = "ORDER BY created_at DESC, content_id DESC"
 
 
@@ -46,10 +48,16 @@ class Following(NamedTuple):
 def read_published(post_ids: Collection[int]) -> dict[int, Published]:
     """Those of the posts that are there. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
-        "SELECT c.created_at, c.content_id, c.author_id, COALESCE(u.followers_total, 0),"
-        " s.announced FROM content AS c LEFT JOIN user_counter AS u ON u.user_id = c.author_id"
-        " LEFT JOIN star AS s ON s.user_id = c.author_id WHERE c.content_type = 'post'"
-        f" AND c.content_id IN ({_numbers(post_ids)}) AND c.deleted_at IS NULL"
+        f"""
+        SELECT c.created_at, c.content_id, c.author_id, COALESCE(u.followers_total, 0),
+               s.announced
+        FROM content AS c
+        LEFT JOIN user_counter AS u ON u.user_id = c.author_id
+        LEFT JOIN star AS s ON s.user_id = c.author_id
+        WHERE c.content_type = 'post'
+          AND c.content_id IN ({_numbers(post_ids)})
+          AND c.deleted_at IS NULL
+        """
     )
     return {
         entry.id: Published(entry, followers, None if announced is None else announced == 1)
@@ -76,10 +84,19 @@ def read_followers(wanted: Sequence[tuple[int, int]], count: int) -> list[list[i
     Raises MysqlDown.
     """
     arms = [
-        f"SELECT {index}, JSON_ARRAYAGG(actor_id)"
-        " FROM (SELECT actor_id FROM reaction FORCE INDEX (PRIMARY)"
-        f" WHERE target_type = 'user' AND target_id = {user_id:d} AND kind = 'follow'"
-        f" AND actor_id > {after_id:d} AND state = 1 ORDER BY actor_id LIMIT {count:d}) AS page"
+        f"""
+        SELECT {index}, JSON_ARRAYAGG(actor_id)
+        FROM (
+            SELECT actor_id
+            FROM reaction FORCE INDEX (PRIMARY)
+            WHERE target_type = 'user'
+              AND target_id = {user_id:d}
+              AND kind = 'follow'
+              AND actor_id > {after_id:d}
+              AND state = 1
+            ORDER BY actor_id LIMIT {count:d}
+        ) AS page
+        """
         for index, (user_id, after_id) in enumerate(wanted)
     ]
     pages: list[list[int]] = [[] for _ in wanted]
@@ -91,9 +108,14 @@ def read_followers(wanted: Sequence[tuple[int, int]], count: int) -> list[list[i
 def read_followees(user_id: int) -> list[Followee]:
     """Everybody whom a user follows. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
-        "SELECT r.target_id, s.user_id IS NOT NULL FROM reaction AS r FORCE INDEX (by_actor)"
-        " LEFT JOIN star AS s ON s.user_id = r.target_id"
-        " WHERE r.actor_id = %s AND r.kind = 'follow' AND r.state = 1",
+        """
+        SELECT r.target_id, s.user_id IS NOT NULL
+        FROM reaction AS r FORCE INDEX (by_actor)
+        LEFT JOIN star AS s ON s.user_id = r.target_id
+        WHERE r.actor_id = %s
+          AND r.kind = 'follow'
+          AND r.state = 1
+        """,
         (user_id,),
     )
     return [Followee(followee_id, star == 1) for followee_id, star in rows]
@@ -103,11 +125,16 @@ def read_following(pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Fo
     """For each (who, whom) whether they follow. One statement. Raises MysqlDown."""
     wanted = sorted(set(pairs))
     rows = mysql.fetch_all(
-        "SELECT k.actor_id, k.user_id, COALESCE(r.state, 0), s.user_id IS NOT NULL"
-        " FROM JSON_TABLE(%s, '$[*]' COLUMNS (actor_id BIGINT PATH '$[0]',"
-        " user_id BIGINT PATH '$[1]')) AS k LEFT JOIN reaction AS r FORCE INDEX (PRIMARY)"
-        " ON r.target_type = 'user' AND r.target_id = k.user_id AND r.kind = 'follow'"
-        " AND r.actor_id = k.actor_id LEFT JOIN star AS s ON s.user_id = k.user_id",
+        """
+        SELECT k.actor_id, k.user_id, COALESCE(r.state, 0), s.user_id IS NOT NULL
+        FROM JSON_TABLE(%s, '$[*]' COLUMNS (actor_id BIGINT PATH '$[0]',
+            user_id BIGINT PATH '$[1]')) AS k
+        LEFT JOIN reaction AS r FORCE INDEX (PRIMARY) ON r.target_type = 'user'
+            AND r.target_id = k.user_id
+            AND r.kind = 'follow'
+            AND r.actor_id = k.actor_id
+        LEFT JOIN star AS s ON s.user_id = k.user_id
+        """,
         (json.dumps(wanted),),
     )
     return {(who, whom): Following(state == 1, star == 1) for who, whom, state, star in rows}

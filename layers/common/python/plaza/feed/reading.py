@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from plaza import content, reactions, targets
+from plaza import content
 from plaza.content import Place, Whole
+from plaza.content import reading as content_reading
 from plaza.feed import mysql_feed, redis_feed
 from plaza.feed.feed import (
     BEGINNING_US,
@@ -15,29 +16,26 @@ from plaza.feed.feed import (
     NOWHERE_US,
     POSTS,
     Entry,
+    Feed,
     Timeline,
     by_author,
     merge,
 )
 from plaza.feed.rebuilding import ask_rebuild
-from plaza.infra.limits import TokenBucket
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import FOLLOW, FOLLOWS, Target
+from plaza.infra.token_bucket import TokenBucket
+from plaza.reactions import FOLLOW, Target
+from plaza.reactions import reading as reactions_reading
+from plaza.reactions.queues import FOLLOWS
+from plaza.targets import finding
 
 _ROUNDS_IN_REDIS = 2
 _MOST_ROUNDS = 4
 # What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
 _instead_of_redis = TokenBucket(rate_per_s=20, burst=40)
-
-
-class Feed(NamedTuple):
-    """A page, and where the next begins (None: the end)."""
-
-    items: list[Whole]
-    last: Place | None
 
 
 class _Batch(NamedTuple):
@@ -126,12 +124,16 @@ def _read_visible(user_id: int, batch: _Batch) -> list[Whole]:
         return []
     followed = set(by_author(batch.entries))
     if not batch.sure:
-        mine = reactions.read_mine([(FOLLOW, Target("user", a)) for a in sorted(followed)], user_id)
+        mine = reactions_reading.read_mine(
+            [(FOLLOW, Target("user", a)) for a in sorted(followed)], user_id
+        )
         # Whom nobody can tell about now, the inbox is right about but for some seconds.
         left = {a for a, is_mine in zip(sorted(followed), mine, strict=True) if is_mine is False}
         followed -= left
         _ask_removal(user_id, left & set(by_author(batch.entries[: batch.hot])))
-    posts = content.read_posts([e.id for e in batch.entries if e.author_id in followed], user_id)
+    posts = content_reading.read_posts(
+        [e.id for e in batch.entries if e.author_id in followed], user_id
+    )
     if missing := [
         e for e in batch.entries[: batch.hot] if e.author_id in followed and e.id not in posts
     ]:
@@ -151,7 +153,7 @@ def _ask_removal(user_id: int, author_ids: Iterable[int]) -> None:
 def _drop_deleted(user_id: int, missing: Sequence[Entry]) -> None:
     """Take out of the timelines what MySQL, too, says is not there. It is not shown either way."""
     with suppress(MysqlDown, RedisDown):
-        live = targets.find_live({("post", entry.id) for entry in missing})
+        live = finding.find_live({("post", entry.id) for entry in missing})
         if deleted := [entry for entry in missing if ("post", entry.id) not in live]:
             lists = [Timeline(POSTS, author_id) for author_id in by_author(deleted)]
             redis_feed.drop([Timeline(INBOX, user_id), *lists], deleted)

@@ -15,6 +15,8 @@ from plaza.feed.redis_feed import Push
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
 
+__all__ = ["INBOXES", "ask_rebuild", "rebuild"]
+
 
 def ask_rebuild(timelines: Sequence[Timeline]) -> None:
     """Have timelines rebuilt. When the queue is away, the next reader asks in ten seconds."""

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
-from plaza.flash_sales import flash_sales, reading
-from plaza.flash_sales.flash_sales import MOST_STOCK, Terms
+from plaza.flash_sales import flash_sales
+from plaza.flash_sales.flash_sales import MOST_STOCK, Offer, Terms
 from plaza.infra.http import AS_WHOLE, Answer, Question
 from plaza.infra.texts import LINE, check_line
 
@@ -85,7 +85,7 @@ class Voucher(Answer):
     exact: bool
 
     @classmethod
-    def of(cls, offer: reading.Offer) -> Voucher:
+    def of(cls, offer: Offer) -> Voucher:
         """What to answer about ``offer``."""
         voucher, left, exact = offer
         terms = voucher.terms

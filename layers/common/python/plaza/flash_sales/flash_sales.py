@@ -208,6 +208,15 @@ class Row(NamedTuple):
         return Order(self.order_id, self.voucher_id, status, self.reason)
 
 
+class Offer(NamedTuple):
+    """A voucher with what is left of it; not ``exact`` while only MySQL could be asked: orders
+    that are pending aren't taken off then."""
+
+    voucher: Voucher
+    left: int
+    exact: bool
+
+
 def may_be_pending(age_s: float) -> bool:
     """Whether an order whose id is so old may wait for its row."""
     return -MAX_CLOCK_SKEW_S <= age_s <= MAX_PENDING_S

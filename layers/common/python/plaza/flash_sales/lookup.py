@@ -13,9 +13,9 @@ from plaza.flash_sales.flash_sales import NotReady, Voucher
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra import cache
 from plaza.infra.cache import NEVER_STALE, Entry
-from plaza.infra.limits import TokenBucket
 from plaza.infra.projections import key_of
 from plaza.infra.redis import RedisDown
+from plaza.infra.token_bucket import TokenBucket
 
 _THERE = 1  # the version of "there is one": what says there is none is older
 

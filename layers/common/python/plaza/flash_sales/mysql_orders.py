@@ -26,12 +26,19 @@ def read_known(
     for fact in facts:
         buyers.setdefault(fact.voucher_id, set()).add(fact.buyer_id)
     arms = [
-        f"SELECT 0, {_COLUMNS} FROM voucher_order FORCE INDEX (PRIMARY)"
-        f" WHERE order_id IN ({_numbers({fact.order_id for fact in facts})})"
+        f"""
+        SELECT 0, {_COLUMNS}
+        FROM voucher_order FORCE INDEX (PRIMARY)
+        WHERE order_id IN ({_numbers({fact.order_id for fact in facts})})
+        """
     ]
     arms += [
-        f"SELECT 1, {_COLUMNS} FROM voucher_order FORCE INDEX (one_each)"
-        f" WHERE voucher_id = {voucher_id:d} AND holder IN ({_numbers(of_voucher)})"
+        f"""
+        SELECT 1, {_COLUMNS}
+        FROM voucher_order FORCE INDEX (one_each)
+        WHERE voucher_id = {voucher_id:d}
+          AND holder IN ({_numbers(of_voucher)})
+        """
         for voucher_id, of_voucher in sorted(buyers.items())
     ]
     cursor.execute(" UNION ALL ".join(arms))
@@ -60,18 +67,22 @@ def insert(cursor: Cursor, rows: Sequence[Row]) -> None:
         for row in rows
     )
     cursor.execute(
-        "INSERT INTO voucher_order"
-        " (order_id, voucher_id, buyer_id, holder, reason, decided_at, request_id)"
-        f" VALUES {values}"
+        f"""
+        INSERT INTO voucher_order (order_id, voucher_id, buyer_id, holder, reason, decided_at,
+            request_id)
+        VALUES {values}
+        """
     )
 
 
 def store(fact: OrderReserved) -> None:
     """Keep a reservation that SQS did not take. One statement, safe to repeat. Raises MysqlDown."""
     mysql.write(
-        "INSERT INTO order_outbox (order_id, voucher_id, buyer_id, epoch, request_id, stored_at)"
-        " VALUES (%s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
-        " ON DUPLICATE KEY UPDATE epoch = VALUES(epoch)",
+        """
+        INSERT INTO order_outbox (order_id, voucher_id, buyer_id, epoch, request_id, stored_at)
+        VALUES (%s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
+        ON DUPLICATE KEY UPDATE epoch = VALUES(epoch)
+        """,
         (*fact.identity, fact.epoch, fact.request_id),
     )
 
@@ -80,8 +91,11 @@ def read_stored(voucher_id: int | None, limit: int) -> list[OrderReserved]:
     """Return kept reservations, of one voucher or of all, earliest first. Raises MysqlDown."""
     where, args = ("", []) if voucher_id is None else (" WHERE voucher_id = %s", [voucher_id])
     rows = mysql.fetch_all(
-        f"SELECT order_id, voucher_id, buyer_id, epoch, request_id FROM order_outbox{where}"
-        f" ORDER BY order_id LIMIT {limit:d}",
+        f"""
+        SELECT order_id, voucher_id, buyer_id, epoch, request_id
+        FROM order_outbox{where}
+        ORDER BY order_id LIMIT {limit:d}
+        """,
         args,
     )
     return [OrderReserved(*row) for row in rows]
@@ -92,8 +106,11 @@ def delete_stored(facts: Collection[OrderReserved]) -> None:
     if facts:
         identities = ",".join("(%d,%d,%d)" % fact.identity for fact in facts)
         mysql.write(
-            f"DELETE FROM order_outbox WHERE order_id IN ({_numbers({f.order_id for f in facts})})"
-            f" AND (order_id, voucher_id, buyer_id) IN ({identities})"
+            f"""
+            DELETE FROM order_outbox
+            WHERE order_id IN ({_numbers({f.order_id for f in facts})})
+              AND (order_id, voucher_id, buyer_id) IN ({identities})
+            """
         )
 
 
@@ -120,8 +137,12 @@ def read_of_buyer(buyer_id: int, before_id: int | None, limit: int) -> list[Row]
     if before_id is not None:
         where, args = " AND order_id < %s", [buyer_id, before_id]
     rows = mysql.fetch_all(
-        f"SELECT {_COLUMNS} FROM voucher_order FORCE INDEX (by_buyer) WHERE buyer_id = %s{where}"
-        f" ORDER BY order_id DESC LIMIT {limit:d}",
+        f"""
+        SELECT {_COLUMNS}
+        FROM voucher_order FORCE INDEX (by_buyer)
+        WHERE buyer_id = %s{where}
+        ORDER BY order_id DESC LIMIT {limit:d}
+        """,
         args,
     )
     return [Row(*row) for row in rows]
@@ -132,8 +153,13 @@ def read_holders(voucher_id: int, after_id: int, limit: int) -> list[tuple[int, 
     return [
         (order_id, buyer_id)
         for order_id, buyer_id in mysql.fetch_all(
-            "SELECT order_id, holder FROM voucher_order FORCE INDEX (one_each)"
-            f" WHERE voucher_id = %s AND holder > %s ORDER BY holder LIMIT {limit:d}",
+            f"""
+            SELECT order_id, holder
+            FROM voucher_order FORCE INDEX (one_each)
+            WHERE voucher_id = %s
+              AND holder > %s
+            ORDER BY holder LIMIT {limit:d}
+            """,
             (voucher_id, after_id),
         )
     ]

@@ -42,9 +42,12 @@ def claim_key(cursor: Cursor, creator_id: int, attempt: Attempt, voucher_id: int
     """
     return (
         cursor.execute(
-            "INSERT INTO creation (user_id, key_sha256, request_sha256, content_type, content_id,"
-            " created_at) VALUES (%s, %s, %s, 'voucher', %s, UTC_TIMESTAMP(6))"
-            " ON DUPLICATE KEY UPDATE user_id = creation.user_id",
+            """
+            INSERT INTO creation (user_id, key_sha256, request_sha256, content_type, content_id,
+                created_at)
+            VALUES (%s, %s, %s, 'voucher', %s, UTC_TIMESTAMP(6))
+            ON DUPLICATE KEY UPDATE user_id = creation.user_id
+            """,
             (creator_id, *attempt, voucher_id),
         )
         == 1
@@ -54,8 +57,11 @@ def claim_key(cursor: Cursor, creator_id: int, attempt: Attempt, voucher_id: int
 def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> None:
     """Offer something new."""
     cursor.execute(
-        "INSERT INTO voucher (id, shop_id, title, price_cents, initial, stock, opens_at, closes_at,"
-        " created_by, created_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))",
+        """
+        INSERT INTO voucher (id, shop_id, title, price_cents, initial, stock, opens_at,
+            closes_at, created_by, created_at)
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
+        """,
         (
             voucher_id,
             terms.shop_id,
@@ -103,8 +109,12 @@ def read_of_shop(shop_id: int, before_id: int | None, limit: int) -> list[Vouche
     """A page of a shop's vouchers, newest first. Raises MysqlDown."""
     where, args = ("", [shop_id]) if before_id is None else (" AND id < %s", [shop_id, before_id])
     rows = mysql.fetch_all(
-        f"SELECT {_COLUMNS} FROM voucher FORCE INDEX (by_shop) WHERE shop_id = %s{where}"
-        f" ORDER BY id DESC LIMIT {limit:d}",
+        f"""
+        SELECT {_COLUMNS}
+        FROM voucher FORCE INDEX (by_shop)
+        WHERE shop_id = %s{where}
+        ORDER BY id DESC LIMIT {limit:d}
+        """,
         args,
     )
     return [_voucher(row) for row in rows]
@@ -113,8 +123,14 @@ def read_of_shop(shop_id: int, before_id: int | None, limit: int) -> list[Vouche
 def read_unsettled(opened_before_us: int, after_id: int, limit: int) -> list[Voucher]:
     """A page of the vouchers that have opened and aren't settled, by id. Raises MysqlDown."""
     rows = mysql.fetch_all(
-        f"SELECT {_COLUMNS} FROM voucher WHERE settled_at IS NULL AND opens_at <= %s AND id > %s"
-        f" ORDER BY id LIMIT {limit:d}",
+        f"""
+        SELECT {_COLUMNS}
+        FROM voucher
+        WHERE settled_at IS NULL
+          AND opens_at <= %s
+          AND id > %s
+        ORDER BY id LIMIT {limit:d}
+        """,
         (_time(opened_before_us), after_id),
     )
     return [_voucher(row) for row in rows]
@@ -136,9 +152,16 @@ def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
     """Voucher -> stock, of those there are; None when the shop was deleted. Until the commit nobody
     else decides their orders. The shops are not locked."""
     cursor.execute(
-        "SELECT id, stock,"
-        " (SELECT shop.deleted_at IS NOT NULL FROM shop WHERE shop.id = voucher.shop_id)"
-        f" FROM voucher WHERE id IN ({_numbers(voucher_ids)}) ORDER BY id FOR UPDATE"
+        f"""
+        SELECT id, stock, (
+            SELECT shop.deleted_at IS NOT NULL
+            FROM shop
+            WHERE shop.id = voucher.shop_id
+        )
+        FROM voucher
+        WHERE id IN ({_numbers(voucher_ids)})
+        ORDER BY id FOR UPDATE
+        """
     )
     return {voucher_id: None if gone else stock for voucher_id, stock, gone in cursor.fetchall()}
 
@@ -148,8 +171,12 @@ def take(cursor: Cursor, taken: Mapping[int, int]) -> None:
     isn't there; the constraint of the table would say so too."""
     units = " ".join(f"WHEN {voucher:d} THEN {count:d}" for voucher, count in taken.items())
     changed = cursor.execute(
-        f"UPDATE voucher SET stock = stock - CASE id {units} END"
-        f" WHERE id IN ({_numbers(taken)}) AND stock >= CASE id {units} END"
+        f"""
+        UPDATE voucher
+        SET stock = stock - CASE id {units} END
+        WHERE id IN ({_numbers(taken)})
+          AND stock >= CASE id {units} END
+        """
     )
     if changed != len(taken):
         raise ArithmeticError(f"of vouchers {sorted(taken)} some have no units for their orders")

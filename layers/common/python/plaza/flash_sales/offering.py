@@ -1,4 +1,4 @@
-"""Offering: a voucher is made in MySQL, and its state brought into Redis; and withdrawing."""
+"""Offering: a voucher is made in MySQL, and its state brought into Redis."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 from pymysql.cursors import Cursor
 
-from plaza.flash_sales import loading, lookup, mysql_vouchers, redis_vouchers
+from plaza.flash_sales import loading, lookup, mysql_vouchers
 from plaza.flash_sales.flash_sales import (
     Attempt,
     KeyReused,
@@ -19,8 +19,6 @@ from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra import ids, mysql
 from plaza.infra.errors import BadInput, Unavailable
 from plaza.infra.observability import cause, record
-
-_PAGE = 100
 
 
 def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Voucher:
@@ -54,22 +52,6 @@ def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Vouc
         # Then the first who clicks has it brought in.
         record("loading_postponed", voucher_id=voucher_id, **cause(error))
     return Voucher(voucher_id, terms, terms.stock, 1, settled=False)
-
-
-def withdraw_offers(shop_id: int) -> None:
-    """Let nobody order what a deleted shop offers, without waiting for the recovery to do it.
-
-    One statement and two round trips a page of vouchers. What can't be reached is left to the
-    recovery.
-    """
-    before_id: int | None = None
-    try:
-        while vouchers := mysql_vouchers.read_of_shop(shop_id, before_id, _PAGE):
-            before_id = vouchers[-1].id
-            lives = redis_vouchers.find_lives([voucher.id for voucher in vouchers])
-            redis_vouchers.withdraw(list(lives.values()), gone=True)
-    except Unavailable as error:
-        record("withdrawal_postponed", shop_id=shop_id, **cause(error))
 
 
 def _answer_again(attempt: Attempt, request_sha256: bytes, voucher_id: int) -> Voucher:

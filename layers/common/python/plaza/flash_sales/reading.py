@@ -6,14 +6,13 @@ import json
 import time
 from contextlib import suppress
 from dataclasses import astuple
-from typing import NamedTuple
 
-from plaza import shops
 from plaza.flash_sales import lookup, mysql_orders, mysql_vouchers, redis_vouchers
 from plaza.flash_sales.flash_sales import (
     FAILED,
     PENDING,
     NotReady,
+    Offer,
     Order,
     OrderMissing,
     Terms,
@@ -22,22 +21,14 @@ from plaza.flash_sales.flash_sales import (
 )
 from plaza.infra import cache, ids
 from plaza.infra.cache import StillLoading
-from plaza.infra.limits import TokenBucket
 from plaza.infra.redis import RedisDown
+from plaza.infra.token_bucket import TokenBucket
+from plaza.shops import reading
 
 # Lists of vouchers are public, so what one process may read of them from MySQL is limited.
 _list_budget = TokenBucket(rate_per_s=50, burst=200)
 _MOST_LISTED = 100  # the longest page
 _UNKNOWN_RETRY_S = 5
-
-
-class Offer(NamedTuple):
-    """A voucher with what is left of it; not ``exact`` while only MySQL could be asked: orders
-    that are pending aren't taken off then."""
-
-    voucher: Voucher
-    left: int
-    exact: bool
 
 
 def read_order(order_id: int, buyer_id: int) -> Order:
@@ -95,7 +86,7 @@ def list_vouchers(
     Raises ShopMissing or ShopGone for a shop that does not exist or was deleted, VoucherGone when
     its vouchers were withdrawn; NotReady, MysqlDown, RedisDown.
     """
-    shops.read(shop_id)  # the filter of all shops keeps ids that were made up from MySQL
+    reading.read(shop_id)  # the filter of all shops keeps ids that were made up from MySQL
     vouchers = _read_page(shop_id, before_id, limit + 1)
     if vouchers and vouchers[0].gone:
         mysql_vouchers.check_shop(shop_id)

@@ -18,6 +18,17 @@ from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra import mysql
 from plaza.infra.observability import record
 
+__all__ = [
+    "ORDERS",
+    "ORDERS_DLQ",
+    "Decided",
+    "decide",
+    "give_up",
+    "save",
+    "save_stored",
+    "send_mismatched",
+]
+
 _STORED_PAGE = 500
 
 

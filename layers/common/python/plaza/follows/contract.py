@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from plaza.follows.follows import Person
-from plaza.infra.http import Answer
+from plaza.infra.http import Answer, time_of
 from plaza.reactions import Outcome
-from plaza.reactions.contract import time_of
 from plaza.users.contract import MyFollow, UserCard
 
 

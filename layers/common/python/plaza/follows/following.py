@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from plaza import counters, reactions
+from plaza import counters
 from plaza.counters import Claim
 from plaza.follows.follows import FOLLOW_LIMIT, FollowLimit, SelfFollow
 from plaza.infra.redis import RedisDown
-from plaza.reactions import FOLLOW, Outcome, Target
+from plaza.reactions import FOLLOW, Outcome, Target, reacting, reading
 
 _LIMITED = "following_total"
 
@@ -29,7 +29,7 @@ def follow(user_id: int, actor_id: int) -> Outcome:
     if claim is None:
         return _keep_following(target, actor_id)
     try:
-        outcome = reactions.react(FOLLOW, target, actor_id, True)
+        outcome = reacting.react(FOLLOW, target, actor_id, True)
     except Exception:
         _unclaim(target, actor_id, claim)
         raise
@@ -40,7 +40,7 @@ def follow(user_id: int, actor_id: int) -> Outcome:
 
 def unfollow(user_id: int, actor_id: int) -> Outcome:
     """Follow a user no more. Raises what ``reactions.react`` raises."""
-    return reactions.react(FOLLOW, Target("user", user_id), actor_id, False)
+    return reacting.react(FOLLOW, Target("user", user_id), actor_id, False)
 
 
 def _follow_unclaimed(target: Target, actor_id: int) -> Outcome:
@@ -48,13 +48,13 @@ def _follow_unclaimed(target: Target, actor_id: int) -> Outcome:
     totals = counters.read_users([actor_id])[actor_id]
     if totals.following_total >= FOLLOW_LIMIT:
         return _keep_following(target, actor_id)
-    return reactions.react(FOLLOW, target, actor_id, True)
+    return reacting.react(FOLLOW, target, actor_id, True)
 
 
 def _keep_following(target: Target, actor_id: int) -> Outcome:
     """At the limit, who follows already goes on. Raises FollowLimit, TargetMissing."""
-    reactions.require_there(target)
-    [followers], _ = reactions.count([(FOLLOW, target)], actor_id)
+    reacting.require_there(target)
+    [followers], _ = reading.count([(FOLLOW, target)], actor_id)
     if not followers.mine:
         raise FollowLimit(f"You follow {FOLLOW_LIMIT} users, or will in a moment")
     return Outcome(on=True, total=followers.total, changed=False)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza import reactions, users
 from plaza.follows import mysql_follows
 from plaza.follows.follows import Person, Place
-from plaza.reactions import FOLLOW, Reacted, Reactor, Target
+from plaza.reactions import FOLLOW, Target, reacting, reading
+from plaza.reactions.reactions import Reacted, Reactor
+from plaza.users.cards import read_cards
 
 Page = tuple[list[Person], Place | None]
 
@@ -20,23 +21,23 @@ def list_followers(
     Raises TargetMissing, MysqlDown, RedisDown.
     """
     begin = Reactor(after.user_id, after.ver_us) if after else None
-    page, last = reactions.reactors(FOLLOW, Target("user", user_id), begin, latest, limit)
+    page, last = reading.reactors(FOLLOW, Target("user", user_id), begin, latest, limit)
     places = [Place(r.ver_us, r.actor_id) for r in page]
     return _people(places, actor_id), Place(last.ver_us, last.actor_id) if last else None
 
 
 def list_following(user_id: int, actor_id: int | None, after: Place | None, limit: int) -> Page:
     """Whom a user follows, newest first; otherwise as ``list_followers``."""
-    reactions.require_there(Target("user", user_id))
+    reacting.require_there(Target("user", user_id))
     begin = Reacted(Target("user", after.user_id), after.ver_us) if after else None
-    page, last = reactions.reacted(FOLLOW, user_id, begin, limit)
+    page, last = reading.reacted(FOLLOW, user_id, begin, limit)
     places = [Place(r.ver_us, r.target.id) for r in page]
     return _people(places, actor_id), Place(last.ver_us, last.target.id) if last else None
 
 
 def list_common(user_id: int, actor_id: int, after: Place | None, limit: int) -> Page:
     """Whom both follow, the actor's newest first; otherwise as ``list_followers``."""
-    reactions.require_there(Target("user", user_id))
+    reacting.require_there(Target("user", user_id))
     places = mysql_follows.read_common(user_id, actor_id, after, limit + 1)
     last = places[limit - 1] if len(places) > limit else None
     return _people(places[:limit], actor_id), last
@@ -45,10 +46,10 @@ def list_common(user_id: int, actor_id: int, after: Place | None, limit: int) ->
 def _people(places: Sequence[Place], actor_id: int | None) -> list[Person]:
     """Those at ``places``, with their cards, and if the actor follows them."""
     ids = [place.user_id for place in places]
-    cards = users.read_cards(ids)
+    cards = read_cards(ids)
     followed: dict[int, bool] = {}
     if actor_id is not None:
-        counts, _ = reactions.count([(FOLLOW, Target("user", i)) for i in ids], actor_id)
+        counts, _ = reading.count([(FOLLOW, Target("user", i)) for i in ids], actor_id)
         followed = {i: count.mine for i, count in zip(ids, counts, strict=True)}
     return [
         Person(p.user_id, cards.get(p.user_id), p.ver_us, followed.get(p.user_id)) for p in places

@@ -17,13 +17,21 @@ def read_common(user_id: int, actor_id: int, after: Place | None, limit: int) ->
         where = " AND (mine.ver < %s OR (mine.ver = %s AND mine.target_id < %s))"
         args += [after.ver_us, after.ver_us, after.user_id]
     rows = mysql.fetch_all(
-        "SELECT mine.ver, mine.target_id FROM reaction AS mine FORCE INDEX (by_actor)"
-        " STRAIGHT_JOIN reaction AS theirs FORCE INDEX (PRIMARY)"
-        " ON theirs.target_type = mine.target_type AND theirs.target_id = mine.target_id"
-        " AND theirs.kind = mine.kind AND theirs.actor_id = %s AND theirs.state = 1"
-        " WHERE mine.actor_id = %s AND mine.kind = 'follow' AND mine.state = 1"
-        f"{where} ORDER BY mine.ver DESC, mine.target_type DESC, mine.target_id DESC"
-        f" LIMIT {limit:d}",
+        f"""
+        SELECT mine.ver, mine.target_id
+        FROM reaction AS mine FORCE INDEX (by_actor)
+        STRAIGHT_JOIN reaction AS theirs FORCE INDEX (PRIMARY)
+          ON theirs.target_type = mine.target_type
+            AND theirs.target_id = mine.target_id
+            AND theirs.kind = mine.kind
+            AND theirs.actor_id = %s
+            AND theirs.state = 1
+        WHERE mine.actor_id = %s
+          AND mine.kind = 'follow'
+          AND mine.state = 1{where}
+        ORDER BY mine.ver DESC, mine.target_type DESC, mine.target_id DESC
+        LIMIT {limit:d}
+        """,
         args,
     )
     return [Place(ver, target_id) for ver, target_id in rows]

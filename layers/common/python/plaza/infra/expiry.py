@@ -11,10 +11,16 @@ MOST_S = 40
 CHUNK = 1_000  # rows of one statement: its locks are held for milliseconds
 
 _DELETES = {
-    "session": "DELETE FROM session WHERE expires_at < UTC_TIMESTAMP(6)"
-    " ORDER BY expires_at LIMIT %s",
-    "creation": "DELETE FROM creation WHERE created_at < UTC_TIMESTAMP(6) - INTERVAL 24 HOUR"
-    " ORDER BY created_at LIMIT %s",
+    "session": """
+    DELETE FROM session
+    WHERE expires_at < UTC_TIMESTAMP(6)
+    ORDER BY expires_at LIMIT %s
+    """,
+    "creation": """
+    DELETE FROM creation
+    WHERE created_at < UTC_TIMESTAMP(6) - INTERVAL 24 HOUR
+    ORDER BY created_at LIMIT %s
+    """,
 }
 
 

@@ -10,7 +10,8 @@ import binascii
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -23,7 +24,6 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
 from aws_lambda_powertools.event_handler.openapi.params import Header, Path, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
-from plaza.infra import limits
 from plaza.infra.errors import (
     BadInput,
     Forbidden,
@@ -34,7 +34,6 @@ from plaza.infra.errors import (
     Unavailable,
 )
 from plaza.infra.observability import begin_request, cause, end_request, record
-from plaza.infra.signatures import is_signed, sign
 
 T = TypeVar("T")
 
@@ -47,6 +46,9 @@ _ID = re.compile(r"[1-9][0-9]{0,18}")
 
 # What the line about the present request will say besides; a Lambda serves one at a time.
 _said: dict[str, Any] = {}
+
+Limiter = Callable[[str], int]
+"""Takes a token of an IP address: 0, or in how many milliseconds there will be one."""
 
 BEARER: dict[str, list[str]] = {"bearer": []}
 
@@ -122,6 +124,11 @@ class Problem(Answer):
     errors: list[FieldProblem] | None = None
 
 
+def time_of(at_us: int) -> datetime:
+    """The time that is so many microseconds after 1970, UTC."""
+    return datetime.fromtimestamp(at_us // 1_000_000, UTC).replace(microsecond=at_us % 1_000_000)
+
+
 def problems(*statuses: int) -> dict[int, Any]:
     """The error answers of a route, for its contract; 429, 500 and 503 go without saying."""
     return {
@@ -145,9 +152,12 @@ class Api(APIGatewayHttpResolver):
     allows ``{}`` besides takes callers without a token, but no invalid token.
     """
 
-    def __init__(self, *, admits_unknown_tokens: bool = False) -> None:
+    def __init__(
+        self, *, admits_unknown_tokens: bool = False, limiter: Limiter | None = None
+    ) -> None:
         super().__init__(enable_validation=True, json_body_deserializer=_read_json)
         self._admits_unknown_tokens = admits_unknown_tokens
+        self.limiter = limiter
 
     def _call_route(self, route: Route, route_arguments: dict[str, str]) -> ResponseBuilder[Any]:
         # Powertools validates a request before its first middleware, so this can't be one.
@@ -175,29 +185,31 @@ class Api(APIGatewayHttpResolver):
             caller(self)
 
 
-def serve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> dict[str, Any]:
+def serve(app: Api, event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one request with ``app``, and log one line about it.
 
     The line, all lines before it and the header ``X-Request-Id`` of the answer have the id of the
     request (plaza.infra.observability).
     """
-    return _answer(event, lambda: app.resolve(event, context))
+    return _answer(app, event, lambda: app.resolve(event, context))
 
 
 def refuse(
-    event: dict[str, Any], error: PlazaError, headers: dict[str, str] | None = None
+    app: Api, event: dict[str, Any], error: PlazaError, headers: dict[str, str] | None = None
 ) -> dict[str, Any]:
     """Answer one request with a problem, and log one line about it, as ``serve`` does."""
-    return _answer(event, lambda: problem(error, headers))
+    return _answer(app, event, lambda: problem(error, headers))
 
 
-def _answer(event: dict[str, Any], resolve: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _answer(
+    app: Api, event: dict[str, Any], resolve: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
     began_s = time.perf_counter()
     _said.clear()
     request_id = begin_request(event)
     try:
         try:
-            check_limit(event)
+            check_limit(event, app.limiter)
             answer = resolve()
         except TooMany as error:
             answer = problem(error)
@@ -224,12 +236,13 @@ def _concerned(event: dict[str, Any]) -> dict[str, Any]:
     return {"caller_id": session.get("user_id"), **ids}
 
 
-def api(*, admits_unknown_tokens: bool = False) -> Api:
+def api(*, admits_unknown_tokens: bool = False, limiter: Limiter | None = None) -> Api:
     """A resolver with typed routes whose errors are problem+json.
 
-    With ``admits_unknown_tokens`` the routes themselves refuse tokens that have no session.
+    With ``admits_unknown_tokens`` the routes themselves refuse tokens that have no session. A
+    function with a route that the authorizer does not see needs a ``limiter``.
     """
-    app = Api(admits_unknown_tokens=admits_unknown_tokens)
+    app = Api(admits_unknown_tokens=admits_unknown_tokens, limiter=limiter)
 
     @app.exception_handler(PlazaError)  # type: ignore[untyped-decorator]
     def refused(error: PlazaError) -> Response[str]:
@@ -330,18 +343,19 @@ def read_id(text: str, what: str) -> int:
     return int(text)
 
 
-def check_limit(event: dict[str, Any]) -> None:
+def check_limit(event: dict[str, Any], limiter: Limiter | None) -> None:
     """Raises TooMany when the caller calls too often.
 
     The authorizer takes the token in the round trip that reads the session. On a route without the
-    authorizer the token is taken here, from the bucket of the caller's network: one round trip.
+    authorizer the ``limiter`` takes one. Raises LookupError when there is neither.
     """
     context = event.get("requestContext", {})
     if "authorizer" in context:
         wait_s = int((context["authorizer"].get("lambda") or {}).get("retry_after_s", 0))
+    elif limiter is not None:
+        wait_s = -(-limiter(context["http"]["sourceIp"]) // 1000)
     else:
-        network = limits.bucket_of_address(context["http"]["sourceIp"])
-        wait_s = -(-limits.take_if_up(network) // 1000)
+        raise LookupError("neither the authorizer nor this function limits the caller")
     if wait_s:
         raise TooMany("This is more often than you may ask", retry_after_s=wait_s)
 
@@ -376,26 +390,6 @@ def unpack_cursor(cursor: str, shape: tuple[type, ...]) -> list[Any]:
     if not fits or not all(p.isascii() if type(p) is str else abs(p) <= MOST_ID for p in parts):
         raise BadInput("cursor", "is not one that we gave")
     return list(parts)
-
-
-def pack_signed_cursor(query: str, *parts: int | str) -> str:
-    """Returns a cursor over ``parts`` that is good for ``query`` only. Raises SecretsDown."""
-    return pack_cursor(*parts, sign("cursor", _signed_text(query, parts)))
-
-
-def unpack_signed_cursor(cursor: str, query: str, shape: tuple[type, ...]) -> list[Any]:
-    """Returns the parts of ``cursor``, which was given for ``query``.
-
-    Raises BadInput for one that was not; SecretsDown.
-    """
-    *parts, signature = unpack_cursor(cursor, (*shape, str))
-    if not is_signed("cursor", _signed_text(query, parts), signature):
-        raise BadInput("cursor", "is not one that we gave for this query")
-    return parts
-
-
-def _signed_text(query: str, parts: Sequence[int | str]) -> str:
-    return json.dumps([query, *parts])
 
 
 def _read_json(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""How often something may happen: limits in Redis, which all share, and one of a process's own.
+"""How often something may happen: limits in Redis, which all share.
 
 {<shard>}:limit:<what>:<who>    zset  attempt -> when it was admitted, milliseconds since 1970
 {<shard>}:bucket:<group>:<who>  hash  tokens, and tokens_us, when there were so many; gone when full
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -117,29 +116,11 @@ def take_if_up(bucket: Bucket) -> int:
         return 0
 
 
+def take_of_address(address: str) -> int:
+    """Take a token of the network of ``address``, as ``take_if_up`` does. One round trip."""
+    return take_if_up(bucket_of_address(address))
+
+
 def record_unchecked(error: RedisDown) -> None:
     """Record that a caller could not be limited."""
     record("limit_unchecked", {"limits_unchecked": 1}, **cause(error))
-
-
-class TokenBucket:
-    """``rate_per_s`` on the long run, ``burst`` at once."""
-
-    def __init__(
-        self, rate_per_s: float, burst: int, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._rate_per_s = rate_per_s
-        self._burst = burst
-        self._clock = clock
-        self._tokens = float(burst)
-        self._at_s = clock()
-
-    def take(self) -> bool:
-        """True when there was a token; it is gone then."""
-        now_s = self._clock()
-        self._tokens = min(self._burst, self._tokens + (now_s - self._at_s) * self._rate_per_s)
-        self._at_s = now_s
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True

@@ -10,7 +10,7 @@
 The consumer is given where it is defined, not in the declaration. A producer imports the
 declaration, and with it neither the code of the consumer nor the consumer runtime. And a context
 may send to a queue that a context above it consumes: content publishes posts, the feed pushes them.
-So a function imports its queue from the context of the consumer.
+So a function imports its queue from the module of the consumer.
 """
 
 from __future__ import annotations

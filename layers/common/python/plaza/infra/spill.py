@@ -36,8 +36,12 @@ def send_spilled(
     sent, until_s = 0, time.monotonic() + max_s
     while time.monotonic() < until_s:
         rows = mysql.fetch_all(
-            "SELECT id, body, request_id FROM spilled_message FORCE INDEX (by_queue)"
-            " WHERE queue = %s ORDER BY id LIMIT %s",
+            """
+            SELECT id, body, request_id
+            FROM spilled_message FORCE INDEX (by_queue)
+            WHERE queue = %s
+            ORDER BY id LIMIT %s
+            """,
             (queue, _BATCH),
         )
         messages = [for_request(body, request_id) for _, body, request_id in rows]

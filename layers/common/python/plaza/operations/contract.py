@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from plaza.infra.http import AS_WHOLE, Answer, Question
+from plaza.infra.http import AS_WHOLE, Answer, Question, time_of
 from plaza.operations.operations import DeadLetter, QueueState, Redriven
-from plaza.reactions.contract import time_of
 
 
 class QueueAnswer(Answer):

@@ -1,120 +1,25 @@
-"""Likes, collects and follows: decided in Redis, recorded in MySQL, counted once."""
+"""Likes, collects and follows: decided in Redis, recorded in MySQL, counted once.
 
-from plaza.reactions.failovers import settle_after_failover
-from plaza.reactions.hot_totals import forget_hot_totals
-from plaza.reactions.mysql_reactions import (
-    EPOCH_NOW,
-    Reacted,
-    Reactor,
-    read_actors,
-    read_counters,
-    read_epoch,
-    read_log_head,
-    wait_for_log_writers,
-)
-from plaza.reactions.queues import FOLLOWS, REACTIONS, REBUILDS, SETTLEMENTS, Unacknowledged
-from plaza.reactions.reacting import (
-    Outcome,
-    load,
-    react,
-    require_there,
-    tombstone,
-)
-from plaza.reactions.reactions import (
-    COLLECT,
-    FOLLOW,
-    KINDS,
-    LIKE,
-    Commit,
-    Kind,
-    ReactionEvent,
-    Target,
-)
-from plaza.reactions.reading import Count, count, reacted, reactors, read_mine
-from plaza.reactions.rebuilding import rebuild
-from plaza.reactions.redis_rankings import (
-    GONE_VER,
-    RANKING_KEPT,
-    RANKING_SHOWN,
-    PostLikes,
-    Ranked,
-    Window,
-    mark_ranking_whole,
-    project_likes,
-    read_ranked_posts,
-    read_ranking,
-    swap_ranking,
-)
-from plaza.reactions.redis_reactions import (
-    Fingerprint,
-    Held,
-    Unreadable,
-    apply_all,
-    drop_all,
-    find_denied,
-    inspect_all,
-    read_recent,
-    target_of_key,
-)
-from plaza.reactions.saving import save, settle_again
-from plaza.reactions.sweeping import sweep_outbox
+Other contexts use: ``reacting`` and ``reading`` for reactions themselves, ``rankings`` for posts by
+likes, ``log`` for the end of the reaction log, ``inspecting`` for what Redis and MySQL hold of a
+target, ``queues`` for messages, ``reactions`` for the other types.
+"""
+
+from plaza.reactions.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Outcome, Target
 
 __all__ = [
     "COLLECT",
-    "EPOCH_NOW",
     "FOLLOW",
-    "FOLLOWS",
-    "GONE_VER",
     "KINDS",
     "LIKE",
-    "RANKING_KEPT",
-    "RANKING_SHOWN",
-    "REACTIONS",
-    "REBUILDS",
-    "SETTLEMENTS",
-    "Commit",
-    "Count",
-    "Fingerprint",
-    "Held",
     "Kind",
     "Outcome",
-    "PostLikes",
-    "Ranked",
-    "Reacted",
-    "ReactionEvent",
-    "Reactor",
     "Target",
-    "Unacknowledged",
-    "Unreadable",
-    "Window",
-    "apply_all",
-    "count",
-    "drop_all",
-    "find_denied",
-    "forget_hot_totals",
-    "inspect_all",
-    "load",
-    "mark_ranking_whole",
-    "project_likes",
-    "react",
-    "reacted",
-    "reactors",
-    "read_actors",
-    "read_counters",
-    "read_epoch",
-    "read_log_head",
-    "read_mine",
-    "read_ranked_posts",
-    "read_ranking",
-    "read_recent",
-    "rebuild",
-    "require_there",
-    "save",
-    "settle_after_failover",
-    "settle_again",
-    "swap_ranking",
-    "sweep_outbox",
-    "target_of_key",
-    "tombstone",
-    "wait_for_log_writers",
+    "inspecting",
+    "log",
+    "queues",
+    "rankings",
+    "reacting",
+    "reactions",
+    "reading",
 ]

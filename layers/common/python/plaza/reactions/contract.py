@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plaza.infra.http import Answer, Question
-from plaza.reactions.mysql_reactions import Reacted, Reactor
-from plaza.reactions.reacting import Outcome
+from plaza.infra.http import Answer, Question, time_of
+from plaza.reactions.reactions import Outcome, Reacted, Reactor
 
 IdText = Annotated[
     str, Field(pattern=r"^[1-9][0-9]{0,18}$", description="a 63-bit id, as a string")
@@ -116,8 +115,3 @@ class ReactionsAnswer(Answer):
 
     items: list[Totals]
     exact: bool
-
-
-def time_of(ver_us: int) -> datetime:
-    """The time of a version, UTC."""
-    return datetime.fromtimestamp(ver_us // 1_000_000, UTC).replace(microsecond=ver_us % 1_000_000)

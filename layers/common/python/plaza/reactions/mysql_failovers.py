@@ -32,10 +32,14 @@ class Looks(NamedTuple):
 def read_looks() -> tuple[Looks, int]:
     """The last look, and the head of the log now. Raises MysqlDown."""
     [(*looks, head)] = mysql.fetch_all(
-        "SELECT epochs.epoch, epochs.settling, epochs.reached,"
-        " (SELECT seq FROM watermark WHERE name = %s), (SELECT seq FROM watermark WHERE name = %s),"
-        " (SELECT COALESCE(MAX(seq), 0) FROM reaction_log)"
-        " FROM (SELECT 1 AS id) AS one LEFT JOIN redis_epoch AS epochs ON epochs.id = one.id",
+        """
+        SELECT epochs.epoch, epochs.settling, epochs.reached,
+               (SELECT seq FROM watermark WHERE name = %s),
+               (SELECT seq FROM watermark WHERE name = %s),
+               (SELECT COALESCE(MAX(seq), 0) FROM reaction_log)
+        FROM (SELECT 1 AS id) AS one
+        LEFT JOIN redis_epoch AS epochs ON epochs.id = one.id
+        """,
         (_BEFORE, _LAST),
     )
     return Looks(*looks), int(head)
@@ -49,13 +53,19 @@ def keep_look(epoch: int, before: int, last: int) -> None:
 
     def keep(cursor: Cursor) -> None:
         cursor.execute(
-            "INSERT INTO watermark (name, seq) VALUES (%s, %s), (%s, %s)"
-            " ON DUPLICATE KEY UPDATE seq = VALUES(seq)",
+            """
+            INSERT INTO watermark (name, seq)
+            VALUES (%s, %s), (%s, %s)
+            ON DUPLICATE KEY UPDATE seq = VALUES(seq)
+            """,
             (_BEFORE, before, _LAST, last),
         )
         cursor.execute(
-            "INSERT INTO redis_epoch (id, epoch) VALUES (1, %s)"
-            " ON DUPLICATE KEY UPDATE epoch = VALUES(epoch), settling = NULL, reached = NULL",
+            """
+            INSERT INTO redis_epoch (id, epoch)
+            VALUES (1, %s)
+            ON DUPLICATE KEY UPDATE epoch = VALUES(epoch), settling = NULL, reached = NULL
+            """,
             (epoch,),
         )
 
@@ -70,8 +80,12 @@ def keep_reached(settling: int, reached: int) -> None:
 def read_logged(after: int, count: int) -> list[tuple[int, Key]]:
     """(seq, whose reaction) of the next ``count`` facts after ``after``. Raises MysqlDown."""
     found = mysql.fetch_all(
-        "SELECT seq, target_type, target_id, kind, actor_id FROM reaction_log"
-        " WHERE seq > %s ORDER BY seq LIMIT %s",
+        """
+        SELECT seq, target_type, target_id, kind, actor_id
+        FROM reaction_log
+        WHERE seq > %s
+        ORDER BY seq LIMIT %s
+        """,
         (after, count),
     )
     return [(int(seq), Key(*key)) for seq, *key in found]

@@ -14,12 +14,11 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import NamedTuple
 
 from pymysql.cursors import Cursor
 
 from plaza.infra import mysql
-from plaza.reactions.reactions import Entry, Key, Kind, Row, Target
+from plaza.reactions.reactions import Entry, Key, Kind, Reacted, Reactor, Row, Snapshot, Target
 
 EPOCH = 2**40  # versions of a counter in one epoch
 EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {EPOCH:d}"
@@ -30,36 +29,6 @@ _KEYS_TABLE = """JSON_TABLE(%s, '$[*]' COLUMNS (
     target_type VARCHAR(16) CHARACTER SET ascii PATH '$[0]', target_id BIGINT PATH '$[1]',
     kind VARCHAR(16) CHARACTER SET ascii PATH '$[2]', actor_id BIGINT PATH '$[3]'))"""
 _PACKED_ROW = mysql.pack("r.target_type", "r.target_id", "r.kind", "r.actor_id", "r.state", "r.ver")
-
-
-class Snapshot(NamedTuple):
-    """A target and kind as MySQL had it at one instant.
-
-    ``n`` is the version of its counter, ``total`` the counter. ``newest`` holds (actor, ver_us),
-    newest first; ``is_complete`` when those are all that are on. ``rows`` are (actor, ver_us, on)
-    of the actors that were asked for, 0 and off for one without a row.
-    """
-
-    total: int
-    n: int
-    last_ver_us: int
-    newest: list[tuple[int, int]]
-    is_complete: bool
-    rows: list[tuple[int, int, bool]]
-
-
-class Reactor(NamedTuple):
-    """Somebody who reacted to a target, and when."""
-
-    actor_id: int
-    ver_us: int
-
-
-class Reacted(NamedTuple):
-    """Something that an actor reacted to, and when."""
-
-    target: Target
-    ver_us: int
 
 
 def pass_log_gate(cursor: Cursor) -> int:
@@ -120,8 +89,11 @@ def append_log(cursor: Cursor, entries: Sequence[Entry], versions: Mapping[Key, 
         for event, ver_us, change in entries
     )
     cursor.execute(
-        "INSERT IGNORE INTO reaction_log (target_type, target_id, kind, actor_id, ver, state,"
-        f" change_by, commit_n, create_date, request_id) VALUES {rows}"
+        f"""
+        INSERT IGNORE INTO reaction_log (target_type, target_id, kind, actor_id, ver, state,
+            change_by, commit_n, create_date, request_id)
+        VALUES {rows}
+        """
     )
 
 
@@ -132,9 +104,12 @@ def read_rows(cursor: Cursor, keys: Collection[Key]) -> dict[Key, Row]:
     index (docs/decisions.md).
     """
     cursor.execute(
-        f"SELECT {_PACKED_ROW} FROM {_KEYS_TABLE} AS k"
-        " STRAIGHT_JOIN reaction AS r FORCE INDEX (PRIMARY)"
-        " USING (target_type, target_id, kind, actor_id)",
+        f"""
+        SELECT {_PACKED_ROW}
+        FROM {_KEYS_TABLE} AS k
+        STRAIGHT_JOIN reaction AS r FORCE INDEX (PRIMARY)
+          USING (target_type, target_id, kind, actor_id)
+        """,
         (json.dumps(sorted(keys)),),
     )
     found = {}
@@ -151,10 +126,13 @@ def upsert_rows(cursor: Cursor, rows: Mapping[Key, Row]) -> None:
     """
     values = ",".join("('%s',%d,'%s',%d,%d,%d)" % (*key, *row) for key, row in rows.items())
     cursor.execute(
-        "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
-        f" VALUES {values} ON DUPLICATE KEY UPDATE"
-        " state = IF(VALUES(ver) > reaction.ver, VALUES(state), reaction.state),"
-        " ver = GREATEST(reaction.ver, VALUES(ver))"
+        f"""
+        INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)
+        VALUES {values}
+        ON DUPLICATE KEY UPDATE
+            state = IF(VALUES(ver) > reaction.ver, VALUES(state), reaction.state),
+            ver = GREATEST(reaction.ver, VALUES(ver))
+        """
     )
 
 
@@ -199,12 +177,30 @@ def _select_snapshot(index: int, kind: Kind, target: Target, depth: int) -> list
     of_kind = f"{of_target} AND kind = '{kind.name}'"
     return [
         f"(SELECT {index}, 'epoch', 0, {EPOCH_NOW})",
-        f"(SELECT {index}, 'counter', {kind.total}, {kind.ver} FROM content_counter"
-        f" WHERE {of_target})",
-        f"(SELECT {index}, 'off', 0, MAX(ver) FROM reaction FORCE INDEX (by_target)"
-        f" WHERE {of_kind} AND state = 0)",
-        f"(SELECT {index}, 'on', actor_id, ver FROM reaction FORCE INDEX (by_target)"
-        f" WHERE {of_kind} AND state = 1 ORDER BY ver DESC, actor_id DESC LIMIT {depth:d})",
+        f"""
+        (
+            SELECT {index}, 'counter', {kind.total}, {kind.ver}
+            FROM content_counter
+            WHERE {of_target}
+        )
+        """,
+        f"""
+        (
+            SELECT {index}, 'off', 0, MAX(ver)
+            FROM reaction FORCE INDEX (by_target)
+            WHERE {of_kind}
+              AND state = 0
+        )
+        """,
+        f"""
+        (
+            SELECT {index}, 'on', actor_id, ver
+            FROM reaction FORCE INDEX (by_target)
+            WHERE {of_kind}
+              AND state = 1
+            ORDER BY ver DESC, actor_id DESC LIMIT {depth:d}
+        )
+        """,
     ]
 
 
@@ -242,8 +238,14 @@ def _read_snapshots(
 def read_counters(wanted: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]]:
     """(total, n) of each of ``wanted``. One statement. Raises MysqlDown."""
     arms = [f"(SELECT -1, 0, {EPOCH_NOW})"] + [
-        f"(SELECT {index}, {kind.total}, {kind.ver} FROM content_counter"
-        f" WHERE target_type = '{target.type}' AND target_id = {target.id:d})"
+        f"""
+        (
+            SELECT {index}, {kind.total}, {kind.ver}
+            FROM content_counter
+            WHERE target_type = '{target.type}'
+              AND target_id = {target.id:d}
+        )
+        """
         for index, (kind, target) in enumerate(wanted)
     ]
     found = mysql.fetch_all(" UNION ALL ".join(arms)) if wanted else []
@@ -261,9 +263,22 @@ def read_state(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
     Raises MysqlDown.
     """
     rows = mysql.fetch_all(
-        "SELECT COALESCE((SELECT state FROM reaction WHERE target_type = %s AND target_id = %s"
-        f" AND kind = %s AND actor_id = %s), 0), {EPOCH_NOW} + COALESCE((SELECT {kind.ver}"
-        " FROM content_counter WHERE target_type = %s AND target_id = %s), 0)",
+        f"""
+        SELECT COALESCE((
+                   SELECT state
+                   FROM reaction
+                   WHERE target_type = %s
+                     AND target_id = %s
+                     AND kind = %s
+                     AND actor_id = %s
+               ), 0),
+               {EPOCH_NOW} + COALESCE((
+                   SELECT {kind.ver}
+                   FROM content_counter
+                   WHERE target_type = %s
+                     AND target_id = %s
+               ), 0)
+        """,
         (*target, kind.name, actor_id, *target),
     )
     return rows[0][0] == 1, rows[0][1]
@@ -277,9 +292,17 @@ def read_mine(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool
     for kind, target in wanted:
         ids.setdefault((target.type, kind.name), []).append(str(int(target.id)))
     arms = [
-        f"(SELECT kind, target_type, target_id FROM reaction FORCE INDEX (PRIMARY)"
-        f" WHERE target_type = '{target_type}' AND target_id IN ({','.join(numbers)})"
-        f" AND kind = '{kind}' AND actor_id = {actor_id:d} AND state = 1)"
+        f"""
+        (
+            SELECT kind, target_type, target_id
+            FROM reaction FORCE INDEX (PRIMARY)
+            WHERE target_type = '{target_type}'
+              AND target_id IN ({",".join(numbers)})
+              AND kind = '{kind}'
+              AND actor_id = {actor_id:d}
+              AND state = 1
+        )
+        """
         for (target_type, kind), numbers in ids.items()
     ]
     on = set(mysql.fetch_all(" UNION ALL ".join(arms)))
@@ -296,9 +319,15 @@ def read_reactors(
         where = f" AND (ver {sign} %s OR (ver = %s AND actor_id {sign} %s))"
         args += [after.ver_us, after.ver_us, after.actor_id]
     rows = mysql.fetch_all(
-        "SELECT actor_id, ver FROM reaction FORCE INDEX (by_target)"
-        " WHERE target_type = %s AND target_id = %s AND kind = %s AND state = 1"
-        f"{where} ORDER BY ver {order}, actor_id {order} LIMIT {limit:d}",
+        f"""
+        SELECT actor_id, ver
+        FROM reaction FORCE INDEX (by_target)
+        WHERE target_type = %s
+          AND target_id = %s
+          AND kind = %s
+          AND state = 1{where}
+        ORDER BY ver {order}, actor_id {order} LIMIT {limit:d}
+        """,
         args,
     )
     return [Reactor(actor_id, ver) for actor_id, ver in rows]
@@ -311,11 +340,23 @@ def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Rea
     """
     of_target = f"target_type = '{target.type}' AND target_id = {target.id:d}"
     found = mysql.fetch_all(
-        f"(SELECT 0, {EPOCH_NOW} + COALESCE((SELECT {kind.ver} FROM content_counter"
-        f" WHERE {of_target}), 0)) UNION ALL"
-        " (SELECT actor_id, ver FROM reaction FORCE INDEX (by_target)"
-        f" WHERE {of_target} AND kind = '{kind.name}' AND state = 1"
-        f" ORDER BY ver, actor_id LIMIT {limit:d})"
+        f"""
+        (
+            SELECT 0, {EPOCH_NOW} + COALESCE((
+                SELECT {kind.ver}
+                FROM content_counter
+                WHERE {of_target}
+            ), 0)
+        )
+        UNION ALL (
+            SELECT actor_id, ver
+            FROM reaction FORCE INDEX (by_target)
+            WHERE {of_target}
+              AND kind = '{kind.name}'
+              AND state = 1
+            ORDER BY ver, actor_id LIMIT {limit:d}
+        )
+        """
     )
     [n] = [ver for actor_id, ver in found if actor_id == 0]
     earliest = [Reactor(actor_id, ver) for actor_id, ver in found if actor_id > 0]
@@ -333,9 +374,15 @@ def read_reacted(kind: Kind, actor_id: int, after: Reacted | None, limit: int) -
         of_type, of_id = after.target
         args += [after.ver_us, after.ver_us, of_type, of_type, of_id]
     rows = mysql.fetch_all(
-        "SELECT target_type, target_id, ver FROM reaction FORCE INDEX (by_actor)"
-        " WHERE actor_id = %s AND kind = %s AND state = 1"
-        f"{where} ORDER BY ver DESC, target_type DESC, target_id DESC LIMIT {limit:d}",
+        f"""
+        SELECT target_type, target_id, ver
+        FROM reaction FORCE INDEX (by_actor)
+        WHERE actor_id = %s
+          AND kind = %s
+          AND state = 1{where}
+        ORDER BY ver DESC, target_type DESC, target_id DESC
+        LIMIT {limit:d}
+        """,
         args,
     )
     return [Reacted(Target(of_type, of_id), ver) for of_type, of_id, ver in rows]
@@ -344,9 +391,16 @@ def read_reacted(kind: Kind, actor_id: int, after: Reacted | None, limit: int) -
 def read_actors(kind: Kind, target: Target, after_id: int, limit: int) -> list[int]:
     """A page of the actors that are on, by their id. Raises MysqlDown."""
     rows = mysql.fetch_all(
-        "SELECT actor_id FROM reaction FORCE INDEX (PRIMARY)"
-        " WHERE target_type = %s AND target_id = %s AND kind = %s AND actor_id > %s AND state = 1"
-        f" ORDER BY actor_id LIMIT {limit:d}",
+        f"""
+        SELECT actor_id
+        FROM reaction FORCE INDEX (PRIMARY)
+        WHERE target_type = %s
+          AND target_id = %s
+          AND kind = %s
+          AND actor_id > %s
+          AND state = 1
+        ORDER BY actor_id LIMIT {limit:d}
+        """,
         (*target, kind.name, after_id),
     )
     return [actor_id for (actor_id,) in rows]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from plaza import targets
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
@@ -22,6 +20,7 @@ from plaza.reactions.reactions import (
     Key,
     Kind,
     OutboxFull,
+    Outcome,
     ReactionEvent,
     Target,
     TargetGone,
@@ -30,27 +29,13 @@ from plaza.reactions.reactions import (
     Undecided,
 )
 from plaza.reactions.redis_reactions import Decision
-from plaza.targets import There
+from plaza.targets import There, finding, marking
 
 LOAD_WAIT_S = 0.5  # how long a caller waits for another that loads the target
 _LOAD_POLL_S = 0.02
 _MAX_TRIES = 5
 _MAX_ROWS_LOADED = 10_000
 _MIN_ROWS_LOADED = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a reaction came to. ``total`` and ``changed`` are None for a provisional one."""
-
-    on: bool
-    total: int | None
-    changed: bool | None
-
-    @property
-    def exact(self) -> bool:
-        """False for a provisional reaction: accepted, decided later."""
-        return self.total is not None
 
 
 def react(kind: Kind, target: Target, actor_id: int, on: bool) -> Outcome:
@@ -162,13 +147,13 @@ def _depth(targets_loaded: int) -> int:
 
 def tombstone(deleted: Sequence[Target]) -> None:
     """Let the gates of deleted targets refuse from now on. Two round trips. Raises RedisDown."""
-    targets.mark_gone(deleted)
+    marking.mark_gone(deleted)
     redis_reactions.tombstone_all(deleted)
 
 
 def require_there(target: Target) -> None:
     """Raises TargetMissing or TargetGone, and MysqlDown when only MySQL would know."""
-    _insist(target, targets.find(*target))
+    _insist(target, finding.find(*target))
 
 
 def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> Decision:
@@ -178,12 +163,12 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> Decision:
         decision = redis_reactions.gate(kind, target, actor_id, on, nonce, expected)
         match decision.code:
             case "CHANGED" | "UNCHANGED":
-                if not targets.seen_lately(*target):
-                    targets.remember_seen(*target)
+                if not marking.seen_lately(*target):
+                    marking.remember_seen(*target)
                 return decision
             case "COLD":
                 # A loaded target stays, so this process's memory of it is not enough.
-                _insist(target, targets.find(*target, remembered=False))
+                _insist(target, finding.find(*target, remembered=False))
                 load([(kind, target)])
             case "UNKNOWN":
                 if decision.rebuild:
@@ -201,8 +186,8 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> Decision:
 def _accept_provisionally(event: ReactionEvent, error: RedisDown) -> Outcome:
     """Redis is unavailable: queue the event without a version; MySQL decides by when it came."""
     target = event.key.target
-    if not targets.seen_lately(*target):
-        _insist(target, targets.look_up(*target))
+    if not marking.seen_lately(*target):
+        _insist(target, finding.look_up(*target))
     REACTIONS.send(event)
     record("provisional_accepted", {"provisional": 1}, **cause(error))
     return Outcome(event.on, None, None)

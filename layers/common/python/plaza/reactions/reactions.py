@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from plaza.infra import messages
 from plaza.infra.errors import Gone, NotFound, TooMany, Unavailable
@@ -14,6 +14,11 @@ PROTOCOL = 2  # of messages and of what Redis holds of a target
 MOST_ID = messages.MAX_ID
 MOST_VER_US = messages.MAX_VERSION
 CONTENT_TYPES = frozenset({"post", "comment", "review"})
+
+Window = Literal["day", "week", "all"]
+RANKING_SHOWN = 1_000
+RANKING_KEPT = 1_500  # more than are shown: those who fall can be followed by who was next
+GONE_VER = 2**53  # newer than everything: what is deleted stays away
 
 
 class TargetMissing(NotFound):
@@ -199,6 +204,106 @@ class Entry(NamedTuple):
     event: ReactionEvent
     ver_us: int
     change: int
+
+
+class Snapshot(NamedTuple):
+    """A target and kind as MySQL had it at one instant.
+
+    ``n`` is the version of its counter, ``total`` the counter. ``newest`` holds (actor, ver_us),
+    newest first; ``is_complete`` when those are all that are on. ``rows`` are (actor, ver_us, on)
+    of the actors that were asked for, 0 and off for one without a row.
+    """
+
+    total: int
+    n: int
+    last_ver_us: int
+    newest: list[tuple[int, int]]
+    is_complete: bool
+    rows: list[tuple[int, int, bool]]
+
+
+class Reactor(NamedTuple):
+    """Somebody who reacted to a target, and when."""
+
+    actor_id: int
+    ver_us: int
+
+
+class Reacted(NamedTuple):
+    """Something that an actor reacted to, and when."""
+
+    target: Target
+    ver_us: int
+
+
+class Fingerprint(NamedTuple):
+    """Of some actors: how many, the sum of their ids and of their versions, each mod 10^9."""
+
+    actors: int
+    ids: int
+    vers: int
+
+
+class Held(NamedTuple):
+    """What Redis holds of a target and kind, as far as it can be compared with MySQL.
+
+    ``base`` is the counter at version ``s``. ``waiting`` and ``entries`` are how many the outbox
+    has, by its meta and by itself. The fingerprint is of all actors in recent with a version above
+    ``floor_us``; None: of none. ``blocked``: a commit is missing.
+    """
+
+    base: int
+    s: int
+    delta: int
+    waiting: int
+    entries: int
+    complete: bool
+    bloom: int
+    floor_us: int | None
+    blocked: bool
+    newest: Fingerprint
+
+
+class Unreadable(NamedTuple):
+    """What Redis holds of a target is not what Plaza writes; ``said`` shows it."""
+
+    said: str
+
+
+class Ranked(NamedTuple):
+    """A post and its likes, in all or within the window."""
+
+    likes: int
+    post_id: int
+
+
+class PostLikes(NamedTuple):
+    """The likes of a post in MySQL, and the version of its counter."""
+
+    post_id: int
+    likes: int
+    ver: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a reaction came to. ``total`` and ``changed`` are None for a provisional one."""
+
+    on: bool
+    total: int | None
+    changed: bool | None
+
+    @property
+    def exact(self) -> bool:
+        """False for a provisional reaction: accepted, decided later."""
+        return self.total is not None
+
+
+class Count(NamedTuple):
+    """How many reacted, and whether the asking actor did (False for nobody)."""
+
+    total: int
+    mine: bool
 
 
 def replay(before: Mapping[Key, Row], events: Iterable[ReactionEvent]) -> list[Entry]:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
-from plaza import targets
 from plaza.infra import redis
-from plaza.infra.limits import TokenBucket
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
+from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import mysql_reactions, redis_reactions
 from plaza.reactions.hot_totals import hot_totals
-from plaza.reactions.mysql_reactions import Reacted, Reactor
 from plaza.reactions.reacting import ask_rebuild, load, require_there
-from plaza.reactions.reactions import Kind, ListsBusy, Target, Undecided
+from plaza.reactions.reactions import Count, Kind, ListsBusy, Reacted, Reactor, Target, Undecided
 from plaza.reactions.redis_reactions import LIST_LENGTH, Seen
-from plaza.targets import There
+from plaza.targets import There, finding
 
 # What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
 _instead_of_redis = TokenBucket(rate_per_s=20, burst=40)
@@ -28,13 +25,6 @@ EARLIEST_LENGTH = 101  # the longest page, and one more, which tells that there 
 _EARLIEST_LOCK_S = 5
 _EARLIEST_WAIT_S = 0.5
 _EARLIEST_POLL_S = 0.02
-
-
-class Count(NamedTuple):
-    """How many reacted, and whether the asking actor did (False for nobody)."""
-
-    total: int
-    mine: bool
 
 
 def count(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> tuple[list[Count], bool]:
@@ -122,7 +112,7 @@ def _read_cold(
     False when MySQL stands in for one that has been loading for too long: its outbox is left out.
     Raises Undecided for such a target while MySQL's budget is spent.
     """
-    found = targets.find_all({target for _, target in cold})
+    found = finding.find_all({target for _, target in cold})
     none = {w: Seen(0, False, False) for w in cold if found[w[1]] is There.NONE}
     there = [w for w in cold if found[w[1]] is There.LIVE]
     left = load(there) if there else []

@@ -9,6 +9,8 @@ from plaza.infra.observability import record
 from plaza.reactions import mysql_reactions, redis_reactions
 from plaza.reactions.queues import REBUILDS, Step
 
+__all__ = ["PAGE", "PAGES_PER_STEP", "REBUILDS", "rebuild"]
+
 PAGE = 250
 PAGES_PER_STEP = 200
 

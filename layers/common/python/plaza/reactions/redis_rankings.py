@@ -15,20 +15,15 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 from plaza.infra import redis
 from plaza.infra.lua import load_script
 from plaza.infra.projections import key_of
 from plaza.infra.redis import Call
+from plaza.reactions.reactions import RANKING_KEPT, RANKING_SHOWN, PostLikes, Ranked, Window
 
-Window = Literal["day", "week", "all"]
-
-RANKING_SHOWN = 1_000
-RANKING_KEPT = 1_500  # more than are shown: those who fall can be followed by who was next
 REMEMBERED = 10_000
 REMEMBERED_S = 120  # a consumer runs 30 s at most, so nothing is later than that
-GONE_VER = 2**53  # newer than everything: what is deleted stays away
 _MAX_POSTS_PER_CALL = 250
 _MAX_FORGOTTEN = 250  # versions of one call, besides as many as it adds
 
@@ -36,21 +31,6 @@ _LUA = Path(__file__).with_name("lua")
 PROJECT_RANKING = load_script(_LUA / "project_ranking.lua")
 PAGE_RANKING = load_script(_LUA / "page_ranking.lua")
 SWAP_RANKING = load_script(_LUA / "swap_ranking.lua")
-
-
-class Ranked(NamedTuple):
-    """A post and its likes, in all or within the window."""
-
-    likes: int
-    post_id: int
-
-
-class PostLikes(NamedTuple):
-    """The likes of a post in MySQL, and the version of its counter."""
-
-    post_id: int
-    likes: int
-    ver: int
 
 
 def ranking_key(window: Window) -> str:

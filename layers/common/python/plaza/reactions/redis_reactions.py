@@ -56,17 +56,22 @@ from plaza.infra.projections import key_of
 from plaza.infra.redis import Call, Node, RedisDown
 from plaza.infra.settings import settings
 from plaza.infra.shards import SHARDS, group_by_tag, shard_of
-from plaza.reactions.mysql_reactions import Reacted, Reactor, Snapshot
 from plaza.reactions.reactions import (
     KINDS,
     MOST_ID,
     MOST_VER_US,
     Commit,
+    Fingerprint,
+    Held,
     Key,
     Kind,
+    Reacted,
     ReactionEvent,
+    Reactor,
+    Snapshot,
     Target,
     Undecided,
+    Unreadable,
 )
 
 FENCE_TTL_S = 300
@@ -178,40 +183,6 @@ class Swept(NamedTuple):
     code: str
     s: int
     events: list[ReactionEvent]
-
-
-class Fingerprint(NamedTuple):
-    """Of some actors: how many, the sum of their ids and of their versions, each mod 10^9."""
-
-    actors: int
-    ids: int
-    vers: int
-
-
-class Held(NamedTuple):
-    """What Redis holds of a target and kind, as far as it can be compared with MySQL.
-
-    ``base`` is the counter at version ``s``. ``waiting`` and ``entries`` are how many the outbox
-    has, by its meta and by itself. The fingerprint is of all actors in recent with a version above
-    ``floor_us``; None: of none. ``blocked``: a commit is missing.
-    """
-
-    base: int
-    s: int
-    delta: int
-    waiting: int
-    entries: int
-    complete: bool
-    bloom: int
-    floor_us: int | None
-    blocked: bool
-    newest: Fingerprint
-
-
-class Unreadable(NamedTuple):
-    """What Redis holds of a target is not what Plaza writes; ``said`` shows it."""
-
-    said: str
 
 
 @lru_cache(maxsize=8192)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pymysql.cursors import Cursor
 
-from plaza import counters, targets
+from plaza import counters
 from plaza.counters import ContentCounter, UserCounter
 from plaza.infra import mysql
 from plaza.infra.errors import Unavailable
@@ -24,6 +24,7 @@ from plaza.reactions.reactions import (
     Commit,
     Key,
     Kind,
+    PostLikes,
     ReactionEvent,
     Row,
     Target,
@@ -32,8 +33,10 @@ from plaza.reactions.reactions import (
     replay,
     transitions,
 )
-from plaza.reactions.redis_rankings import PostLikes
 from plaza.reactions.redis_reactions import MAX_ROWS
+from plaza.targets import finding
+
+__all__ = ["REACTIONS", "SETTLEMENTS", "Saved", "acknowledge", "resync", "save", "settle_again"]
 
 _NEVER = Row(False, 0)
 
@@ -162,7 +165,7 @@ def settle_again(messages: Sequence[Unacknowledged]) -> None:
 def _write(cursor: Cursor, events: Sequence[ReactionEvent]) -> Saved:
     epoch = mysql_reactions.pass_log_gate(cursor)
     keys = {event.key for event in events}
-    owners = targets.read_owners(cursor, _targets(keys))
+    owners = finding.read_owners(cursor, _targets(keys))
     # From here to the commit no other transaction saves reactions to these targets.
     held = counters.lock_content(cursor, _targets(keys))
     before = mysql_reactions.read_rows(cursor, keys)
@@ -183,7 +186,7 @@ def _write(cursor: Cursor, events: Sequence[ReactionEvent]) -> Saved:
 
 def _read(cursor: Cursor, keys: Collection[Key]) -> Saved:
     epoch = mysql_reactions.pass_log_gate(cursor)
-    owners = targets.read_owners(cursor, _targets(keys))
+    owners = finding.read_owners(cursor, _targets(keys))
     held = counters.lock_content(cursor, _targets(keys))
     rows = mysql_reactions.read_rows(cursor, keys)
     commits, _ = _commits(epoch, held, {}, {}, rows)
@@ -191,7 +194,7 @@ def _read(cursor: Cursor, keys: Collection[Key]) -> Saved:
 
 
 def _read_users_of(cursor: Cursor, keys: Collection[Key]) -> dict[int, UserCounter]:
-    return _read_users(cursor, targets.read_owners(cursor, _targets(keys)), keys)
+    return _read_users(cursor, finding.read_owners(cursor, _targets(keys)), keys)
 
 
 def _read_users(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plaza.content.contract import Post
-from plaza.recommendations.ranking import RankedPost
+from plaza.recommendations.recommendations import RankedPost
 
 
 class PostInRanking(Post):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza.infra import mysql
-from plaza.reactions import EPOCH_NOW, GONE_VER, PostLikes, Ranked
+from plaza.reactions.inspecting import EPOCH_NOW
+from plaza.reactions.reactions import GONE_VER, PostLikes, Ranked
 
-_LIVE = (
-    " STRAIGHT_JOIN content AS c ON c.content_type = 'post' AND c.content_id = {post_id}"
-    " AND c.deleted_at IS NULL"
-)
+_LIVE = """
+        STRAIGHT_JOIN content AS c ON c.content_type = 'post'
+            AND c.content_id = {post_id}
+            AND c.deleted_at IS NULL"""
 
 
 def read_most_liked(count: int) -> list[PostLikes]:
@@ -27,11 +28,14 @@ def read_likes(post_ids: Sequence[int]) -> list[PostLikes]:
         return []
     numbers = ",".join(str(int(post_id)) for post_id in post_ids)
     rows = mysql.fetch_all(
-        f"SELECT k.target_id, k.like_total, {EPOCH_NOW} + k.like_ver,"
-        " c.content_id IS NOT NULL AND c.deleted_at IS NULL"
-        " FROM content_counter AS k FORCE INDEX (PRIMARY) LEFT JOIN content AS c"
-        " ON c.content_type = 'post' AND c.content_id = k.target_id"
-        f" WHERE k.target_type = 'post' AND k.target_id IN ({numbers})"
+        f"""
+        SELECT k.target_id, k.like_total, {EPOCH_NOW} + k.like_ver,
+               c.content_id IS NOT NULL AND c.deleted_at IS NULL
+        FROM content_counter AS k FORCE INDEX (PRIMARY)
+        LEFT JOIN content AS c ON c.content_type = 'post' AND c.content_id = k.target_id
+        WHERE k.target_type = 'post'
+          AND k.target_id IN ({numbers})
+        """
     )
     return [
         PostLikes(post_id, likes, ver) if live else PostLikes(post_id, 0, GONE_VER)
@@ -42,9 +46,12 @@ def read_likes(post_ids: Sequence[int]) -> list[PostLikes]:
 def read_ranking(after: Ranked | None, limit: int, cap: int) -> list[Ranked]:
     """A page of the ``cap`` most liked posts, those behind ``after``. Raises MysqlDown."""
     rows = mysql.fetch_all(
-        f"SELECT like_total AS likes, target_id AS post_id FROM ({_select_most_liked(cap)}) AS most"
-        f" {_behind(after, 'like_total', 'target_id')}"
-        f" ORDER BY like_total DESC, target_id DESC LIMIT {limit:d}"
+        f"""
+        SELECT like_total AS likes, target_id AS post_id
+        FROM ({_select_most_liked(cap)}) AS most
+        {_behind(after, "like_total", "target_id")}
+        ORDER BY like_total DESC, target_id DESC LIMIT {limit:d}
+        """
     )
     return [Ranked(*row) for row in rows]
 
@@ -60,30 +67,39 @@ def read_window_ranking(
 ) -> list[Ranked]:
     """A page of the first ``cap`` of a window, those behind ``after``. Raises MysqlDown."""
     rows = mysql.fetch_all(
-        f"SELECT likes, post_id FROM ({_select_window(first_hour, last_hour, cap)}) AS most"
-        f" {_behind(after, 'likes', 'post_id')} ORDER BY likes DESC, post_id DESC LIMIT {limit:d}"
+        f"""
+        SELECT likes, post_id
+        FROM ({_select_window(first_hour, last_hour, cap)}) AS most
+        {_behind(after, "likes", "post_id")}
+        ORDER BY likes DESC, post_id DESC LIMIT {limit:d}
+        """
     )
     return [Ranked(int(likes), post_id) for likes, post_id in rows]
 
 
 def _select_most_liked(count: int) -> str:
-    return (
-        f"SELECT k.target_id, k.like_total, {EPOCH_NOW} + k.like_ver"
-        " FROM content_counter AS k FORCE INDEX (by_likes)"
-        + _LIVE.format(post_id="k.target_id")
-        + " WHERE k.target_type = 'post' AND k.like_total > 0"
-        f" ORDER BY k.like_total DESC, k.target_id DESC LIMIT {count:d}"
-    )
+    return f"""
+        SELECT k.target_id, k.like_total, {EPOCH_NOW} + k.like_ver
+        FROM content_counter AS k FORCE INDEX (by_likes){_LIVE.format(post_id="k.target_id")}
+        WHERE k.target_type = 'post'
+          AND k.like_total > 0
+        ORDER BY k.like_total DESC, k.target_id DESC LIMIT {count:d}
+        """
 
 
 def _select_window(first_hour: int, last_hour: int, count: int) -> str:
-    return (
-        "SELECT likes, post_id FROM (SELECT post_id, SUM(net) AS likes FROM post_hour"
-        f" WHERE hour >= {first_hour:d} AND hour <= {last_hour:d}"
-        " GROUP BY post_id HAVING SUM(net) > 0) AS liked"
-        + _LIVE.format(post_id="liked.post_id")
-        + f" ORDER BY likes DESC, post_id DESC LIMIT {count:d}"
-    )
+    return f"""
+        SELECT likes, post_id
+        FROM (
+            SELECT post_id, SUM(net) AS likes
+            FROM post_hour
+            WHERE hour >= {first_hour:d}
+              AND hour <= {last_hour:d}
+            GROUP BY post_id
+            HAVING SUM(net) > 0
+        ) AS liked{_LIVE.format(post_id="liked.post_id")}
+        ORDER BY likes DESC, post_id DESC LIMIT {count:d}
+        """
 
 
 def _behind(after: Ranked | None, likes: str, post_id: str) -> str:

@@ -15,9 +15,16 @@ def read_best(shop_ids: Sequence[int]) -> dict[int, Recommended]:
         f"(SELECT 'stale', shop_id, seq FROM stale_list WHERE shop_id IN ({','.join(numbers)}))",
     ]
     arms += [
-        f"(SELECT 'review', {number}, content_id FROM content FORCE INDEX (by_votes)"
-        f" WHERE content_type = 'review' AND parent_id = {number} AND deleted_at IS NULL"
-        f" ORDER BY votes DESC, content_id DESC LIMIT {LENGTH:d})"
+        f"""
+        (
+            SELECT 'review', {number}, content_id
+            FROM content FORCE INDEX (by_votes)
+            WHERE content_type = 'review'
+              AND parent_id = {number}
+              AND deleted_at IS NULL
+            ORDER BY votes DESC, content_id DESC LIMIT {LENGTH:d}
+        )
+        """
         for number in numbers
     ]
     stale: dict[int, int] = {}

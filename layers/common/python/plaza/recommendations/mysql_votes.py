@@ -48,30 +48,42 @@ def _roll_up_page(cursor: Cursor, head: int, size: int, first_hour: int) -> Roll
     # INSERT rather than UPDATE: what an INSERT ... SELECT reads it does not lock, so it can't get
     # into a deadlock with those who save reactions.
     cursor.execute(
-        "INSERT INTO content (content_type, content_id, author_id, votes)"
-        " SELECT c.content_type, c.content_id, c.author_id, k.like_total"
-        f" FROM (SELECT DISTINCT target_id FROM {_REVIEWS}) AS liked"
-        " STRAIGHT_JOIN content AS c ON c.content_type = 'review' AND c.content_id = target_id"
-        " STRAIGHT_JOIN content_counter AS k ON k.target_type = 'review'"
-        " AND k.target_id = c.content_id"
-        " WHERE c.votes <> k.like_total ORDER BY c.content_id"
-        " ON DUPLICATE KEY UPDATE votes = VALUES(votes)",
+        f"""
+        INSERT INTO content (content_type, content_id, author_id, votes)
+        SELECT c.content_type, c.content_id, c.author_id, k.like_total
+        FROM (SELECT DISTINCT target_id FROM {_REVIEWS}) AS liked
+        STRAIGHT_JOIN content AS c ON c.content_type = 'review' AND c.content_id = target_id
+        STRAIGHT_JOIN content_counter AS k ON k.target_type = 'review'
+            AND k.target_id = c.content_id
+        WHERE c.votes <> k.like_total
+        ORDER BY c.content_id
+        ON DUPLICATE KEY UPDATE votes = VALUES(votes)
+        """,
         page,
     )
     cursor.execute(
-        "INSERT INTO stale_list (shop_id, seq) SELECT c.parent_id, MAX(liked.seq)"
-        f" FROM (SELECT target_id, seq FROM {_REVIEWS}) AS liked"
-        " STRAIGHT_JOIN content AS c ON c.content_type = 'review' AND c.content_id = target_id"
-        " WHERE c.parent_id IS NOT NULL GROUP BY c.parent_id ORDER BY c.parent_id"
-        " ON DUPLICATE KEY UPDATE seq = GREATEST(stale_list.seq, VALUES(seq))",
+        f"""
+        INSERT INTO stale_list (shop_id, seq)
+        SELECT c.parent_id, MAX(liked.seq)
+        FROM (SELECT target_id, seq FROM {_REVIEWS}) AS liked
+        STRAIGHT_JOIN content AS c ON c.content_type = 'review' AND c.content_id = target_id
+        WHERE c.parent_id IS NOT NULL
+        GROUP BY c.parent_id
+        ORDER BY c.parent_id
+        ON DUPLICATE KEY UPDATE seq = GREATEST(stale_list.seq, VALUES(seq))
+        """,
         page,
     )
     cursor.execute(
-        "INSERT INTO post_hour (hour, post_id, net)"
-        f" SELECT ver DIV {HOUR_US} AS hour, target_id, SUM(change_by) FROM {_POSTS}"
-        f" AND ver >= %(first_hour)s * {HOUR_US} GROUP BY hour, target_id"
-        " HAVING SUM(change_by) <> 0 ORDER BY hour, target_id"
-        " ON DUPLICATE KEY UPDATE net = post_hour.net + VALUES(net)",
+        f"""
+        INSERT INTO post_hour (hour, post_id, net)
+        SELECT ver DIV {HOUR_US} AS hour, target_id, SUM(change_by)
+        FROM {_POSTS} AND ver >= %(first_hour)s * {HOUR_US}
+        GROUP BY hour, target_id
+        HAVING SUM(change_by) <> 0
+        ORDER BY hour, target_id
+        ON DUPLICATE KEY UPDATE net = post_hour.net + VALUES(net)
+        """,
         page,
     )
     cursor.execute("UPDATE watermark SET seq = %s WHERE name = %s", (end, _NAME))
@@ -81,8 +93,11 @@ def _roll_up_page(cursor: Cursor, head: int, size: int, first_hour: int) -> Roll
 def _hold_watermark(cursor: Cursor) -> int:
     """Where the roll-up before stopped; nobody else rolls up until the commit."""
     cursor.execute(
-        "INSERT INTO watermark (name, seq) VALUES (%s, 0)"
-        " ON DUPLICATE KEY UPDATE seq = watermark.seq",
+        """
+        INSERT INTO watermark (name, seq)
+        VALUES (%s, 0)
+        ON DUPLICATE KEY UPDATE seq = watermark.seq
+        """,
         (_NAME,),
     )
     cursor.execute("SELECT seq FROM watermark WHERE name = %s FOR UPDATE", (_NAME,))
@@ -93,8 +108,16 @@ def _hold_watermark(cursor: Cursor) -> int:
 def _find_end(cursor: Cursor, begin: int, head: int, size: int) -> int:
     """Where a page of ``size`` facts ends. There may be gaps of any width."""
     cursor.execute(
-        "SELECT COUNT(*), MAX(seq) FROM (SELECT seq FROM reaction_log FORCE INDEX (by_seq)"
-        f" WHERE seq > %s AND seq <= %s ORDER BY seq LIMIT {size:d}) AS page",
+        f"""
+        SELECT COUNT(*), MAX(seq)
+        FROM (
+            SELECT seq
+            FROM reaction_log FORCE INDEX (by_seq)
+            WHERE seq > %s
+              AND seq <= %s
+            ORDER BY seq LIMIT {size:d}
+        ) AS page
+        """,
         (begin, head),
     )
     [(count, last)] = cursor.fetchall()
@@ -111,20 +134,31 @@ def take_totals(review_ids: list[int]) -> None:
     def take(cursor: Cursor) -> None:
         # INSERT rather than UPDATE, as in the roll-up: what it reads it does not lock.
         cursor.execute(
-            "INSERT INTO content (content_type, content_id, author_id, votes)"
-            " SELECT c.content_type, c.content_id, c.author_id, k.like_total"
-            " FROM content AS c STRAIGHT_JOIN content_counter AS k ON k.target_type = 'review'"
-            " AND k.target_id = c.content_id"
-            f" WHERE c.content_type = 'review' AND c.content_id IN ({numbers})"
-            " AND c.votes <> k.like_total ORDER BY c.content_id"
-            " ON DUPLICATE KEY UPDATE votes = VALUES(votes)"
+            f"""
+            INSERT INTO content (content_type, content_id, author_id, votes)
+            SELECT c.content_type, c.content_id, c.author_id, k.like_total
+            FROM content AS c
+            STRAIGHT_JOIN content_counter AS k ON k.target_type = 'review'
+                AND k.target_id = c.content_id
+            WHERE c.content_type = 'review'
+              AND c.content_id IN ({numbers})
+              AND c.votes <> k.like_total
+            ORDER BY c.content_id
+            ON DUPLICATE KEY UPDATE votes = VALUES(votes)
+            """
         )
         cursor.execute(
-            "INSERT INTO stale_list (shop_id, seq) SELECT DISTINCT c.parent_id,"
-            f" COALESCE((SELECT seq FROM watermark WHERE name = '{_NAME}'), 0) FROM content AS c"
-            f" WHERE c.content_type = 'review' AND c.content_id IN ({numbers})"
-            " AND c.parent_id IS NOT NULL ORDER BY c.parent_id"
-            " ON DUPLICATE KEY UPDATE seq = GREATEST(stale_list.seq, VALUES(seq))"
+            f"""
+            INSERT INTO stale_list (shop_id, seq)
+            SELECT DISTINCT c.parent_id,
+                   COALESCE((SELECT seq FROM watermark WHERE name = '{_NAME}'), 0)
+            FROM content AS c
+            WHERE c.content_type = 'review'
+              AND c.content_id IN ({numbers})
+              AND c.parent_id IS NOT NULL
+            ORDER BY c.parent_id
+            ON DUPLICATE KEY UPDATE seq = GREATEST(stale_list.seq, VALUES(seq))
+            """
         )
 
     if review_ids:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
 
-from plaza import content, reactions
-from plaza.content import Whole
-from plaza.infra.limits import TokenBucket
+from plaza import content
+from plaza.content import reading
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
-from plaza.reactions import RANKING_KEPT, RANKING_SHOWN, Ranked, Window
+from plaza.infra.token_bucket import TokenBucket
+from plaza.reactions import rankings
+from plaza.reactions.reactions import RANKING_KEPT, RANKING_SHOWN, Ranked, Window
 from plaza.recommendations import mysql_rankings
+from plaza.recommendations.recommendations import RankedPost, RankingPage
 
 HOURS: Mapping[Window, int] = {"day": 24, "week": 7 * 24}
 _HOUR_US = 3_600_000_000
@@ -26,20 +27,6 @@ _PAGES_TRIED = 3
 _instead_of_redis = TokenBucket(rate_per_s=5, burst=10)
 
 
-class RankedPost(NamedTuple):
-    """A post in a ranking, and the likes by which it stands there."""
-
-    post: Whole
-    likes: int
-
-
-class RankingPage(NamedTuple):
-    """A page of a ranking, and behind whom the next begins (None: the end)."""
-
-    posts: list[RankedPost]
-    last: Ranked | None
-
-
 def refresh_rankings() -> int:
     """Bring all rankings in Redis to what MySQL has; how many posts are in that of all time.
 
@@ -47,14 +34,14 @@ def refresh_rankings() -> int:
     """
     at_us = time.time_ns() // 1000
     most_liked = mysql_rankings.read_most_liked(RANKING_KEPT)
-    others = set(reactions.read_ranked_posts()) - {post.post_id for post in most_liked}
+    others = set(rankings.read_ranked_posts()) - {post.post_id for post in most_liked}
     fallen = mysql_rankings.read_likes(sorted(others))
-    reactions.project_likes(fallen)
-    reactions.mark_ranking_whole(most_liked, at_us)
+    rankings.project_likes(fallen)
+    rankings.mark_ranking_whole(most_liked, at_us)
     for window, hours in HOURS.items():
         last_hour = at_us // _HOUR_US
         ranked = mysql_rankings.read_window(last_hour - hours + 1, last_hour, RANKING_KEPT)
-        reactions.swap_ranking(window, ranked, at_us)
+        rankings.swap_ranking(window, ranked, at_us)
     record("rankings_refreshed", ranked=len(most_liked), looked_at=len(fallen))
     return len(most_liked)
 
@@ -71,7 +58,7 @@ def rank(window: Window, after: Ranked | None, limit: int, actor_id: int | None)
         wanted = limit - len(found)
         ranked = _read(window, after, wanted + 1)
         more, ranked = len(ranked) > wanted, ranked[:wanted]
-        posts = content.read_posts([r.post_id for r in ranked], actor_id)
+        posts = reading.read_posts([r.post_id for r in ranked], actor_id)
         found += [RankedPost(posts[r.post_id], r.likes) for r in ranked if r.post_id in posts]
         after = ranked[-1] if ranked else after
         if not more or len(found) == limit:
@@ -86,7 +73,7 @@ def rank(window: Window, after: Ranked | None, limit: int, actor_id: int | None)
 def _read(window: Window, after: Ranked | None, limit: int) -> list[Ranked]:
     """From Redis; from MySQL while Redis is away or never had the ranking whole."""
     try:
-        ranked = reactions.read_ranking(window, after, limit)
+        ranked = rankings.read_ranking(window, after, limit)
         if ranked is not None:
             return ranked
         away = RedisDown("The ranking is not made yet")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from plaza.content import Whole
 from plaza.infra import messages
 from plaza.infra.messages import ID, list_of, read
+from plaza.reactions.reactions import Ranked
 
 LENGTH = 100
 MOST_SHOPS = 10  # of one message
@@ -33,3 +35,24 @@ class Rebuild(NamedTuple):
     def from_json(cls, body: str) -> Rebuild:
         """What ``to_json`` wrote. Raises BadRecord."""
         return cls(read(messages.read_object(body), "shop_ids", _SHOP_IDS))
+
+
+class RankedPost(NamedTuple):
+    """A post in a ranking, and the likes by which it stands there."""
+
+    post: Whole
+    likes: int
+
+
+class RankingPage(NamedTuple):
+    """A page of a ranking, and behind whom the next begins (None: the end)."""
+
+    posts: list[RankedPost]
+    last: Ranked | None
+
+
+class RecommendedPage(NamedTuple):
+    """A page of reviews; the place in the list at which the next begins (None: the end)."""
+
+    reviews: list[Whole]
+    next_place: int | None

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from plaza import content
-from plaza.content import Whole
-from plaza.infra.limits import TokenBucket
+from plaza.content import Whole, reading
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
+from plaza.infra.token_bucket import TokenBucket
 from plaza.recommendations import mysql_recommendations, redis_recommendations
 from plaza.recommendations.queues import RECOMMENDATIONS
-from plaza.recommendations.recommendations import MOST_SHOPS, Rebuild
+from plaza.recommendations.recommendations import MOST_SHOPS, Rebuild, RecommendedPage
+
+__all__ = [
+    "MOST_S",
+    "RECOMMENDATIONS",
+    "rebuild_recommendations",
+    "recommend",
+    "refresh_recommendations",
+]
 
 MOST_S = 40
 _SHOPS_PER_PAGE = 1_000
@@ -25,26 +31,19 @@ _PAGES_TRIED = 3
 _instead_of_redis = TokenBucket(rate_per_s=20, burst=40)
 
 
-class RecommendedPage(NamedTuple):
-    """A page of reviews; the place in the list at which the next begins (None: the end)."""
-
-    reviews: list[Whole]
-    next_place: int | None
-
-
 def recommend(shop_id: int, place: int, limit: int, actor_id: int | None) -> RecommendedPage:
     """The best reviews of a shop from ``place`` (0: the best) on, with what is counted about them.
 
     Empty for who asks first, until the list is made. Raises ShopMissing, ShopGone, MysqlDown,
     RedisDown.
     """
-    content.require_shop(shop_id)
+    reading.require_shop(shop_id)
     review_ids = _read_list(shop_id)
     found: list[Whole] = []
     # Deleted reviews leave gaps: a page is filled up from what follows.
     for _ in range(_PAGES_TRIED):
         part = review_ids[place : place + limit - len(found)]
-        reviews = content.read_reviews(part, actor_id)
+        reviews = reading.read_reviews(part, actor_id)
         found += [reviews[review_id] for review_id in part if review_id in reviews]
         place += len(part)
         if len(found) == limit or place >= len(review_ids):

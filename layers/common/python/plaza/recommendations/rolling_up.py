@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 
-from plaza import reactions
 from plaza.infra.observability import record
+from plaza.reactions import log
 from plaza.recommendations import mysql_votes
+from plaza.recommendations.mysql_votes import take_totals
+
+__all__ = ["HOURS_KEPT", "MOST_S", "PAGE", "roll_up_votes", "take_totals"]
 
 PAGE = 50_000
 MOST_S = 60
@@ -23,8 +26,8 @@ def roll_up_votes() -> int:
     """
     began_s = time.monotonic()
     first_hour = time.time_ns() // 1000 // mysql_votes.HOUR_US - HOURS_KEPT
-    head = reactions.read_log_head()
-    reactions.wait_for_log_writers()
+    head = log.read_log_head()
+    log.wait_for_log_writers()
     rolled = mysql_votes.roll_up_page(head, PAGE, first_hour)
     done = rolled.end - rolled.begin
     while rolled.end < head and time.monotonic() - began_s < MOST_S:

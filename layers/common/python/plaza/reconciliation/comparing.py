@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza import counters, reactions
+from plaza import counters
 from plaza.infra.queues import QueueDown
-from plaza.reactions import KINDS, Kind, Target
+from plaza.reactions import KINDS, Kind, Target, inspecting
 from plaza.reconciliation import mysql_counts, mysql_runs, redis_walk
 from plaza.reconciliation.looking import look_at
 from plaza.reconciliation.queues import REPAIRS
@@ -124,7 +124,7 @@ def _walk(node: str, cursor: int) -> Done:
 
 def _subject_of(key: str) -> Subject | None:
     """What stands under a key, if it can be compared with MySQL."""
-    if found := reactions.target_of_key(key):
+    if found := inspecting.target_of_key(key):
         return Subject(found[0].name, *found[1])
     if owner := counters.owner_of_key(key):
         return Subject("user" if owner[0] == "user" else "comments", *owner)
@@ -133,10 +133,10 @@ def _subject_of(key: str) -> Subject | None:
 
 def _ask_filter(kind: Kind, target: Target, after_id: int) -> Done:
     """Nobody who is on may be denied by the filter. One page of them."""
-    actor_ids = reactions.read_actors(kind, target, after_id, _ACTORS_PER_STEP)
+    actor_ids = inspecting.read_actors(kind, target, after_id, _ACTORS_PER_STEP)
     denied = [
         actor_id
-        for _, of_call in reactions.find_denied(
+        for _, of_call in inspecting.find_denied(
             [
                 (kind, target, actor_ids[start : start + ACTORS_PER_CALL])
                 for start in range(0, len(actor_ids), ACTORS_PER_CALL)
@@ -176,9 +176,9 @@ def _find_denied(suspects: Sequence[Suspect]) -> list[Finding]:
         (KINDS[s.subject.what], s.subject.target, [int(i) for i in s.seen.split(",")])
         for s in suspects
     ]
-    counters = reactions.read_counters([(kind, target) for kind, target, _ in wanted])
+    counters = inspecting.read_counters([(kind, target) for kind, target, _ in wanted])
     before = mysql_counts.read_on(wanted)
-    denied = reactions.find_denied(wanted)
+    denied = inspecting.find_denied(wanted)
     after = mysql_counts.read_on(wanted)
     findings = []
     of_redis = zip(counters, denied, strict=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from plaza import counters, reactions
+from plaza import counters
 from plaza.infra import mysql
-from plaza.reactions import KINDS, Held, Kind, Target, Unreadable
+from plaza.reactions import KINDS, Kind, Target, inspecting
+from plaza.reactions.reactions import Held, Unreadable
 from plaza.reconciliation import mysql_counts
 from plaza.reconciliation.reconciliation import (
     MEMBERS,
@@ -46,7 +47,7 @@ def look_at(subjects: Sequence[Subject], *, by_name: bool = False) -> dict[Subje
 
 def _look_at_targets(subjects: Sequence[Subject], by_name: bool) -> dict[Subject, Seen]:
     wanted = [(KINDS[s.what], s.target) for s in subjects]
-    inspected = reactions.inspect_all(wanted, MOST_NEWEST)
+    inspected = inspecting.inspect_all(wanted, MOST_NEWEST)
     held = {s: h for s, h in zip(subjects, inspected, strict=True) if h is not None}
     seen: dict[Subject, Seen] = {}
     for part in _in_parts(held):
@@ -96,7 +97,7 @@ def _name_members(
                 wanted.append((subject, KINDS[subject.what], subject.target, floor_us))
     if not wanted:
         return {}
-    in_redis = reactions.read_recent([(k, t) for _, k, t, _ in wanted], MOST_NEWEST)
+    in_redis = inspecting.read_recent([(k, t) for _, k, t, _ in wanted], MOST_NEWEST)
     in_rows = mysql_counts.read_newest([(k, t, f) for _, k, t, f in wanted], MOST_NEWEST + 1)
     said = {}
     for (subject, _, _, floor_us), recent, rows in zip(wanted, in_redis, in_rows, strict=True):

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from pymysql.cursors import Cursor
 
-from plaza import reactions
 from plaza.infra import mysql
-from plaza.reactions import KINDS, Fingerprint, Kind, Target
+from plaza.reactions import KINDS, Kind, Target, inspecting
+from plaza.reactions.reactions import Fingerprint
 from plaza.reconciliation.reconciliation import CONTENT_TOTALS, MOST_ID, USER_TOTALS, Recorded
 
 MOST_RELATIONS = 50_000
@@ -73,8 +73,12 @@ def count_targets(target_type: str, after_id: int, upto_id: int) -> Counted:
     within = f"{{}} > {after_id:d} AND {{}} <= {upto_id:d}"
     arms = [
         *_select_rows(target_type, within),
-        f"SELECT '', target_id, {_TOTALS} FROM content_counter FORCE INDEX (PRIMARY)"
-        f" WHERE target_type = '{target_type}' AND {within.format(*['target_id'] * 2)}",
+        f"""
+        SELECT '', target_id, {_TOTALS}
+        FROM content_counter FORCE INDEX (PRIMARY)
+        WHERE target_type = '{target_type}'
+          AND {within.format(*["target_id"] * 2)}
+        """,
     ]
     return _read_targets(mysql.fetch_all(" UNION ALL ".join(arms)))
 
@@ -115,8 +119,14 @@ def find_users(after_id: int) -> int:
     received = " + ".join(f"{what}_total" for what in _RECEIVED.values())
     arms = [
         *_probe(sources, after_id),
-        f"(SELECT -1, user_id, {received} FROM user_counter FORCE INDEX (PRIMARY)"
-        f" WHERE user_id > {after_id:d} ORDER BY user_id LIMIT {_MOST_TEXTS:d})",
+        f"""
+        (
+            SELECT -1, user_id, {received}
+            FROM user_counter FORCE INDEX (PRIMARY)
+            WHERE user_id > {after_id:d}
+            ORDER BY user_id LIMIT {_MOST_TEXTS:d}
+        )
+        """,
     ]
     found = mysql.fetch_all(" UNION ALL ".join(arms))
     upto_id, work = _nearest(row for row in found if row[0] >= 0), 0
@@ -177,21 +187,35 @@ def read_recorded(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[Rec
             whole.setdefault((kind.name, target.type), []).append(target.id)
         elif floor_us is not None:
             arms.append(
-                f"(SELECT '{kind.name}', '{target.type}', {target.id:d}, {sums}{zeros}"
-                " FROM reaction FORCE INDEX (by_target)"
-                f" WHERE target_type = '{target.type}' AND target_id = {target.id:d}"
-                f" AND kind = '{kind.name}' AND state = 1 AND ver > {floor_us:d})"
+                f"""
+                (
+                    SELECT '{kind.name}', '{target.type}', {target.id:d}, {sums}{zeros}
+                    FROM reaction FORCE INDEX (by_target)
+                    WHERE target_type = '{target.type}'
+                      AND target_id = {target.id:d}
+                      AND kind = '{kind.name}'
+                      AND state = 1
+                      AND ver > {floor_us:d}
+                )
+                """
             )
     for (name, target_type), ids in whole.items():
         arms.append(
-            f"(SELECT '{name}', '{target_type}', target_id, {sums}{zeros}"
-            " FROM reaction FORCE INDEX (by_target)"
-            f" WHERE target_type = '{target_type}' AND target_id IN ({','.join(map(str, ids))})"
-            f" AND kind = '{name}' AND state = 1 GROUP BY target_id)"
+            f"""
+            (
+                SELECT '{name}', '{target_type}', target_id, {sums}{zeros}
+                FROM reaction FORCE INDEX (by_target)
+                WHERE target_type = '{target_type}'
+                  AND target_id IN ({",".join(map(str, ids))})
+                  AND kind = '{name}'
+                  AND state = 1
+                GROUP BY target_id
+            )
+            """
         )
     arms += _select_counters(target for _, target, _ in wanted)
     counters: dict[Target, tuple[int, ...]] = {}
-    arms.append(f"(SELECT 'epoch', '', 0, {reactions.EPOCH_NOW}, 0, 0{zeros})")
+    arms.append(f"(SELECT 'epoch', '', 0, {inspecting.EPOCH_NOW}, 0, 0{zeros})")
     epoch = 0
     for name, target_type, target_id, *numbers in mysql.fetch_all(" UNION ALL ".join(arms)):
         target = Target(target_type, target_id)
@@ -214,8 +238,12 @@ def read_recorded(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[Rec
 def read_comments(post_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
     """(comments, version) by the counters of posts. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
-        "SELECT target_id, comment_total, comment_ver FROM content_counter"
-        f" WHERE target_type = 'post' AND target_id IN ({','.join(str(int(i)) for i in post_ids)})"
+        f"""
+        SELECT target_id, comment_total, comment_ver
+        FROM content_counter
+        WHERE target_type = 'post'
+          AND target_id IN ({",".join(str(int(i)) for i in post_ids)})
+        """
     )
     return dict.fromkeys(post_ids, (0, 0)) | {i: (total, ver) for i, total, ver in rows}
 
@@ -226,10 +254,18 @@ def read_newest(wanted: Sequence[tuple[Kind, Target, int]], most: int) -> list[d
     Raises MysqlDown.
     """
     arms = [
-        f"(SELECT {i}, actor_id, ver FROM reaction FORCE INDEX (by_target)"
-        f" WHERE target_type = '{target.type}' AND target_id = {target.id:d}"
-        f" AND kind = '{kind.name}' AND state = 1 AND ver > {floor_us:d}"
-        f" ORDER BY ver DESC LIMIT {most:d})"
+        f"""
+        (
+            SELECT {i}, actor_id, ver
+            FROM reaction FORCE INDEX (by_target)
+            WHERE target_type = '{target.type}'
+              AND target_id = {target.id:d}
+              AND kind = '{kind.name}'
+              AND state = 1
+              AND ver > {floor_us:d}
+            ORDER BY ver DESC LIMIT {most:d}
+        )
+        """
         for i, (kind, target, floor_us) in enumerate(wanted)
     ]
     return _by_index(arms, len(wanted))
@@ -241,10 +277,17 @@ def read_on(wanted: Sequence[tuple[Kind, Target, Sequence[int]]]) -> list[dict[i
     Raises MysqlDown.
     """
     arms = [
-        f"(SELECT {i}, actor_id, ver FROM reaction FORCE INDEX (PRIMARY)"
-        f" WHERE target_type = '{target.type}' AND target_id = {target.id:d}"
-        f" AND kind = '{kind.name}' AND state = 1"
-        f" AND actor_id IN ({','.join(str(int(actor_id)) for actor_id in actor_ids)}))"
+        f"""
+        (
+            SELECT {i}, actor_id, ver
+            FROM reaction FORCE INDEX (PRIMARY)
+            WHERE target_type = '{target.type}'
+              AND target_id = {target.id:d}
+              AND kind = '{kind.name}'
+              AND state = 1
+              AND actor_id IN ({",".join(str(int(actor_id)) for actor_id in actor_ids)})
+        )
+        """
         for i, (kind, target, actor_ids) in enumerate(wanted)
     ]
     return _by_index(arms, len(wanted))
@@ -260,20 +303,34 @@ def _by_index(arms: Sequence[str], count: int) -> list[dict[int, int]]:
 def _select_rows(target_type: str, within: str, prefix: str = "") -> list[str]:
     """(what, id, how many)"""
     arms = [
-        f"SELECT {prefix}kind, target_id, COUNT(*){_ZEROS} FROM reaction FORCE INDEX (by_target)"
-        f" WHERE target_type = '{target_type}' AND {within.format(*['target_id'] * 2)}"
-        " AND state = 1 GROUP BY target_id, kind"
+        f"""
+        SELECT {prefix}kind, target_id, COUNT(*){_ZEROS}
+        FROM reaction FORCE INDEX (by_target)
+        WHERE target_type = '{target_type}'
+          AND {within.format(*["target_id"] * 2)}
+          AND state = 1
+        GROUP BY target_id, kind
+        """
     ]
     if target_type == "post":
         arms.append(
-            f"SELECT {prefix}'comments', parent_id, COUNT(*){_ZEROS}"
-            " FROM content FORCE INDEX (by_parent) WHERE content_type = 'comment'"
-            f" AND {within.format(*['parent_id'] * 2)} AND deleted_at IS NULL GROUP BY parent_id"
+            f"""
+            SELECT {prefix}'comments', parent_id, COUNT(*){_ZEROS}
+            FROM content FORCE INDEX (by_parent)
+            WHERE content_type = 'comment'
+              AND {within.format(*["parent_id"] * 2)}
+              AND deleted_at IS NULL
+            GROUP BY parent_id
+            """
         )
         # Of these the counter does not know yet.
         arms.append(
-            f"SELECT {prefix}'comments', post_id, CAST(-SUM(step) AS SIGNED){_ZEROS}"
-            f" FROM comment_change WHERE {within.format(*['post_id'] * 2)} GROUP BY post_id"
+            f"""
+            SELECT {prefix}'comments', post_id, CAST(-SUM(step) AS SIGNED){_ZEROS}
+            FROM comment_change
+            WHERE {within.format(*["post_id"] * 2)}
+            GROUP BY post_id
+            """
         )
     return arms
 
@@ -298,32 +355,56 @@ def _select_users(within: str) -> str:
     """(source, id, totals or one count): source '' are the counters."""
     zeros = ", 0" * (len(USER_TOTALS) - 1)
     arms = [
-        f"SELECT '', user_id, {', '.join(USER_TOTALS.values())} FROM user_counter"
-        f" WHERE {within.format(*['user_id'] * 2)}",
-        f"SELECT 'posts', author_id, COUNT(*){zeros} FROM content FORCE INDEX (by_author)"
-        f" WHERE content_type = 'post' AND {within.format(*['author_id'] * 2)}"
-        " AND deleted_at IS NULL GROUP BY author_id",
+        f"""
+        SELECT '', user_id, {", ".join(USER_TOTALS.values())}
+        FROM user_counter
+        WHERE {within.format(*["user_id"] * 2)}
+        """,
+        f"""
+        SELECT 'posts', author_id, COUNT(*){zeros}
+        FROM content FORCE INDEX (by_author)
+        WHERE content_type = 'post'
+          AND {within.format(*["author_id"] * 2)}
+          AND deleted_at IS NULL
+        GROUP BY author_id
+        """,
     ]
     for given, name in _GIVEN.items():
         kind = KINDS[name]
         arms += [
-            f"SELECT '{kind.received}', target_id, COUNT(*){zeros}"
-            " FROM reaction FORCE INDEX (by_target) WHERE target_type = 'user'"
-            f" AND {within.format(*['target_id'] * 2)} AND kind = '{name}' AND state = 1"
-            " GROUP BY target_id",
-            f"SELECT '{given}', actor_id, COUNT(*){zeros} FROM reaction FORCE INDEX (by_actor)"
-            f" WHERE {within.format(*['actor_id'] * 2)} AND kind = '{name}' AND state = 1"
-            " GROUP BY actor_id",
+            f"""
+            SELECT '{kind.received}', target_id, COUNT(*){zeros}
+            FROM reaction FORCE INDEX (by_target)
+            WHERE target_type = 'user'
+              AND {within.format(*["target_id"] * 2)}
+              AND kind = '{name}'
+              AND state = 1
+            GROUP BY target_id
+            """,
+            f"""
+            SELECT '{given}', actor_id, COUNT(*){zeros}
+            FROM reaction FORCE INDEX (by_actor)
+            WHERE {within.format(*["actor_id"] * 2)}
+              AND kind = '{name}'
+              AND state = 1
+            GROUP BY actor_id
+            """,
         ]
     received = ",".join(f"'{name}'" for name in _RECEIVED)
     # What somebody received for content that was deleted stays theirs.
     arms += [
-        f"SELECT r.kind, c.author_id, COUNT(*){zeros} FROM content AS c FORCE INDEX (by_author)"
-        " STRAIGHT_JOIN reaction AS r FORCE INDEX (by_target)"
-        " ON r.target_type = c.content_type AND r.target_id = c.content_id"
-        f" WHERE c.content_type = '{content_type}'"
-        f" AND {within.format(*['c.author_id'] * 2)} AND r.kind IN ({received}) AND r.state = 1"
-        " GROUP BY c.author_id, r.kind"
+        f"""
+        SELECT r.kind, c.author_id, COUNT(*){zeros}
+        FROM content AS c FORCE INDEX (by_author)
+        STRAIGHT_JOIN reaction AS r FORCE INDEX (by_target)
+          ON r.target_type = c.content_type
+            AND r.target_id = c.content_id
+        WHERE c.content_type = '{content_type}'
+          AND {within.format(*["c.author_id"] * 2)}
+          AND r.kind IN ({received})
+          AND r.state = 1
+        GROUP BY c.author_id, r.kind
+        """
         for content_type in _CONTENT_TYPES
     ]
     return " UNION ALL ".join(arms)
@@ -336,9 +417,14 @@ def _user_total(source: str) -> str:
 
 def _select_counters(targets: Iterable[Target]) -> list[str]:
     return [
-        f"(SELECT '', target_type, target_id, {_TOTALS}, {_VERSIONS} FROM content_counter"
-        f" FORCE INDEX (PRIMARY) WHERE target_type = '{target_type}'"
-        f" AND target_id IN ({','.join(map(str, ids))}))"
+        f"""
+        (
+            SELECT '', target_type, target_id, {_TOTALS}, {_VERSIONS}
+            FROM content_counter FORCE INDEX (PRIMARY)
+            WHERE target_type = '{target_type}'
+              AND target_id IN ({",".join(map(str, ids))})
+        )
+        """
         for target_type, ids in _by_type(targets).items()
     ]
 

@@ -37,8 +37,11 @@ def begin(parts: Sequence[str]) -> tuple[int, bool]:
 
     def work(cursor: Cursor) -> tuple[int, bool]:
         began = cursor.execute(
-            "INSERT INTO reconciliation (started_at) VALUES (UTC_TIMESTAMP(6))"
-            " ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)"
+            """
+            INSERT INTO reconciliation (started_at)
+            VALUES (UTC_TIMESTAMP(6))
+            ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)
+            """
         )
         run_id = int(cursor.lastrowid)
         if began == 1:
@@ -56,9 +59,14 @@ def begin(parts: Sequence[str]) -> tuple[int, bool]:
 def read_parts(run_id: int) -> list[Part]:
     """All parts of a run that goes on; none when it has ended. Raises MysqlDown."""
     rows = mysql.fetch_all(
-        "SELECT p.run_id, part, reached, is_done FROM reconciliation_part AS p"
-        " JOIN reconciliation AS r ON r.id = p.run_id"
-        " WHERE p.run_id = %s AND r.ended_at IS NULL ORDER BY part",
+        """
+        SELECT p.run_id, part, reached, is_done
+        FROM reconciliation_part AS p
+        JOIN reconciliation AS r ON r.id = p.run_id
+        WHERE p.run_id = %s
+          AND r.ended_at IS NULL
+        ORDER BY part
+        """,
         (run_id,),
     )
     return [Part(run, name, reached, bool(done)) for run, name, reached, done in rows]
@@ -69,8 +77,14 @@ def has_unfinished(run_id: int, but: Sequence[str]) -> bool:
     marks = ", ".join(["%s"] * len(but))
     return bool(
         mysql.fetch_all(
-            "SELECT 1 FROM reconciliation_part"
-            f" WHERE run_id = %s AND is_done = 0 AND part NOT IN ({marks}) LIMIT 1",
+            f"""
+            SELECT 1
+            FROM reconciliation_part
+            WHERE run_id = %s
+              AND is_done = 0
+              AND part NOT IN ({marks})
+            LIMIT 1
+            """,
             (run_id, *but),
         )
     )
@@ -79,8 +93,15 @@ def has_unfinished(run_id: int, but: Sequence[str]) -> bool:
 def read_part(run_id: int, name: str) -> Part | None:
     """A part of a run that goes on, None when it or the run has ended. Raises MysqlDown."""
     rows = mysql.fetch_all(
-        "SELECT reached FROM reconciliation_part AS p JOIN reconciliation AS r ON r.id = p.run_id"
-        " WHERE p.run_id = %s AND part = %s AND is_done = 0 AND r.ended_at IS NULL",
+        """
+        SELECT reached
+        FROM reconciliation_part AS p
+        JOIN reconciliation AS r ON r.id = p.run_id
+        WHERE p.run_id = %s
+          AND part = %s
+          AND is_done = 0
+          AND r.ended_at IS NULL
+        """,
         (run_id, name),
     )
     return Part(run_id, name, rows[0][0], False) if rows else None
@@ -101,8 +122,14 @@ def keep_step(part: Part, done: Done) -> bool:
     def work(cursor: Cursor) -> bool:
         sums = ", ".join(f"{column} = {column} + %s" for column in _TALLY)
         moved = cursor.execute(
-            f"UPDATE reconciliation_part SET reached = %s, is_done = %s, {sums}"
-            " WHERE run_id = %s AND part = %s AND reached = %s AND is_done = 0",
+            f"""
+            UPDATE reconciliation_part
+            SET reached = %s, is_done = %s, {sums}
+            WHERE run_id = %s
+              AND part = %s
+              AND reached = %s
+              AND is_done = 0
+            """,
             (
                 done.reached,
                 done.is_last,
@@ -131,8 +158,13 @@ def has_suspects(run_id: int) -> bool:
 def read_suspects(run_id: int, after_id: int, limit: int) -> list[tuple[int, Suspect]]:
     """A page of (id, suspect). Raises MysqlDown."""
     rows = mysql.fetch_all(
-        f"SELECT id, look, {_SUBJECT}, seen FROM reconciliation_suspect"
-        f" WHERE run_id = %s AND id > %s ORDER BY id LIMIT {limit:d}",
+        f"""
+        SELECT id, look, {_SUBJECT}, seen
+        FROM reconciliation_suspect
+        WHERE run_id = %s
+          AND id > %s
+        ORDER BY id LIMIT {limit:d}
+        """,
         (run_id, after_id),
     )
     return [(i, Suspect(look, Subject(*subject), seen)) for i, look, *subject, seen in rows]
@@ -141,8 +173,14 @@ def read_suspects(run_id: int, after_id: int, limit: int) -> list[tuple[int, Sus
 def read_unrepaired(run_id: int, after_id: int, limit: int) -> list[int]:
     """A page of the ids of findings that are not repaired. Raises MysqlDown."""
     rows = mysql.fetch_all(
-        "SELECT id FROM reconciliation_finding WHERE run_id = %s AND id > %s"
-        f" AND repaired_at IS NULL ORDER BY id LIMIT {limit:d}",
+        f"""
+        SELECT id
+        FROM reconciliation_finding
+        WHERE run_id = %s
+          AND id > %s
+          AND repaired_at IS NULL
+        ORDER BY id LIMIT {limit:d}
+        """,
         (run_id, after_id),
     )
     return [finding_id for (finding_id,) in rows]
@@ -152,8 +190,12 @@ def read_findings(finding_ids: Iterable[int]) -> dict[int, Finding]:
     """Those of the findings that are not repaired. One statement. Raises MysqlDown."""
     numbers = ",".join(str(int(i)) for i in finding_ids)
     rows = mysql.fetch_all(
-        f"SELECT id, reason, {_SUBJECT}, said FROM reconciliation_finding"
-        f" WHERE id IN ({numbers}) AND repaired_at IS NULL"
+        f"""
+        SELECT id, reason, {_SUBJECT}, said
+        FROM reconciliation_finding
+        WHERE id IN ({numbers})
+          AND repaired_at IS NULL
+        """
     )
     return {i: Finding(reason, Subject(*subject), said) for i, reason, *subject, said in rows}
 
@@ -162,8 +204,12 @@ def mark_repaired(finding_ids: Iterable[int]) -> int:
     """Findings are repaired; how many of them were not before. Raises MysqlDown."""
     numbers = ",".join(str(int(i)) for i in finding_ids)
     return mysql.write(
-        "UPDATE reconciliation_finding SET repaired_at = UTC_TIMESTAMP(6)"
-        f" WHERE id IN ({numbers}) AND repaired_at IS NULL"
+        f"""
+        UPDATE reconciliation_finding
+        SET repaired_at = UTC_TIMESTAMP(6)
+        WHERE id IN ({numbers})
+          AND repaired_at IS NULL
+        """
     )
 
 
@@ -185,8 +231,13 @@ def end(run_id: int) -> bool:
         totals = ", ".join(f"{column} = %s" for column in _TALLY)
         return (
             cursor.execute(
-                "UPDATE reconciliation SET is_open = NULL, ended_at = UTC_TIMESTAMP(6),"
-                f" differing = %s, why = %s, {totals} WHERE id = %s AND ended_at IS NULL",
+                f"""
+                UPDATE reconciliation
+                SET is_open = NULL, ended_at = UTC_TIMESTAMP(6), differing = %s, why = %s,
+                    {totals}
+                WHERE id = %s
+                  AND ended_at IS NULL
+                """,
                 (sum(why.values()), json.dumps(why), *map(int, tally), run_id),
             )
             == 1
@@ -201,8 +252,12 @@ def read_reports(before_id: int, limit: int, examples: int) -> list[Report]:
     Three statements. Raises MysqlDown.
     """
     runs = mysql.fetch_all(
-        f"SELECT id, started_at, ended_at, {', '.join(_TALLY)}, differing, why FROM reconciliation"
-        f" WHERE id < %s ORDER BY id DESC LIMIT {limit:d}",
+        f"""
+        SELECT id, started_at, ended_at, {", ".join(_TALLY)}, differing, why
+        FROM reconciliation
+        WHERE id < %s
+        ORDER BY id DESC LIMIT {limit:d}
+        """,
         (before_id,),
     )
     if not runs:
@@ -211,16 +266,31 @@ def read_reports(before_id: int, limit: int, examples: int) -> list[Report]:
     sums = ", ".join(f"COALESCE(SUM({column}), 0)" for column in _TALLY)
     # Of runs that go on, what there is so far; of those that have ended, how much is repaired.
     counts = mysql.fetch_all(
-        f"(SELECT 'tally', run_id, '', {sums} FROM reconciliation_part"
-        f" WHERE run_id IN ({numbers}) GROUP BY run_id)"
-        " UNION ALL (SELECT 'why', run_id, reason, COUNT(*), COUNT(repaired_at), 0, 0, 0"
-        f" FROM reconciliation_finding WHERE run_id IN ({numbers}) GROUP BY run_id, reason)"
+        f"""
+        (
+            SELECT 'tally', run_id, '', {sums}
+            FROM reconciliation_part
+            WHERE run_id IN ({numbers})
+            GROUP BY run_id
+        )
+        UNION ALL (
+            SELECT 'why', run_id, reason, COUNT(*), COUNT(repaired_at), 0, 0, 0
+            FROM reconciliation_finding
+            WHERE run_id IN ({numbers})
+            GROUP BY run_id, reason
+        )
+        """
     )
     found = mysql.fetch_all(
         " UNION ALL ".join(
-            f"(SELECT run_id, reason, {_SUBJECT}, said, found_at, repaired_at"
-            f" FROM reconciliation_finding WHERE run_id = {run[0]:d}"
-            f" ORDER BY id LIMIT {examples:d})"
+            f"""
+            (
+                SELECT run_id, reason, {_SUBJECT}, said, found_at, repaired_at
+                FROM reconciliation_finding
+                WHERE run_id = {run[0]:d}
+                ORDER BY id LIMIT {examples:d}
+            )
+            """
             for run in runs
         )
     )
@@ -280,7 +350,10 @@ def _insert(cursor: Cursor, table: str, columns: str, rows: Sequence[Sequence[An
     if rows:
         marks = ", ".join(["%s"] * len(rows[0]))
         cursor.executemany(
-            f"INSERT INTO reconciliation_{table} ({columns}) VALUES ({marks})"
-            " ON DUPLICATE KEY UPDATE run_id = VALUES(run_id)",
+            f"""
+            INSERT INTO reconciliation_{table} ({columns})
+            VALUES ({marks})
+            ON DUPLICATE KEY UPDATE run_id = VALUES(run_id)
+            """,
             sorted(map(tuple, rows)),
         )

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from plaza.counters import USER_COLUMNS, UserCounter
 from plaza.infra import messages
 from plaza.infra.messages import ID, list_of, read, text
-from plaza.reactions import KINDS, Fingerprint, Held, Target, Unreadable
+from plaza.reactions import KINDS, Target
+from plaza.reactions.reactions import Fingerprint, Held, Unreadable
 
 MOST_ID = messages.MAX_ID
 MOST_VER = messages.MAX_VERSION

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 from pymysql.cursors import Cursor
 
-from plaza import counters, reactions, recommendations
+from plaza import counters
 from plaza.counters import ContentCounter, UserCounter
 from plaza.infra import mysql
 from plaza.infra.observability import record
-from plaza.reactions import KINDS, LIKE, Held, Kind, PostLikes, Target
+from plaza.reactions import KINDS, LIKE, Kind, Target, inspecting, rankings
+from plaza.reactions.reactions import Held, PostLikes
+from plaza.recommendations import rolling_up
 from plaza.reconciliation import mysql_counts, mysql_runs
 from plaza.reconciliation.looking import look_at
 from plaza.reconciliation.queues import REPAIRS
@@ -27,6 +29,8 @@ from plaza.reconciliation.reconciliation import (
     RepairsAsked,
     read_ver,
 )
+
+__all__ = ["REPAIRS", "Corrected", "repair"]
 
 _COMMENTS = "comment_total"
 
@@ -65,7 +69,7 @@ def _repair(finding_ids: Collection[int]) -> None:
     least = _versions_of_targets(hot, targets), _versions_of_users(user_ids)
     corrected = mysql.atomically(lambda cursor: _correct(cursor, found, *least))
     reviews = [target.id for target in corrected.content if target.type == "review"]
-    recommendations.take_totals(reviews)
+    rolling_up.take_totals(reviews)
     _tell(found, hot, corrected)
     repaired = mysql_runs.mark_repaired(findings)
     record(
@@ -89,7 +93,7 @@ def _versions_of_targets(
 ) -> dict[tuple[Target, str], int]:
     """The newest version of each total that Redis has; MySQL's must not be older."""
     newest: dict[tuple[Target, str], int] = {}
-    for (kind, target), held in zip(hot, reactions.inspect_all(hot, 1), strict=True):
+    for (kind, target), held in zip(hot, inspecting.inspect_all(hot, 1), strict=True):
         if isinstance(held, Held):
             newest[target, kind.total] = held.s
     posts = [target for target in targets if target.type == "post"]
@@ -132,7 +136,7 @@ def _correct(
     wrong_content: dict[tuple[str, int], ContentCounter] = {}
     wrong_users: dict[int, UserCounter] = {}
     if of_targets:
-        epoch = reactions.read_epoch(cursor)
+        epoch = inspecting.read_epoch(cursor)
         held = counters.lock_content(cursor, sorted(of_targets))
         right = mysql_counts.recount_targets(
             cursor, [t for t, wrong in of_targets.items() if wrong]
@@ -182,8 +186,8 @@ def _tell(
     if unreadable := [s for s, seen in looks.items() if UNREADABLE in seen.look.reasons]:
         counters.forget_projections((s.type, s.id) for s in unreadable)
     # Also what is not loaded: a reader of the counter as it was loses its lease.
-    reactions.drop_all((kind, target, None) for kind, target in hot)
-    reactions.project_likes(
+    inspecting.drop_all((kind, target, None) for kind, target in hot)
+    rankings.project_likes(
         [
             PostLikes(
                 target.id,

@@ -12,6 +12,17 @@ from plaza.reconciliation.comparing import AGAIN, SENDING
 from plaza.reconciliation.queues import COMPARISONS
 from plaza.reconciliation.reconciliation import MOST_ID, Part, PartAsked, Report
 
+__all__ = [
+    "AGAIN_AFTER_S",
+    "COMPARISONS",
+    "EXAMPLES",
+    "MOST_S",
+    "read_report",
+    "read_reports",
+    "start",
+    "take_parts",
+]
+
 MOST_S = 15.0
 AGAIN_AFTER_S = 20  # longer than what was written is announced before (plaza.targets.announce)
 EXAMPLES = 20

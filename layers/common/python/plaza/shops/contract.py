@@ -7,13 +7,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from plaza.infra.http import AS_WHOLE, Answer, Question
+from plaza.infra.http import AS_WHOLE, Answer, Question, time_of
 from plaza.infra.texts import HTTPS_URL, LINE, check_line
-from plaza.reactions.contract import time_of
-from plaza.shops.near import NearShop
 from plaza.shops.shops import (
     MOST_LATITUDE,
     MOST_LONGITUDE,
+    NearShop,
     Shop,
     ShopDraft,
     ShopType,

@@ -68,8 +68,12 @@ def read(shop_ids: Iterable[int]) -> dict[int, Stored]:
 def read_types() -> Types:
     """All types. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
-        "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), t.id, t.name, t.icon"
-        " FROM (SELECT 1 AS one) AS always LEFT JOIN shop_type AS t ON 1 = 1 ORDER BY t.sort, t.id"
+        """
+        SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), t.id, t.name, t.icon
+        FROM (SELECT 1 AS one) AS always
+        LEFT JOIN shop_type AS t ON 1 = 1
+        ORDER BY t.sort, t.id
+        """
     )
     types = [ShopType(*row[1:]) for row in rows if row[1] is not None]
     return Types(int(rows[0][0]), types)
@@ -78,9 +82,11 @@ def read_types() -> Types:
 def insert(cursor: Cursor, shop_id: int, draft: ShopDraft) -> Stored:
     """Store a new shop, and read back what was stored."""
     cursor.execute(
-        "INSERT INTO shop (id, name, type_id, area, address, x, y, images, avg_price_cents,"
-        " open_hours, created_at, updated_at)"
-        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
+        """
+        INSERT INTO shop (id, name, type_id, area, address, x, y, images, avg_price_cents,
+            open_hours, created_at, updated_at)
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))
+        """,
         (shop_id, *_values(draft)),
     )
     return _read_back(cursor, shop_id)
@@ -89,9 +95,12 @@ def insert(cursor: Cursor, shop_id: int, draft: ShopDraft) -> Stored:
 def replace(cursor: Cursor, shop_id: int, draft: ShopDraft) -> Stored:
     """Store what is said of a shop that is there, and read back what was stored."""
     cursor.execute(
-        "UPDATE shop SET name = %s, type_id = %s, area = %s, address = %s, x = %s, y = %s,"
-        " images = %s, avg_price_cents = %s, open_hours = %s, ver = ver + 1,"
-        " updated_at = UTC_TIMESTAMP(6) WHERE id = %s",
+        """
+        UPDATE shop
+        SET name = %s, type_id = %s, area = %s, address = %s, x = %s, y = %s, images = %s,
+            avg_price_cents = %s, open_hours = %s, ver = ver + 1, updated_at = UTC_TIMESTAMP(6)
+        WHERE id = %s
+        """,
         (*_values(draft), shop_id),
     )
     return _read_back(cursor, shop_id)
@@ -100,8 +109,11 @@ def replace(cursor: Cursor, shop_id: int, draft: ShopDraft) -> Stored:
 def mark_deleted(cursor: Cursor, shop_id: int) -> Stored:
     """Set the time of its deletion, and read back what is stored."""
     cursor.execute(
-        "UPDATE shop SET deleted_at = UTC_TIMESTAMP(6), ver = ver + 1,"
-        " updated_at = UTC_TIMESTAMP(6) WHERE id = %s",
+        """
+        UPDATE shop
+        SET deleted_at = UTC_TIMESTAMP(6), ver = ver + 1, updated_at = UTC_TIMESTAMP(6)
+        WHERE id = %s
+        """,
         (shop_id,),
     )
     return _read_back(cursor, shop_id)
@@ -132,15 +144,22 @@ def find_near(area: Area, after: Near, limit: int) -> list[Near]:
     else:
         within = "x BETWEEN %(west)s AND %(east)s"
     index = "by_place" if type_id is None else "by_type_and_place"
+    of_type = "" if type_id is None else "type_id = %(type_id)s AND"
     rows = mysql.fetch_all(
-        f"SELECT distance, id FROM (SELECT id, {_DISTANCE} AS distance"
-        f" FROM shop FORCE INDEX ({index}) WHERE"
-        f"{'' if type_id is None else ' type_id = %(type_id)s AND'}"
-        f" y BETWEEN %(south)s AND %(north)s AND {within} AND deleted_at IS NULL"
-        f" AND x BETWEEN -{MOST_LONGITUDE} AND {MOST_LONGITUDE}) AS boxed"
-        " WHERE distance <= %(radius)s"
-        " AND (distance > %(behind)s OR (distance = %(behind)s AND id > %(behind_id)s))"
-        f" ORDER BY distance, id LIMIT {limit:d}",
+        f"""
+        SELECT distance, id
+        FROM (
+            SELECT id, {_DISTANCE} AS distance
+            FROM shop FORCE INDEX ({index})
+            WHERE {of_type} y BETWEEN %(south)s AND %(north)s
+              AND {within}
+              AND deleted_at IS NULL
+              AND x BETWEEN -{MOST_LONGITUDE} AND {MOST_LONGITUDE}
+        ) AS boxed
+        WHERE distance <= %(radius)s
+          AND (distance > %(behind)s OR (distance = %(behind)s AND id > %(behind_id)s))
+        ORDER BY distance, id LIMIT {limit:d}
+        """,
         {
             "x": x,
             "y": y,
@@ -175,8 +194,12 @@ def read_places(type_id: int | None, after_id: int, limit: int) -> list[Placed]:
     of_type = "" if type_id is None else f" AND type_id = {type_id:d}"
     index = "PRIMARY" if type_id is None else "by_type"
     rows = mysql.fetch_all(
-        f"SELECT id, ver, IF(deleted_at IS NULL, x, NULL), y FROM shop FORCE INDEX ({index})"
-        f" WHERE id > %s{of_type} ORDER BY id LIMIT {limit:d}",
+        f"""
+        SELECT id, ver, IF(deleted_at IS NULL, x, NULL), y
+        FROM shop FORCE INDEX ({index})
+        WHERE id > %s{of_type}
+        ORDER BY id LIMIT {limit:d}
+        """,
         (after_id,),
     )
     return [Placed(shop_id, ver, place_of(x, y)) for shop_id, ver, x, y in rows]

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from plaza.infra.cache import StillLoading
-from plaza.infra.limits import TokenBucket
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
+from plaza.infra.token_bucket import TokenBucket
 from plaza.shops import mysql_shops, reading, redis_shops
 from plaza.shops.redis_shops import Look
-from plaza.shops.shops import MOST_NEAR, NEAREST, PLACES, Area, Near, Position, Shop, Step
+from plaza.shops.shops import (
+    MOST_NEAR,
+    NEAREST,
+    PLACES,
+    Area,
+    Near,
+    NearPage,
+    NearShop,
+    Position,
+    Step,
+)
 
 # How often one process may search MySQL in Redis' place. Such a search reads all shops of a box.
 _fallback_budget = TokenBucket(rate_per_s=5, burst=20)
-
-
-class NearShop(NamedTuple):
-    """A shop, and how far it is."""
-
-    shop: Shop
-    distance_m: float
-
-
-class NearPage(NamedTuple):
-    """A page of what is near, and where the next begins (None: the end)."""
-
-    shops: list[NearShop]
-    last: Position | None
 
 
 def find_near(area: Area, after: Position | None, limit: int) -> NearPage:

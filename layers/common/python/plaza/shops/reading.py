@@ -15,10 +15,10 @@ from cachetools import TTLCache
 
 from plaza.infra import cache
 from plaza.infra.cache import NEVER_STALE, STALE_THEN_REBUILT, Entry, Held, StillLoading
-from plaza.infra.limits import TokenBucket
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
+from plaza.infra.token_bucket import TokenBucket
 from plaza.shops import mysql_shops, redis_shops
 from plaza.shops.mysql_shops import Types
 from plaza.shops.queues import SHOPS

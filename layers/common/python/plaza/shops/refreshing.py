@@ -23,6 +23,19 @@ from plaza.shops.shops import (
     placed_of,
 )
 
+__all__ = [
+    "AGAIN_S",
+    "PAGE",
+    "PAGES_PER_STEP",
+    "SHOPS",
+    "adopt",
+    "refresh",
+    "refresh_everything",
+    "refresh_types",
+    "tell_of",
+    "work_through",
+]
+
 PAGE = 1_000
 PAGES_PER_STEP = 50
 AGAIN_S = 1

@@ -212,6 +212,20 @@ class Step(NamedTuple):
         return messages.encode(self._asdict())
 
 
+class NearShop(NamedTuple):
+    """A shop, and how far it is."""
+
+    shop: Shop
+    distance_m: float
+
+
+class NearPage(NamedTuple):
+    """A page of what is near, and where the next begins (None: the end)."""
+
+    shops: list[NearShop]
+    last: Position | None
+
+
 def write_message(message: Refresh | Step) -> str:
     """The body of a message of SHOPS."""
     return message.to_json()

@@ -16,8 +16,12 @@ def look_up(target_type: str, target_id: int) -> There:
         found = mysql.fetch_all("SELECT 0 FROM user WHERE id = %s", (target_id,))
     else:
         found = mysql.fetch_all(
-            "SELECT deleted_at IS NOT NULL FROM content"
-            " WHERE content_type = %s AND content_id = %s",
+            """
+            SELECT deleted_at IS NOT NULL
+            FROM content
+            WHERE content_type = %s
+              AND content_id = %s
+            """,
             (target_type, target_id),
         )
     if not found:
@@ -31,8 +35,12 @@ def look_up_all(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], The
     arms = [
         f"SELECT 'user', id, 0 FROM user WHERE id IN ({numbers})"
         if target_type == "user"
-        else "SELECT content_type, content_id, deleted_at IS NOT NULL FROM content"
-        f" WHERE content_type = '{target_type}' AND content_id IN ({numbers})"
+        else f"""
+        SELECT content_type, content_id, deleted_at IS NOT NULL
+        FROM content
+        WHERE content_type = '{target_type}'
+          AND content_id IN ({numbers})
+        """
         for target_type, numbers in _by_type(wanted).items()
     ]
     rows = mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ()
@@ -45,8 +53,12 @@ def read_owners(cursor: Cursor, targets: Iterable[tuple[str, int]]) -> dict[tupl
     wanted = set(targets)
     owners = {target: target[1] for target in wanted if target[0] == "user"}
     arms = [
-        "SELECT content_type, content_id, author_id FROM content"
-        f" WHERE content_type = '{target_type}' AND content_id IN ({numbers})"
+        f"""
+        SELECT content_type, content_id, author_id
+        FROM content
+        WHERE content_type = '{target_type}'
+          AND content_id IN ({numbers})
+        """
         for target_type, numbers in _by_type(wanted - owners.keys()).items()
     ]
     if arms:

@@ -1,10 +1,9 @@
-"""Who people are: their cards, profiles and phones. MySQL is the record, Redis projects it."""
+"""Who people are: their cards, profiles and phones. MySQL is the record, Redis projects it.
 
-from plaza.users.cards import read_cards, read_zone, refresh_cards
-from plaza.users.mysql_phones import User
-from plaza.users.profiles import change_profile, read_own_profile, read_profile
-from plaza.users.signing_up import sign_up
-from plaza.users.users import Card, Profile, UserMissing
+Other contexts use ``cards`` for names, pictures and time zones, and ``signing_up``.
+"""
+
+from plaza.users.users import Card, Profile, User, UserMissing
 from plaza.users.zones import Zone
 
 __all__ = [
@@ -13,11 +12,6 @@ __all__ = [
     "User",
     "UserMissing",
     "Zone",
-    "change_profile",
-    "read_cards",
-    "read_own_profile",
-    "read_profile",
-    "read_zone",
-    "refresh_cards",
-    "sign_up",
+    "cards",
+    "signing_up",
 ]

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pymysql.cursors import Cursor
 
 from plaza.infra import mysql
+from plaza.users.users import User
 
-
-@dataclass(frozen=True, slots=True)
-class User:
-    """Somebody who signs in."""
-
-    id: int
-    nickname: str
-    avatar: str | None
-
-
-_BY_PHONE = (
-    "SELECT user.id, user.nickname, user.avatar FROM user_phone"
-    " JOIN user ON user.id = user_phone.user_id WHERE user_phone.phone = %s"
-)
+_BY_PHONE = """
+    SELECT user.id, user.nickname, user.avatar
+    FROM user_phone
+    JOIN user ON user.id = user_phone.user_id
+    WHERE user_phone.phone = %s
+    """
 
 
 def find(phone: str) -> User | None:
@@ -36,8 +27,11 @@ def find_or_insert(phone: str, user_id: int, nickname: str) -> User:
     def work(cursor: Cursor) -> User:
         # Not INSERT IGNORE: two that wait for one that gives up would then be a deadlock.
         is_first = cursor.execute(
-            "INSERT INTO user_phone (phone, user_id) VALUES (%s, %s)"
-            " ON DUPLICATE KEY UPDATE user_id = user_phone.user_id",
+            """
+            INSERT INTO user_phone (phone, user_id)
+            VALUES (%s, %s)
+            ON DUPLICATE KEY UPDATE user_id = user_phone.user_id
+            """,
             (phone, user_id),
         )
         if is_first:

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from pymysql.cursors import Cursor
 
-from plaza import counters, reactions, targets
+from plaza import counters
 from plaza.infra import mysql
 from plaza.infra.observability import cause, record
 from plaza.infra.redis import RedisDown
-from plaza.reactions import FOLLOW, Target
+from plaza.reactions import FOLLOW, Target, reacting, reading
+from plaza.targets import announcing
 from plaza.users import mysql_users, redis_users
 from plaza.users.cards import read_cards, read_zone
 from plaza.users.users import Card, Profile, UserMissing
@@ -28,10 +29,10 @@ def read_profile(user_id: int, actor_id: int | None) -> Profile:
     try:
         card, totals = redis_users.read_profile(user_id)
         if card is None:
-            reactions.require_there(target)  # its marker spares MySQL those who look for nobody
+            reacting.require_there(target)  # its marker spares MySQL those who look for nobody
     except RedisDown:
         card, totals = None, None
-    [followers], exact = reactions.count([(FOLLOW, target)], actor_id)
+    [followers], exact = reading.count([(FOLLOW, target)], actor_id)
     card = card or read_cards([user_id]).get(user_id)
     if card is None:
         raise UserMissing(f"There is no user {user_id}")
@@ -61,7 +62,7 @@ def change_profile(user_id: int, changes: Mapping[str, str | None]) -> Profile:
             mysql_users.change_zone(cursor, user_id, time.time())
         return mysql_users.change_card(cursor, user_id, changes)
 
-    targets.announce("user", user_id)
+    announcing.announce("user", user_id)
     changed = mysql.atomically(work)
     if changed is None:
         raise UserMissing(f"There is no user {user_id}")

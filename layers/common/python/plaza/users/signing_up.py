@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from plaza import targets
 from plaza.infra.ids import new_id
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
+from plaza.targets import marking
 from plaza.users import mysql_phones
-from plaza.users.mysql_phones import User
 from plaza.users.nicknames import make_nickname
+from plaza.users.users import User
 
 
 def sign_up(phone: str) -> User:
@@ -26,5 +26,5 @@ def sign_up(phone: str) -> User:
     if user.id == user_id:
         record("user_made", {"users_made": 1}, user_id=user_id)
         with suppress(RedisDown):  # the marker that says none, if there is one, ends by itself
-            targets.mark_made("user", user_id)
+            marking.mark_made("user", user_id)
     return user

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from plaza.counters import UserCounter
 from plaza.infra.errors import NotFound
 from plaza.users.zones import Zone
+
+if TYPE_CHECKING:
+    from plaza.counters import UserCounter
 
 
 class UserMissing(NotFound):
@@ -48,3 +51,12 @@ class Profile:
     following: bool | None
     exact: bool
     zone: Zone | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody who signs in."""
+
+    id: int
+    nickname: str
+    avatar: str | None

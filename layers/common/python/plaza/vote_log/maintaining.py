@@ -11,8 +11,8 @@ import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 
-from plaza import reactions
 from plaza.infra.observability import record
+from plaza.reactions import log
 from plaza.vote_log import mysql_log, s3_archive
 from plaza.vote_log.mysql_log import TooMuchToMove
 from plaza.vote_log.s3_archive import ArchiveCorrupt
@@ -101,8 +101,8 @@ def _archive(done: Maintained, partition: Partition, deadline_s: float) -> bool:
     It stays when a reader of the log has not come so far, and while the highest seq of all is in
     it: MySQL counts on from the highest there is, and must never give a seq again.
     """
-    head = reactions.read_log_head()
-    reactions.wait_for_log_writers()
+    head = log.read_log_head()
+    log.wait_for_log_writers()
     # From here on what is in the log up to ``head`` stays as it is.
     highest = mysql_log.read_highest(partition)
     if highest and highest == head:

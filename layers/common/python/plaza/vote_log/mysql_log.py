@@ -33,11 +33,13 @@ _LINE = (
     """ '","actor_id":', actor_id, ',"state":', state, ',"ver":', ver, ',"change":',"""
     """ change_by, ',"commit":', commit_n, '}')"""
 )
-_SELECT_PARTITIONS = (
-    "SELECT PARTITION_NAME, PARTITION_DESCRIPTION FROM information_schema.PARTITIONS"
-    " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'reaction_log'"
-    " ORDER BY PARTITION_ORDINAL_POSITION"
-)
+_SELECT_PARTITIONS = """
+    SELECT PARTITION_NAME, PARTITION_DESCRIPTION
+    FROM information_schema.PARTITIONS
+    WHERE TABLE_SCHEMA = DATABASE()
+      AND TABLE_NAME = 'reaction_log'
+    ORDER BY PARTITION_ORDINAL_POSITION
+    """
 # (a, b, c, d, e) > (...), written out: only so the page is found by the index.
 _BEHIND = (
     "(target_type > %(type)s OR (target_type = %(type)s AND (target_id > %(target)s OR"
@@ -94,8 +96,14 @@ def split_rest(today: date, most_moved: int) -> int:
         found = [_partition(*row) for row in cursor.fetchall()]
         highest = found[-2].below if len(found) > 1 else None
         cursor.execute(
-            f"SELECT COUNT(*) FROM (SELECT 1 FROM reaction_log PARTITION ({REST})"
-            f" LIMIT {most_moved + 1:d}) AS held"
+            f"""
+            SELECT COUNT(*)
+            FROM (
+                SELECT 1
+                FROM reaction_log PARTITION ({REST})
+                LIMIT {most_moved + 1:d}
+            ) AS held
+            """
         )
         [(held,)] = cursor.fetchall()
         oldest = None
@@ -131,8 +139,12 @@ def drop_unless_grown(partition: Partition, head: int) -> bool:
         if lowest != partition:
             return True  # another run has dropped it
         cursor.execute(
-            f"SELECT seq FROM reaction_log PARTITION ({partition.name}) FORCE INDEX (by_seq)"
-            " WHERE seq > %s LIMIT 1",
+            f"""
+            SELECT seq
+            FROM reaction_log PARTITION ({partition.name}) FORCE INDEX (by_seq)
+            WHERE seq > %s
+            LIMIT 1
+            """,
             (head,),
         )
         if cursor.fetchall():
@@ -164,8 +176,13 @@ def read_sums(partition: Partition, head: int) -> dict[date, Sum]:
     Goes through all of the partition. Raises MysqlDown.
     """
     rows = _read_partition(
-        f"SELECT create_date, COUNT(*), SUM(CRC32({_LINE})) FROM reaction_log"
-        f" PARTITION ({partition.name}) WHERE seq <= %s GROUP BY create_date ORDER BY create_date",
+        f"""
+        SELECT create_date, COUNT(*), SUM(CRC32({_LINE}))
+        FROM reaction_log PARTITION ({partition.name})
+        WHERE seq <= %s
+        GROUP BY create_date
+        ORDER BY create_date
+        """,
         (head,),
     )
     return {day: Sum(facts, int(crc32)) for day, facts, crc32 in rows}
@@ -180,9 +197,13 @@ def read_page(
     """
     behind = "" if after is None else f" AND {_BEHIND}"
     rows = _read_partition(
-        f"SELECT {_LINE}, ver FROM reaction_log PARTITION ({partition.name}) FORCE INDEX (PRIMARY)"
-        f" WHERE create_date = %(day)s AND seq <= %(head)s{behind}"
-        f" ORDER BY {_KEY} LIMIT {limit:d}",
+        f"""
+        SELECT {_LINE}, ver
+        FROM reaction_log PARTITION ({partition.name}) FORCE INDEX (PRIMARY)
+        WHERE create_date = %(day)s
+          AND seq <= %(head)s{behind}
+        ORDER BY {_KEY} LIMIT {limit:d}
+        """,
         {"day": day, "head": head}
         | dict(zip(("type", "target", "kind", "actor", "ver"), after or (), strict=False)),
     )

@@ -3,42 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import NamedTuple
 
 from pymysql.cursors import Cursor
 
 from plaza.reactions import KINDS, Target
-
-COMMENTS = "comment_total"
-POSTS = "posts_total"
-_CONTENT_COLUMNS = (*(kind.total for kind in KINDS.values()), COMMENTS)
-_USER_COLUMNS = (
-    *(kind.received for kind in KINDS.values()),
-    *(kind.given for kind in KINDS.values() if kind.given),
-    POSTS,
-)
-
-
-class Counted(NamedTuple):
-    """A counter: ``column`` of a target in content_counter, or of a user in user_counter."""
-
-    of: Target
-    column: str
-
-
-class Scope(NamedTuple):
-    """Whose counters: of one target, of one user, or (neither) of all."""
-
-    target: Target | None = None
-    user_id: int | None = None
-
-    def has(self, one: Counted) -> bool:
-        """Whether a counter is among them."""
-        if self.target is not None:
-            return one.of == self.target and one.column in _CONTENT_COLUMNS
-        if self.user_id is not None:
-            return one.of == ("user", self.user_id) and one.column in _USER_COLUMNS
-        return True
+from plaza.vote_log.vote_log import COMMENTS, CONTENT_COLUMNS, POSTS, USER_COLUMNS, Counted, Scope
 
 
 def read_counters(cursor: Cursor, scope: Scope) -> dict[Counted, int]:
@@ -47,22 +16,24 @@ def read_counters(cursor: Cursor, scope: Scope) -> dict[Counted, int]:
     if scope.user_id is None:
         where, args = _of_target(scope)
         cursor.execute(
-            f"SELECT target_type, target_id, {', '.join(_CONTENT_COLUMNS)}"
-            f" FROM content_counter{where}",
+            f"""
+            SELECT target_type, target_id, {", ".join(CONTENT_COLUMNS)}
+            FROM content_counter{where}
+            """,
             args,
         )
         for of, target_id, *totals in cursor:
             target = Target(of, target_id)
-            for column, total in zip(_CONTENT_COLUMNS, totals, strict=True):
+            for column, total in zip(CONTENT_COLUMNS, totals, strict=True):
                 found[Counted(target, column)] = total
     if scope.target is None:
         where, args = _of_user(scope, "user_id")
         cursor.execute(
-            f"SELECT user_id, {', '.join(_USER_COLUMNS)} FROM user_counter WHERE TRUE{where}", args
+            f"SELECT user_id, {', '.join(USER_COLUMNS)} FROM user_counter WHERE TRUE{where}", args
         )
         for user_id, *totals in cursor:
             user = Target("user", user_id)
-            for column, total in zip(_USER_COLUMNS, totals, strict=True):
+            for column, total in zip(USER_COLUMNS, totals, strict=True):
                 found[Counted(user, column)] = total
     return found
 
@@ -73,8 +44,12 @@ def count_rows(cursor: Cursor, scope: Scope) -> dict[Counted, int]:
     if scope.user_id is None:
         where, args = _of_target(scope, "AND")
         cursor.execute(
-            "SELECT target_type, target_id, kind, COUNT(*) FROM reaction FORCE INDEX (PRIMARY)"
-            f" WHERE state = 1{where} GROUP BY target_type, target_id, kind",
+            f"""
+            SELECT target_type, target_id, kind, COUNT(*)
+            FROM reaction FORCE INDEX (PRIMARY)
+            WHERE state = 1{where}
+            GROUP BY target_type, target_id, kind
+            """,
             args,
         )
         for of, target_id, kind, total in cursor:
@@ -82,8 +57,14 @@ def count_rows(cursor: Cursor, scope: Scope) -> dict[Counted, int]:
                 found[Counted(Target(of, target_id), KINDS[kind].total)] = total
         of_post = "" if scope.target is None else " AND parent_id = %s AND %s = 'post'"
         cursor.execute(
-            "SELECT parent_id, COUNT(*) FROM content WHERE content_type = 'comment'"
-            f" AND deleted_at IS NULL AND parent_id IS NOT NULL{of_post} GROUP BY parent_id",
+            f"""
+            SELECT parent_id, COUNT(*)
+            FROM content
+            WHERE content_type = 'comment'
+              AND deleted_at IS NULL
+              AND parent_id IS NOT NULL{of_post}
+            GROUP BY parent_id
+            """,
             () if scope.target is None else (scope.target.id, scope.target.type),
         )
         for post_id, total in cursor:
@@ -100,11 +81,19 @@ def _count_of_users(cursor: Cursor, scope: Scope, found: dict[Counted, int]) -> 
     of_content, args = _of_user(scope, "c.author_id")
     of_themselves, _ = _of_user(scope, "target_id")
     cursor.execute(
-        "SELECT c.author_id, r.kind, COUNT(*) FROM content AS c JOIN reaction AS r"
-        " ON r.target_type = c.content_type AND r.target_id = c.content_id"
-        f" WHERE r.state = 1{of_content} GROUP BY c.author_id, r.kind"
-        " UNION ALL SELECT target_id, kind, COUNT(*) FROM reaction"
-        f" WHERE target_type = 'user' AND state = 1{of_themselves} GROUP BY target_id, kind",
+        f"""
+        SELECT c.author_id, r.kind, COUNT(*)
+        FROM content AS c
+        JOIN reaction AS r ON r.target_type = c.content_type AND r.target_id = c.content_id
+        WHERE r.state = 1{of_content}
+        GROUP BY c.author_id, r.kind
+        UNION ALL
+        SELECT target_id, kind, COUNT(*)
+        FROM reaction
+        WHERE target_type = 'user'
+          AND state = 1{of_themselves}
+        GROUP BY target_id, kind
+        """,
         args * 2,
     )
     for user_id, kind, total in cursor:
@@ -112,8 +101,12 @@ def _count_of_users(cursor: Cursor, scope: Scope, found: dict[Counted, int]) -> 
             add(user_id, KINDS[kind].received, total)
     where, args = _of_user(scope, "actor_id")
     cursor.execute(
-        f"SELECT actor_id, kind, COUNT(*) FROM reaction WHERE state = 1{where}"
-        " GROUP BY actor_id, kind",
+        f"""
+        SELECT actor_id, kind, COUNT(*)
+        FROM reaction
+        WHERE state = 1{where}
+        GROUP BY actor_id, kind
+        """,
         args,
     )
     for user_id, name, total in cursor:
@@ -121,8 +114,13 @@ def _count_of_users(cursor: Cursor, scope: Scope, found: dict[Counted, int]) -> 
             add(user_id, given, total)
     where, args = _of_user(scope, "author_id")
     cursor.execute(
-        "SELECT author_id, COUNT(*) FROM content WHERE content_type = 'post'"
-        f" AND deleted_at IS NULL{where} GROUP BY author_id",
+        f"""
+        SELECT author_id, COUNT(*)
+        FROM content
+        WHERE content_type = 'post'
+          AND deleted_at IS NULL{where}
+        GROUP BY author_id
+        """,
         args,
     )
     for user_id, total in cursor:

@@ -16,8 +16,7 @@ from pymysql.cursors import Cursor
 
 from plaza.reactions import KINDS, Target
 from plaza.vote_log import mysql_log, mysql_totals, s3_archive
-from plaza.vote_log.mysql_totals import COMMENTS, POSTS, Counted, Scope
-from plaza.vote_log.vote_log import Logged
+from plaza.vote_log.vote_log import COMMENTS, POSTS, Counted, Logged, Scope
 
 NOT_IN_LOG = (COMMENTS, POSTS)
 MOST_SHOWN = 100

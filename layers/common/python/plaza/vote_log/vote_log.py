@@ -9,9 +9,19 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
+from plaza.reactions import KINDS, Target
+
 DAYS_OPEN = 8  # rankings of a week, and facts that come late
 DAYS_AHEAD = 14
 DAYS_BACK = 60  # rows in the partition without an end get partitions by day back to here
+COMMENTS = "comment_total"
+POSTS = "posts_total"
+CONTENT_COLUMNS = (*(kind.total for kind in KINDS.values()), COMMENTS)
+USER_COLUMNS = (
+    *(kind.received for kind in KINDS.values()),
+    *(kind.given for kind in KINDS.values() if kind.given),
+    POSTS,
+)
 
 
 class Logged(NamedTuple):
@@ -151,6 +161,28 @@ class Progress:
         said = json.loads(text)
         goal = Sum(int(said["facts"]), int(said["crc32_sum"]))
         return cls(goal, tuple(Part.from_dict(part) for part in said["parts"]))
+
+
+class Counted(NamedTuple):
+    """A counter: ``column`` of a target in content_counter, or of a user in user_counter."""
+
+    of: Target
+    column: str
+
+
+class Scope(NamedTuple):
+    """Whose counters: of one target, of one user, or (neither) of all."""
+
+    target: Target | None = None
+    user_id: int | None = None
+
+    def has(self, one: Counted) -> bool:
+        """Whether a counter is among them."""
+        if self.target is not None:
+            return one.of == self.target and one.column in CONTENT_COLUMNS
+        if self.user_id is not None:
+            return one.of == ("user", self.user_id) and one.column in USER_COLUMNS
+        return True
 
 
 def read_lines(text: str) -> list[Logged]:

@@ -1,0 +1,29 @@
+"""How often one process may do something: a bucket of tokens in its memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+class TokenBucket:
+    """``rate_per_s`` on the long run, ``burst`` at once."""
+
+    def __init__(
+        self, rate_per_s: float, burst: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._rate_per_s = rate_per_s
+        self._burst = burst
+        self._clock = clock
+        self._tokens = float(burst)
+        self._at_s = clock()
+
+    def take(self) -> bool:
+        """True when there was a token; it is gone then."""
+        now_s = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now_s - self._at_s) * self._rate_per_s)
+        self._at_s = now_s
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True

@@ -1,0 +1,17 @@
+"""Rankings of posts by likes in Redis, for those who page through them and put them right."""
+
+from plaza.reactions.redis_rankings import (
+    mark_ranking_whole,
+    project_likes,
+    read_ranked_posts,
+    read_ranking,
+    swap_ranking,
+)
+
+__all__ = [
+    "mark_ranking_whole",
+    "project_likes",
+    "read_ranked_posts",
+    "read_ranking",
+    "swap_ranking",
+]

@@ -1,0 +1,45 @@
+"""What was seen, made or deleted: in this process's memory, and as markers in Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cachetools import TTLCache
+
+from plaza.targets import redis_targets
+from plaza.targets.targets import There
+
+# A second: what another process deleted counts as live for so long, and no longer.
+_SEEN: TTLCache[tuple[str, int], bool] = TTLCache(maxsize=10_000, ttl=1)
+
+
+def seen_lately(target_type: str, target_id: int) -> bool:
+    """True when this process saw it live within a second."""
+    return (target_type, target_id) in _SEEN
+
+
+def remember_seen(target_type: str, target_id: int) -> None:
+    """This process just saw it live."""
+    _SEEN[target_type, target_id] = True
+
+
+def forget_seen() -> None:
+    """Empty this process's memory of what is there."""
+    _SEEN.clear()
+
+
+def mark_made(target_type: str, target_id: int) -> None:
+    """It was just made: whoever asked too early left a marker that says none. Raises RedisDown."""
+    mark_all_made([(target_type, target_id)])
+
+
+def mark_all_made(made: Sequence[tuple[str, int]]) -> None:
+    """They were made. One round trip. Raises RedisDown."""
+    redis_targets.mark_for_sure(made, There.LIVE)
+
+
+def mark_gone(deleted: Sequence[tuple[str, int]]) -> None:
+    """They were deleted. One round trip. Raises RedisDown."""
+    for target in deleted:
+        _SEEN.pop(target, None)
+    redis_targets.mark_for_sure(deleted, There.GONE)

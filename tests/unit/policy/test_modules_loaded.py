@@ -1,0 +1,113 @@
+"""A function loads what it needs: each module costs time at its cold start.
+
+``python -m tests.unit.policy.test_modules_loaded`` prints the numbers, and the modules of the
+functions that it is given.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+
+from tests.unit.policy.modules import FUNCTIONS, LAYER
+
+# function -> the most modules of plaza that it may load
+MOST = {
+    "api/auth": 41,
+    "api/authorizer": 21,
+    "api/checkins": 37,
+    "api/content": 70,
+    "api/feed": 70,
+    "api/flash_sales": 45,
+    "api/follows": 54,
+    "api/operations": 15,
+    "api/reactions": 37,
+    "api/recommendations": 75,
+    "api/reconciliation": 38,
+    "api/shops": 43,
+    "api/system": 19,
+    "api/users": 59,
+    "ops/migrate": 8,
+    "queue/apply_follow_changes": 33,
+    "queue/compare_parts": 38,
+    "queue/drop_cached": 19,
+    "queue/fan_out_post": 33,
+    "queue/give_up_orders": 26,
+    "queue/rebuild_inboxes": 33,
+    "queue/rebuild_recommendations": 67,
+    "queue/rebuild_shops": 30,
+    "queue/rebuild_target": 26,
+    "queue/refresh_projections": 56,
+    "queue/repair_drift": 49,
+    "queue/save_checkins": 25,
+    "queue/save_orders": 26,
+    "queue/save_reactions": 42,
+    "queue/settle_reactions": 42,
+    "schedule/delete_expired": 8,
+    "schedule/follow_binlog": 32,
+    "schedule/maintain_log": 18,
+    "schedule/publish_unsent": 28,
+    "schedule/reconcile": 36,
+    "schedule/recover_orders": 35,
+    "schedule/refresh_rankings": 66,
+    "schedule/refresh_recommendations": 65,
+    "schedule/roll_up_votes": 22,
+    "schedule/scan_keys": 13,
+    "schedule/settle_vouchers": 25,
+    "schedule/sweep_outbox": 50,
+}
+# Each function is imported by a process of its own, forked from one that has the libraries loaded.
+_FORK = """
+import json, os, sys
+import aws_lambda_powertools.event_handler, botocore.session, pydantic, pymysql, redis
+folder, *functions = sys.argv[1:]
+for function in functions:
+    if os.fork() == 0:
+        sys.path.insert(0, os.path.join(folder, function))
+        import app
+        modules = sorted(name for name in sys.modules if name.startswith("plaza."))
+        print(json.dumps([function, modules]), flush=True)
+        os._exit(0)
+    assert os.wait()[1] == 0, function
+"""
+
+
+@cache
+def modules_loaded() -> dict[str, list[str]]:
+    """Function -> the modules of plaza that are loaded when a process has imported it."""
+    done = subprocess.run(
+        [sys.executable, "-c", _FORK, str(FUNCTIONS), *all_functions()],
+        env=os.environ | {"PYTHONPATH": str(LAYER)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return dict(json.loads(line) for line in done.stdout.splitlines())
+
+
+def all_functions() -> list[str]:
+    """``api/auth`` and the like."""
+    return sorted(str(app.parent.relative_to(FUNCTIONS)) for app in FUNCTIONS.glob("*/*/app.py"))
+
+
+def test_every_function_has_a_number() -> None:
+    assert sorted(MOST) == all_functions()
+
+
+@pytest.mark.parametrize("function", all_functions())
+def test_a_function_loads_no_more_modules_than_it_needs(function: str) -> None:
+    assert len(modules_loaded()[function]) == MOST[function], (
+        "lower is better; write the number down"
+    )
+
+
+if __name__ == "__main__":
+    for name, loaded in modules_loaded().items():
+        print(f'    "{name}": {len(loaded)},')
+        if name in sys.argv:
+            print(*(f"        {module}" for module in loaded), sep="\n")
