@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -65,6 +66,31 @@ def test_taking_a_claim_back_leaves_the_one_before_it(plaza: World) -> None:
     assert held() == {"user:1": first.at_us}, "a repeat takes nothing"
     counters.unclaim(ME, "user:1", first)
     assert held() == {}
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_a_claim_whose_reply_was_lost_is_taken_back_whole(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, between: bool
+) -> None:
+    """Its command runs twice, maybe with another claim of the same in between."""
+    assert claim("user:9"), "the totals are in Redis"
+    others: list[counters.Claim | None] = []
+    run = redis.run
+
+    def run_twice(*call: Any) -> Any:
+        run(*call)
+        monkeypatch.setattr(redis, "run", run)
+        if between:
+            others.append(claim("user:1"))
+        return run(*call)
+
+    monkeypatch.setattr(redis, "run", run_twice)
+    made = claim("user:1")
+    assert made
+    for one in (made, *others):
+        assert one
+        counters.unclaim(ME, "user:1", one)
+    assert set(held()) == {"user:9"}
 
 
 def test_a_claim_that_was_made_again_is_not_taken_back_by_the_first(plaza: World) -> None:

@@ -21,6 +21,7 @@ from plaza.counters import UserCounter, mysql_counters, redis_counters
 from plaza.follows import FollowLimit, following
 from plaza.infra import cluster, mysql, redis, settings
 from plaza.infra.errors import Unavailable
+from plaza.infra.hot_keys import bind
 from plaza.infra.lua import Script
 from plaza.infra.redis import RedisDown
 from plaza.reactions import (
@@ -661,7 +662,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         answers = send(client, commands)
         for command, answer in zip(commands, answers, strict=True):
             if command[0] in ("EVALSHA", "EVAL") and not isinstance(answer, Exception):
-                run.watch(command, answer)
+                run.watch(bind(command, cluster.name_node(client, command)), answer)
         return answers
 
     if IS_CLUSTER:

@@ -5,12 +5,15 @@
                                      on their way into the totals
 {<shard>}:user:<id>:past      hash  of claims that a later one covers: what was counted or taken
                                      back meanwhile, see unclaim.lua
+{<shard>}:user:<id>:claim:<nonce>  string  the answer to a claim, for a minute: its command may be
+                                     sent again
 {<shard>}:post:<id>:comments  hash  ver, value: how many comments
 """
 
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -22,6 +25,7 @@ from plaza.infra.redis import Call
 from plaza.infra.shards import group_by_tag
 
 CLAIM_TTL_MS = 3_600_000
+_ANSWER_TTL_MS = 60_000
 MAX_CLAIMS_PER_CALL = 250
 CLOCKS_APART_US = 10_000  # of two nodes of a cluster, at most: who claims, and what gives versions
 _MOST_ID = 2**63 - 1
@@ -116,8 +120,10 @@ def _owned_key(of: str, owner_id: int) -> str:
 
 def claim(user_id: int, column: str, most: int, member: str) -> tuple[bool, Claim | None]:
     """(Are the totals in Redis, the claim if there was room); see claim.lua. Raises RedisDown."""
-    keys = (user_key(user_id), _claims_key(user_id))
-    code, *times = redis.run(CLAIM, keys, (column, most, member, CLAIM_TTL_MS))
+    answer_key = key_of(f"user:{user_id}", f"claim:{secrets.token_hex(6)}")
+    keys = (user_key(user_id), _claims_key(user_id), answer_key)
+    args = (column, most, member, CLAIM_TTL_MS, _ANSWER_TTL_MS)
+    code, *times = redis.run(CLAIM, keys, args)
     return code != -1, Claim(*times) if code == 1 else None
 
 
