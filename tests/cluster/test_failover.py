@@ -18,7 +18,7 @@ from local.stack.cluster import Cluster, connect_node
 from local.stack.servers import Server
 from plaza.checkins import checking_in
 from plaza.checkins.redis_checkins import Keys
-from plaza.flash_sales import ordering, redis_vouchers
+from plaza.flash_sales import ordering, recovering, redis_vouchers
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable
 from plaza.infra.redis import RedisDown
@@ -259,6 +259,7 @@ def test_an_order_that_sqs_refused_outlives_a_master_that_dies_before_it_replica
             ordering.order(voucher.id, 706)
             break
         assert time.monotonic() < deadline_s
+    recovering.recover_orders()
     plaza.queues.drain()
     decided = sales.rows(voucher.id)
     assert {order: decided[order].buyer_id for order in promised if order in decided} == promised

@@ -878,7 +878,7 @@ def run_seed(
                         break
                 run.calm_down()
                 check_quiet(run)
-            if trouble == "none":
+            if trouble == "none" and not IS_CLUSTER:  # there a step may take longer than a gap
                 assert not run.stats["dropped"], "a target is dropped although nothing was lost"
         except AssertionError as error:
             raise AssertionError(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -37,6 +38,7 @@ from tests.plaza import FakeQueues, World, decode, forget
 
 RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "120"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
+QUIET_S = 30
 STEPS = 350
 USERS = range(1, 8)
 AUTHORS = (1, 2, 3)
@@ -212,7 +214,8 @@ class Run:
             # Of a deletion while both are away, Redis hears when the text's projection runs out.
             for key in find_keys("*:text"):
                 redis.execute("DEL", key)
-        for _ in range(20):
+        deadline_s = time.monotonic() + QUIET_S
+        while time.monotonic() < deadline_s:  # a lost commit is noticed after a second
             self.queues.drain()
             self.world.let_sweeps_be_due()
             published = publishing.publish_unsent()
