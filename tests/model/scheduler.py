@@ -19,16 +19,29 @@ from greenlet import GreenletExit, getcurrent, greenlet
 
 from plaza.infra import mysql, redis
 from plaza.infra.redis import RedisDown
+from tests.servers import IS_CLUSTER
 
 MIN_SLEEP, MAX_SLEEP = 20, 900  # steps of other processes
 MIN_STEP_US, MAX_STEP_US = 20, 100
 
 
 class Clock:
-    """The time of a model, in place of the module ``time``: it passes by steps."""
+    """The time of a model, in place of the module ``time``: it passes by steps.
+
+    On a cluster it is the real time: scripts have no other there, since a key that says the time
+    would be in one slot.
+    """
 
     def __init__(self) -> None:
-        self.now_us = time.time_ns() // 1000
+        self._now_us = time.time_ns() // 1000
+
+    @property
+    def now_us(self) -> int:
+        return time.time_ns() // 1000 if IS_CLUSTER else self._now_us
+
+    def pass_by(self, by_us: int) -> None:
+        """So much time passes."""
+        self._now_us += by_us
 
     def time(self) -> float:
         return self.now_us / 1e6
@@ -81,7 +94,7 @@ class Scheduler:
     def step(self) -> None:
         """One process goes on to its next pause, unless it sleeps."""
         self.steps += 1
-        self.clock.now_us += self.rng.randint(MIN_STEP_US, MAX_STEP_US)
+        self.clock.pass_by(self.rng.randint(MIN_STEP_US, MAX_STEP_US))
         process = self.rng.choice(self.alive)
         if self._asleep.get(process, 0) > self.steps:
             return
@@ -116,7 +129,7 @@ class Scheduler:
         """In place of ``time.sleep``: others go on until the time is over."""
         until_us = self.clock.now_us + int(seconds * 1e6)
         if getcurrent() is self._main:
-            self.clock.now_us = until_us
+            self.clock.pass_by(until_us - self.clock.now_us)
         while self.clock.now_us < until_us:
             self.pause()
 
