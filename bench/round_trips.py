@@ -15,7 +15,7 @@ from bench.api import Handler, like_event, load_handler, query_event, user_event
 from bench.figures import Figure, Goal
 from bench.stage import Stage
 from local.paths import LocalError
-from plaza import auth
+from plaza.auth import calling, opening
 
 POSTS = range(1001, 1101)
 USER = 7
@@ -48,11 +48,11 @@ def measure(stage: Stage) -> list[Figure]:
     like = ask(like_event(POSTS[0], USER + 1))
     cold_profile = ask(user_event(OTHER, USER), users)
     profile = ask(user_event(OTHER, USER), users)
-    header = f"Bearer {auth.open_session(USER)}"
+    header = f"Bearer {opening.open_session(USER)}"
 
     def identify() -> int:
         with counting() as counter:
-            caller = auth.identify(header, "192.0.2.1", "PUT /posts/{post_id}/likes/me")
+            caller = calling.identify(header, "192.0.2.1", "PUT /posts/{post_id}/likes/me")
         if caller.session is None or caller.wait_ms:
             raise LocalError(f"the caller was {caller}")
         return counter.sent

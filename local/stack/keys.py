@@ -30,12 +30,12 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 def read_report(stack: Stack, most: int, minutes: int) -> dict[str, Any]:
     """``walked`` keys, the ``big`` ones of each type, those ``above`` the limits, the ``hot``."""
     os.environ.update(stack.environment())  # before plaza reads its settings, once
-    from plaza.infra import keys
     from plaza.infra.redis import RedisDown
+    from plaza.keyspace import key_scan
 
     try:
-        walk = keys.walk(keys.Walk(time.time()), MOST_S)
-        hottest = keys.read_hottest(minutes, most)
+        walk = key_scan.walk(key_scan.Walk(time.time()), MOST_S)
+        hottest = key_scan.read_hottest(minutes, most)
     except RedisDown as error:
         raise LocalError(f"the stack's Redis does not answer: {error}") from None
     return {
@@ -43,12 +43,12 @@ def read_report(stack: Stack, most: int, minutes: int) -> dict[str, Any]:
         "whole": walk.ended_s > 0,
         "big": [_row(big) for kind in sorted(walk.biggest) for big in walk.biggest[kind][:most]],
         "above": [_row(big) for big in walk.above],
-        "hot": [{"key": keys.shown(hot.key), "per_s": hot.per_s} for hot in hottest],
+        "hot": [{"key": key_scan.shown(hot.key), "per_s": hot.per_s} for hot in hottest],
     }
 
 
 def _row(found: Any) -> dict[str, Any]:
-    from plaza.infra.keys import shown
+    from plaza.keyspace.key_scan import shown
 
     return {
         "key": shown(found.key),

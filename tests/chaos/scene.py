@@ -20,7 +20,7 @@ from local.stack.processes import wait_until
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
-from plaza import auth
+from plaza.auth import finding
 from plaza.flash_sales.redis_vouchers import state_key
 from tests.chaos.faults import Faults
 from tests.chaos.proxy import Proxy
@@ -211,7 +211,7 @@ class Scene:
         buyers = list(itertools.islice(self._buyers, _BUYERS_PER_CELL))
         tokens = open_sessions(self.stack, buyers)
         for token in tokens:
-            auth.find_session(token)
+            finding.find_session(token)
         return dict(zip(buyers, tokens, strict=True))
 
     def _bring_toggles(self) -> Toggles:

@@ -28,7 +28,7 @@ from local.audit.truth import Truth, compare
 from local.paths import ROOT
 from local.stack.functions import load_function
 from local.stack.servers import connect_mysql
-from plaza import auth
+from plaza.auth import opening
 from plaza.infra import mysql, redis, secrets, settings, sqs
 from plaza.vote_log import vote_log
 from tests.faults.aws import Aws, QueuedMessage
@@ -513,7 +513,7 @@ def _put_back(environment: Mapping[str, str]) -> None:
 
 def open_session(user_id: int) -> str:
     """The token of a new session."""
-    return auth.open_session(user_id)
+    return opening.open_session(user_id)
 
 
 def samples(folder: str) -> Sequence[str]:

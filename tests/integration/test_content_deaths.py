@@ -10,7 +10,7 @@ import pytest
 from cachetools import TTLCache
 
 from local.stack.servers import Server
-from plaza import counters, reactions, targets
+from plaza import counters
 from plaza.content import mysql_content, reading, redis_content, refreshing, writing
 from plaza.content.content import Stored
 from plaza.infra import ids, mysql, redis
@@ -19,7 +19,7 @@ from plaza.infra.projections import key_of
 from plaza.infra.redis import RedisDown
 from plaza.reactions import LIKE, Target, reacting
 from plaza.reactions.reactions import TargetGone
-from plaza.targets import There, finding, marking
+from plaza.targets import There, announcing, finding, marking
 from plaza.targets.queues import Refresh
 from plaza.users import cards
 from tests.integration.conftest import Away
@@ -48,14 +48,14 @@ class Killed(BaseException):
 
 # Where a process may die, as (module, name of what it would have called next).
 STEPS: list[tuple[Any, str]] = [
-    (targets, "announce"),
+    (announcing, "announce"),
     (mysql, "atomically"),
     (mysql_content, "insert"),
     (writing, "_count"),
     (refreshing, "tell"),
-    (reactions, "tombstone"),
+    (reacting, "tombstone"),
     (redis_content, "keep_texts"),
-    (targets, "mark_all_made"),
+    (marking, "mark_all_made"),
     (counters, "project_again"),
 ]
 COMMITTED = STEPS[4:]
@@ -288,7 +288,7 @@ def test_who_brought_a_deleted_post_back_into_the_gate_is_put_right(world: World
     target = Target("post", int(post_id))
     ask("DELETE", f"/posts/{post_id}")
     redis.execute("DEL", key_of(str(target), "there"))
-    reactions.reacting.load([(LIKE, target)])
+    reacting.load([(LIKE, target)])
     assert reacting.react(LIKE, target, 9, True).changed
     world.queues.drain()
     with pytest.raises(TargetGone):

@@ -12,8 +12,7 @@ import pytest
 
 from bench.round_trips import counting
 from local.stack.contract import CONTRACT
-from plaza import auth
-from plaza.auth import calling
+from plaza.auth import calling, ending, finding, opening
 from plaza.auth.redis_sessions import session_key
 from plaza.auth.sessions import hash_token, make_token
 from plaza.infra import health, mysql, redis
@@ -102,17 +101,17 @@ def test_there_are_routes_to_look_at() -> None:
 
 def ended_token(*, kept: bool = True) -> str:
     """A token whose session was ended; ``kept``: Redis still has the mark of its end."""
-    token = auth.open_session(7)
-    auth.find_session(token)
+    token = opening.open_session(7)
+    finding.find_session(token)
     if kept:
-        auth.end_session(token)
+        ending.end_session(token)
     else:
         mysql.write("DELETE FROM session")
     return token
 
 
 def expired_token() -> str:
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     mysql.write("UPDATE session SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
     return token
 
@@ -141,10 +140,10 @@ def test_tokens_that_ended_are_limited_and_cost_mysql_little(
     plaza: World, set_up: Callable[..., None], kept: bool, seen: bool
 ) -> None:
     set_up(anonymous_per_s=0.001, anonymous_burst=20)
-    token = auth.open_session(7)
-    auth.find_session(token)
+    token = opening.open_session(7)
+    finding.find_session(token)
     calling.identify(f"Bearer {token}", HOME, "GET /users/me")
-    auth.end_session(token)
+    ending.end_session(token)
     if not kept:
         redis.execute("DEL", session_key(hash_token(token)))
     if not seen:
@@ -158,7 +157,7 @@ def test_tokens_that_ended_are_limited_and_cost_mysql_little(
 
 
 def test_an_ended_token_does_not_use_up_what_its_user_may_do(plaza: World) -> None:
-    token, ended = auth.open_session(7), ended_token()
+    token, ended = opening.open_session(7), ended_token()
     for _ in range(300):
         calling.identify(f"Bearer {ended}", HOME, "GET /users/me")
     assert calling.identify(f"Bearer {token}", HOME, "GET /users/me").wait_ms == 0
@@ -214,7 +213,7 @@ def test_with_an_invalid_token_a_bad_request_is_401(plaza: World, route: Route) 
 
 
 def test_with_a_session_a_bad_request_is_400(plaza: World) -> None:
-    authorization = f"Bearer {auth.open_session(7)}"
+    authorization = f"Bearer {opening.open_session(7)}"
     [route] = [route for route in OWN if route.name == "PATCH /users/me"]
     for bad in BAD[:4]:
         assert route.call(authorization, **bad).problem == "bad-input"

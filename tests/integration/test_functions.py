@@ -11,7 +11,7 @@ import pytest
 
 from local.paths import ROOT
 from local.stack.functions import load_function
-from plaza import auth
+from plaza.auth import opening
 from plaza.infra import health, mysql, redis
 from plaza.reactions import COLLECT, LIKE, Target, reacting
 from tests.integration.conftest import Away
@@ -149,7 +149,7 @@ def test_everybody_is_let_through_with_their_name_or_the_reason_why_they_have_no
     for name, refusal in (("malformed", "malformed"), ("token", "unknown")):
         said = identify(event(f"authorizer.{name}"), None)
         assert said == {"isAuthorized": True, "context": {"refusal": refusal}}
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     good = event("authorizer.token")
     good["headers"]["authorization"] = f"Bearer {token}"
     assert identify(good, None)["context"] == {"user_id": "7", "role": "user"}

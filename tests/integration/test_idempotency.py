@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import pymysql
@@ -16,10 +17,11 @@ import pytest
 
 from local.paths import ROOT
 from local.stack.servers import connect_mysql
-from plaza.content import Attempt, mysql_content
+from plaza import idempotency
+from plaza.content import mysql_content
 from plaza.content.contract import PostQuestion
+from plaza.idempotency import Attempt
 from plaza.infra import mysql, redis
-from plaza.infra.expiry import delete_expired
 from plaza.reactions import LIKE, Target
 from plaza.reactions.reacting import react
 from tests.integration.content_api import (
@@ -154,10 +156,10 @@ def test_a_comment_is_answered_again_although_its_post_was_deleted_since() -> No
 
 def test_after_a_day_a_key_may_be_used_again() -> None:
     first = ask("POST", "/posts", POST, key=KEY)
-    delete_expired()
+    idempotency.delete_expired(100)
     assert ask("POST", "/posts", POST, key=KEY).body["id"] == first.body["id"]
     mysql.write("UPDATE creation SET created_at = created_at - INTERVAL 25 HOUR")
-    delete_expired()
+    idempotency.delete_expired(100)
     assert ask("POST", "/posts", POST, key=KEY).body["id"] != first.body["id"]
 
 
@@ -190,7 +192,7 @@ def half_done(mysql_url: str, content_id: int) -> Iterator[pymysql.Connection[An
         other.begin()
         with other.cursor() as cursor:
             target = Target("post", content_id)
-            assert mysql_content.claim_key(cursor, 7, Attempt.of(KEY, draft), target)
+            assert idempotency.claim(cursor, 7, Attempt.of(KEY, asdict(draft)), target)
             mysql_content.insert(cursor, content_id, draft)
             cursor.execute(
                 "INSERT INTO user_counter (user_id, posts_total, ver) VALUES (7, 1, 1)"
@@ -226,8 +228,9 @@ def test_the_second_of_two_at_once_makes_it_when_the_first_gives_up(mysql_url: s
 
 ONE_TRY = """
 import sys
-from plaza import content
-from plaza.content import Attempt
+from dataclasses import asdict
+from plaza.content import writing
+from plaza.idempotency import Attempt
 from plaza.content.contract import PostQuestion
 from plaza.infra import mysql, redis, sqs
 sqs.send = lambda *args, **options: None
@@ -236,7 +239,8 @@ draft = PostQuestion(kind="note", title="t", body="b").draft(7)
 redis.execute("PING"), mysql.fetch_all("SELECT 1")
 print("ready", flush=True)
 sys.stdin.readline()
-print([content.create(draft, Attempt.of(f"k{n}", draft)).text.id for n in range(20)], flush=True)
+attempts = [Attempt.of(f"k{n}", asdict(draft)) for n in range(20)]
+print([writing.create(draft, attempt).text.id for attempt in attempts], flush=True)
 """
 
 

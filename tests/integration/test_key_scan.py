@@ -17,10 +17,11 @@ from bench.round_trips import counting
 from local.stack import keys as local_keys
 from local.stack import servers
 from local.stack.ports import free_port
-from plaza.infra import keys, redis
+from plaza.infra import redis
 from plaza.infra.hot_keys import Command, Sampler, hot_key
-from plaza.infra.keys import REPORT_KEY, WALK_KEY, Walk
 from plaza.infra.shards import SHARDS
+from plaza.keyspace import key_scan
+from plaza.keyspace.key_scan import REPORT_KEY, WALK_KEY, Walk
 from plaza.reactions import LIKE, Target, reacting, reading
 from plaza.reactions.hot_totals import hot_totals
 from tests.integration.conftest import Away
@@ -31,10 +32,10 @@ POST = Target("post", 11)
 
 
 def walk_all() -> Walk:
-    return keys.walk(Walk(time.time()), 60)
+    return key_scan.walk(Walk(time.time()), 60)
 
 
-def by_key(walked: Walk) -> dict[str, keys.Found]:
+def by_key(walked: Walk) -> dict[str, key_scan.Found]:
     return {found.key: found for of_type in walked.biggest.values() for found in of_type}
 
 
@@ -117,7 +118,7 @@ def test_a_step_is_three_round_trips_and_looks_at_about_500_keys(plaza: World) -
     fill(20_000)
     redis.pipeline([("PING",)])
     with counting() as counter:
-        walked = keys.walk(Walk(time.time()), 0)
+        walked = key_scan.walk(Walk(time.time()), 0)
     assert counter.sent == 3 + len(redis.nodes()) - 1, "of a cluster, one node has keys"
     assert 400 <= walked.seen <= 700
     assert not walked.ended_s
@@ -129,19 +130,19 @@ def test_the_next_run_goes_on_where_the_last_one_ended(plaza: World) -> None:
     runs, seen = 0, [0]
     while not redis.execute("EXISTS", REPORT_KEY):
         runs += 1
-        seen.append(keys.scan_keys(most_s=0)["walked"])
+        seen.append(key_scan.scan_keys(most_s=0)["walked"])
     assert 7 <= runs <= 13, "5,000 keys in steps of 500"
     assert seen == sorted(seen)
     assert seen[-1] >= 5_001
     assert not redis.execute("EXISTS", WALK_KEY), "the next run begins a new walk"
-    report = keys.read_report()
+    report = key_scan.read_report()
     assert report is not None
     assert [found.key for found in report.above] == ["{9}:big"]
 
 
 def test_a_walk_comes_back_from_redis_as_it_went(plaza: World) -> None:
     fill(2_000)
-    walked = keys.walk(Walk(time.time()), 0)
+    walked = key_scan.walk(Walk(time.time()), 0)
     assert Walk.from_json(walked.to_json()) == walked
     assert len(walked.to_json()) < 4_000
 
@@ -153,7 +154,7 @@ def test_every_key_that_is_there_all_the_while_is_seen(plaza: World) -> None:
     for number in range(100):
         if walked.ended_s:
             break
-        walked = keys.walk(Walk.from_json(walked.to_json()), 0)
+        walked = key_scan.walk(Walk.from_json(walked.to_json()), 0)
         redis.client().mset({f"{{2}}:{number}:{i}": "x" for i in range(300)})  # the table grows
         redis.execute("DEL", *(f"{{1}}:small:{number * 50 + i}" for i in range(50)))
     assert walked.ended_s
@@ -223,9 +224,9 @@ def test_every_primary_of_a_cluster_is_walked(cluster: list[Any]) -> None:
 
     seen: list[int] = []
     while not redis.execute("EXISTS", REPORT_KEY):
-        seen.append(keys.scan_keys(most_s=0)["walked"])
+        seen.append(key_scan.scan_keys(most_s=0)["walked"])
     assert len(seen) >= 3
-    report = keys.read_report()
+    report = key_scan.read_report()
     assert report is not None
     assert report.seen >= 3_004
     assert sorted(found.key for found in report.above) == [f"{{{i}}}:big" for i in (1, 2, 3, 4)]
@@ -234,7 +235,7 @@ def test_every_primary_of_a_cluster_is_walked(cluster: list[Any]) -> None:
 
 def test_a_node_that_went_is_forgotten_and_one_that_came_is_walked(plaza: World) -> None:
     fill(100)
-    walked = keys.walk(Walk(time.time(), cursors={"10.0.0.9:6379": 77}), 60)
+    walked = key_scan.walk(Walk(time.time(), cursors={"10.0.0.9:6379": 77}), 60)
     assert (walked.cursors, walked.seen) == (dict.fromkeys(redis.nodes(), -1), 100)
 
 
@@ -246,7 +247,7 @@ def test_limits_hold_and_what_is_told_goes_to_one_node_of_a_cluster(
         redis.execute("SET", f"{{{i}}}:a", 1)
     found = [k for client in cluster for k in client.keys("*:hot:*")]
     assert len(found) == 20
-    assert {hot.key for hot in keys.read_hottest()} == {f"{{{i}}}:a" for i in range(20)}
+    assert {hot.key for hot in key_scan.read_hottest()} == {f"{{{i}}}:a" for i in range(20)}
 
 
 # ---------------------------------------------------------------- what is reported
@@ -271,9 +272,9 @@ def test_what_was_found_is_in_the_log_and_in_metrics(
 
 
 def test_whose_session_it_is_is_not_told() -> None:
-    assert keys.shown("{7}:session:0123abcd") == "{7}:session:..."
-    assert keys.shown("{7}:challenge:0123abcd") == "{7}:challenge:..."
-    assert keys.shown("{7}:like:post:11:meta") == "{7}:like:post:11:meta"
+    assert key_scan.shown("{7}:session:0123abcd") == "{7}:session:..."
+    assert key_scan.shown("{7}:challenge:0123abcd") == "{7}:challenge:..."
+    assert key_scan.shown("{7}:like:post:11:meta") == "{7}:like:post:11:meta"
 
 
 def test_the_command_shows_the_same(plaza: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -325,7 +326,7 @@ def test_what_was_counted_costs_no_round_trip(
         assert redis.execute("GET", "{1}:a") == "1"
         assert redis.pipeline([("GET", "{1}:a"), ("EXISTS", "{1}:b")]) == ["1", 0]
     assert counter.sent == 3
-    assert next(iter(keys.read_hottest())).key == "{1}:a"
+    assert next(iter(key_scan.read_hottest())).key == "{1}:a"
 
 
 def test_scripts_and_their_first_loading_go_as_ever(
@@ -355,9 +356,9 @@ def test_the_hottest_of_the_last_minutes_are_summed_over_all_who_told(plaza: Wor
         (now - 7, 1, "c", 10_000),
     ]:  # fmt: skip
         redis.execute("ZINCRBY", hot_key(f"{{{shard}}}", minute), count, key)
-    assert keys.read_hottest(minutes=5) == [("b", 8.0), ("a", 4.0)]
+    assert key_scan.read_hottest(minutes=5) == [("b", 8.0), ("a", 4.0)]
     with counting() as counter:
-        keys.read_hottest()
+        key_scan.read_hottest()
     assert counter.sent == 1
 
 

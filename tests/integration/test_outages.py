@@ -120,7 +120,7 @@ def test_while_redis_is_away_a_like_is_provisional_and_mysql_decides(
         assert (counts, exact) == ([(1, True)], False)
         page, _ = reading.reactors(LIKE, POST, None, False, 10)
         assert [r.actor_id for r in page] == [7]
-        assert health.check()["redis"] == "down"
+        assert health.check("reactions")["redis"] == "down"
 
     hydrate()  # a reader is quicker than the settle
     plaza.queues.drain()
@@ -310,7 +310,7 @@ def test_while_mysql_is_away_redis_decides_what_it_can(plaza: World, mysql_away:
             reacting.react(LIKE, Target("post", 14), 5, True)
         with pytest.raises(MysqlDown):
             saving.save([read_event(plaza.queues.messages["reactions"][0])])
-        assert health.check()["mysql"] == "down"
+        assert health.check("reactions")["mysql"] == "down"
     plaza.queues.drain()
     assert counter() == total() == 1
     assert reacting.react(LIKE, Target("post", 12), 5, True).changed is False

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from bench.round_trips import counting
-from plaza import auth
-from plaza.auth import calling
+from plaza.auth import calling, ending, opening
+from plaza.auth.calling import bucket_of_user
 from plaza.auth.sessions import make_token
 from plaza.infra import limits, redis
-from plaza.infra.limits import Bucket, bucket_of_address, bucket_of_user
+from plaza.infra.limits import Bucket, bucket_of_address
 from tests.integration.conftest import Away
 from tests.integration.consumers import statements
 from tests.integration.signing import HOME, Reply, ask
@@ -171,18 +171,18 @@ def identify(token: str | None = None, route: str = READ) -> dict[str, str]:
 
 
 def test_a_user_who_calls_too_often_is_refused_and_told_when_to_come_back(plaza: World) -> None:
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     empty(bucket_of_user(7, READ), wait_s=4.2)
     assert identify(token) == {"retry_after_s": "5"}
     assert identify(token, WRITE) == {"user_id": "7", "role": "user"}
 
 
 def test_the_limit_is_the_users_whatever_their_session(plaza: World) -> None:
-    mine, other = auth.open_session(7), auth.open_session(7)
+    mine, other = opening.open_session(7), opening.open_session(7)
     identify(mine)
     empty(bucket_of_user(7, READ))
     assert set(identify(mine)) == set(identify(other)) == {"retry_after_s"}
-    assert "user_id" in identify(auth.open_session(8))
+    assert "user_id" in identify(opening.open_session(8))
 
 
 def get_me(token: str | None) -> Reply:
@@ -190,7 +190,7 @@ def get_me(token: str | None) -> Reply:
 
 
 def test_too_often_is_429_with_retry_after_on_any_route(plaza: World) -> None:
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     empty(bucket_of_user(7, READ), wait_s=7)
     for path, folder in [("/users/me", "api/users"), ("/feed", "api/feed")]:
         reply = ask("GET", path, token=token, folder=folder)
@@ -199,7 +199,7 @@ def test_too_often_is_429_with_retry_after_on_any_route(plaza: World) -> None:
 
 
 def test_the_bucket_fills_and_the_user_is_let_in_again(plaza: World) -> None:
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     bucket = bucket_of_user(7, READ)
     empty(bucket)
     assert get_me(token).status == 429
@@ -217,7 +217,7 @@ def test_without_a_session_it_is_the_address_that_is_limited(plaza: World) -> No
 
 
 def test_who_has_a_session_is_not_held_up_by_neighbours(plaza: World) -> None:
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     identify(token)
     empty(bucket_of_address(HOME))
     assert identify(token)["user_id"] == "7"
@@ -236,7 +236,7 @@ def test_tokens_that_nobody_was_given_do_not_reach_mysql_without_end(
 
 
 def test_the_numbers_come_from_the_settings(plaza: World, set_up: Callable[..., None]) -> None:
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     set_up(writes_per_s=0.001, writes_burst=3)
     said = [identify(token, WRITE) for _ in range(10)]
     assert [("user_id" in answer) for answer in said] == [True] * 3 + [False] * 7
@@ -252,7 +252,7 @@ def trips(ask_it: Callable[[], Any]) -> int:
 
 
 def test_it_costs_no_round_trip_that_was_not_made_before(plaza: World) -> None:
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     identify(token)  # from MySQL
     assert trips(lambda: identify(token)) == 1, "session and token of the bucket together"
     calling.forget_owners()
@@ -277,7 +277,7 @@ def lines(out: str) -> list[dict[str, Any]]:
 def test_without_redis_everybody_may_and_it_is_counted(
     plaza: World, redis_away: Away, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     identify(token)
     empty(bucket_of_user(7, READ))
     empty(bucket_of_address(HOME))
@@ -292,7 +292,7 @@ def test_without_redis_everybody_may_and_it_is_counted(
 
 
 def test_who_is_refused_is_counted(plaza: World, capsys: pytest.CaptureFixture[str]) -> None:
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     empty(bucket_of_user(7, READ))
     capsys.readouterr()
     identify(token)
@@ -301,9 +301,9 @@ def test_who_is_refused_is_counted(plaza: World, capsys: pytest.CaptureFixture[s
 
 
 def test_a_session_that_ended_is_over_though_its_owner_is_remembered(plaza: World) -> None:
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     identify(token)
-    auth.end_session(token)
+    ending.end_session(token)
     assert identify(token) == {"refusal": "unknown"}
     assert not calling._owners
 
@@ -313,5 +313,5 @@ def test_this_process_remembers_no_more_owners_than_it_should(
 ) -> None:
     monkeypatch.setattr(calling, "_MOST_REMEMBERED", 3)
     for user_id in range(1, 6):
-        identify(auth.open_session(user_id))
+        identify(opening.open_session(user_id))
     assert list(calling._owners.values()) == [3, 4, 5]

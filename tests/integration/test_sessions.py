@@ -10,8 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from local.stack.servers import Server
-from plaza import auth
-from plaza.auth import mysql_sessions, redis_sessions, sessions
+from plaza.auth import ending, finding, mysql_sessions, opening, redis_sessions, sessions
 from plaza.auth.redis_sessions import session_key
 from plaza.auth.sessions import Session
 from plaza.infra import mysql, redis
@@ -58,9 +57,9 @@ def set_role(user_id: int, role: str) -> None:
 
 def test_a_session_is_found_by_its_token(plaza: World) -> None:
     set_role(7, "admin")
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     for _ in range(2):  # from MySQL, then from Redis
-        session = auth.find_session(token)
+        session = finding.find_session(token)
         assert session is not None
         assert (session.user_id, session.role) == (7, "admin")
     assert session
@@ -68,13 +67,13 @@ def test_a_session_is_found_by_its_token(plaza: World) -> None:
 
 
 def test_a_token_that_nobody_was_given_is_none(plaza: World) -> None:
-    auth.open_session(7)
-    assert auth.find_session(sessions.make_token()) is None
+    opening.open_session(7)
+    assert finding.find_session(sessions.make_token()) is None
 
 
 def test_only_the_hash_of_a_token_is_stored_anywhere(plaza: World) -> None:
-    token = auth.open_session(7)
-    auth.find_session(token)
+    token = opening.open_session(7)
+    finding.find_session(token)
     [row] = mysql.fetch_all("SELECT * FROM session")
     assert row[0] == hashlib.sha256(token.encode()).digest()
     assert token not in repr(row)
@@ -84,23 +83,23 @@ def test_only_the_hash_of_a_token_is_stored_anywhere(plaza: World) -> None:
 
 
 def test_many_sessions_are_opened_in_the_order_of_their_users(plaza: World) -> None:
-    tokens = auth.open_sessions(range(1, 51))
-    assert [s.user_id for s in map(auth.find_session, tokens) if s] == list(range(1, 51))
+    tokens = opening.open_sessions(range(1, 51))
+    assert [s.user_id for s in map(finding.find_session, tokens) if s] == list(range(1, 51))
 
 
 def test_a_session_that_is_used_lasts_longer_but_is_written_seldom(plaza: World) -> None:
-    token = auth.open_session(7)
-    auth.find_session(token)
+    token = opening.open_session(7)
+    finding.find_session(token)
     let_pass(token, 7 * 3600)
     early = stored_end(token)
-    auth.find_session(token)
+    finding.find_session(token)
     assert stored_end(token) == early, "less than a hundredth of its life has passed"
     let_pass(token, 3600)
-    session = auth.find_session(token)
+    session = finding.find_session(token)
     assert session is not None
     moved = early - 3600 + 8 * 3600
     assert stored_end(token) == session.expires_at_s == pytest.approx(moved, abs=10)
-    again = auth.find_session(token)
+    again = finding.find_session(token)
     assert again == session
 
 
@@ -109,10 +108,10 @@ def test_a_session_that_is_used_all_the_time_ends_at_its_absolute_end(
     plaza: World, set_up: Callable[..., None], kept: bool
 ) -> None:
     set_up(session_ttl_s=10 * 86_400, session_max_age_s=30 * 86_400)
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     for _ in range(29):
         let_pass(token, 86_400)
-        session = auth.find_session(token)
+        session = finding.find_session(token)
         assert session is not None
     assert session
     assert session.expires_at_s == session.ends_at_s == pytest.approx(time.time() + 86_400, abs=60)
@@ -120,18 +119,18 @@ def test_a_session_that_is_used_all_the_time_ends_at_its_absolute_end(
     let_pass(token, 86_400 + 1)
     if not kept:
         redis.execute("DEL", session_key(sessions.hash_token(token)))
-    assert auth.find_session(token) is None
+    assert finding.find_session(token) is None
 
 
 def test_a_shorter_absolute_end_holds_for_sessions_that_are_open(
     plaza: World, set_up: Callable[..., None]
 ) -> None:
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     let_pass(token, 3 * 86_400)
-    assert auth.find_session(token)
+    assert finding.find_session(token)
     set_up(session_max_age_s=2 * 86_400)
     let_pass(token, sessions.CHECK_EVERY_S + 1)
-    assert auth.find_session(token) is None
+    assert finding.find_session(token) is None
 
 
 @pytest.mark.parametrize(("before", "after"), [("user", "admin"), ("admin", "user")])
@@ -139,7 +138,7 @@ def test_a_change_of_role_takes_effect_within_a_minute_of_use(
     plaza: World, before: str, after: str
 ) -> None:
     set_role(7, before)
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     assert role_of(token) == before
     set_role(7, after)
     let_pass(token, sessions.CHECK_EVERY_S - 5)
@@ -153,7 +152,7 @@ def test_a_reader_who_is_late_brings_an_old_role_back_for_a_minute_at_most(
     plaza: World,
 ) -> None:
     set_role(7, "admin")
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     assert role_of(token) == "admin"
     old = redis.execute("GET", session_key(sessions.hash_token(token)))
     set_role(7, "user")
@@ -166,7 +165,7 @@ def test_a_reader_who_is_late_brings_an_old_role_back_for_a_minute_at_most(
 
 def test_without_mysql_a_role_stays_as_redis_has_it(plaza: World, mysql_away: Away) -> None:
     set_role(7, "admin")
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     assert role_of(token) == "admin"
     let_pass(token, 61)
     with mysql_away():
@@ -174,53 +173,53 @@ def test_without_mysql_a_role_stays_as_redis_has_it(plaza: World, mysql_away: Aw
 
 
 def role_of(token: str) -> str:
-    session = auth.find_session(token)
+    session = finding.find_session(token)
     assert session is not None
     return session.role
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["in MySQL", "in Redis too"])
 def test_a_session_that_expired_is_refused(plaza: World, kept: bool) -> None:
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     if kept:
-        auth.find_session(token)
+        finding.find_session(token)
     let_pass(token, 30 * 86_400 + 1)
-    assert auth.find_session(token) is None
-    assert auth.find_session(token) is None
+    assert finding.find_session(token) is None
+    assert finding.find_session(token) is None
     assert stored_end(token) < time.time()
 
 
 def test_what_redis_keeps_of_a_session_ends_within_the_hour(plaza: World) -> None:
-    token = auth.open_session(7)
-    auth.find_session(token)
+    token = opening.open_session(7)
+    finding.find_session(token)
     [key] = find_keys("*:session:*")
     assert 3_500 < redis.execute("TTL", key) <= 3_600
 
 
 def test_sessions_work_while_redis_is_away(plaza: World, redis_away: Away) -> None:
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     with redis_away():
         let_pass_in_mysql = "UPDATE session SET expires_at = expires_at - INTERVAL 9 HOUR"
         mysql.write(let_pass_in_mysql)
         before = stored_end(token)
-        session = auth.find_session(token)
+        session = finding.find_session(token)
         assert session is not None
         assert session.user_id == 7
         assert stored_end(token) > before, "its end is moved all the same"
-        other = auth.open_session(8)
-        assert auth.find_session(other)
-        assert auth.find_session(sessions.make_token()) is None
-    assert auth.find_session(token)
+        other = opening.open_session(8)
+        assert finding.find_session(other)
+        assert finding.find_session(sessions.make_token()) is None
+    assert finding.find_session(token)
 
 
 def test_while_mysql_is_away_sessions_that_redis_holds_work(plaza: World, mysql_away: Away) -> None:
-    known, unknown = auth.open_session(7), auth.open_session(8)
-    auth.find_session(known)
+    known, unknown = opening.open_session(7), opening.open_session(8)
+    finding.find_session(known)
     with mysql_away():
-        assert auth.find_session(known)
+        assert finding.find_session(known)
         with pytest.raises(MysqlDown):
-            auth.find_session(unknown)
-    assert auth.find_session(unknown)
+            finding.find_session(unknown)
+    assert finding.find_session(unknown)
 
 
 # ---------------------------------------------------------------- ending
@@ -231,15 +230,15 @@ def sha_of(token: str) -> bytes:
 
 
 def test_a_session_that_was_ended_is_over_at_once_and_stays_over(plaza: World) -> None:
-    token, other = auth.open_session(7), auth.open_session(7)
-    assert auth.find_session(token)
-    auth.end_session(token)
+    token, other = opening.open_session(7), opening.open_session(7)
+    assert finding.find_session(token)
+    ending.end_session(token)
     for _ in range(3):
-        assert auth.find_session(token) is None
+        assert finding.find_session(token) is None
     assert mysql_sessions.read(sha_of(token), 86_400) is None
-    assert auth.find_session(other)
-    auth.end_session(token)
-    assert auth.find_session(token) is None
+    assert finding.find_session(other)
+    ending.end_session(token)
+    assert finding.find_session(token) is None
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["in MySQL", "in Redis too"])
@@ -247,87 +246,87 @@ def test_a_reader_who_read_before_the_end_can_not_bring_it_back(
     plaza: World, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
     """The reader has the row from MySQL, then it ends, then the reader fills Redis."""
-    token = auth.open_session(7)
+    token = opening.open_session(7)
     if kept:
-        auth.find_session(token)
+        finding.find_session(token)
         redis.execute("DEL", session_key(sha_of(token)))
     read = mysql_sessions.read
 
     def read_and_be_overtaken(sha: bytes, max_age_s: int) -> Session | None:
         found = read(sha, max_age_s)
-        auth.end_session(token)
+        ending.end_session(token)
         return found
 
     monkeypatch.setattr(mysql_sessions, "read", read_and_be_overtaken)
-    assert auth.find_session(token), "it was there when it was asked for"
+    assert finding.find_session(token), "it was there when it was asked for"
     monkeypatch.setattr(mysql_sessions, "read", read)
-    assert auth.find_session(token) is None
+    assert finding.find_session(token) is None
 
 
 def test_a_use_that_moves_the_end_can_not_bring_it_back(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The end is moved in MySQL, then it is over, then Redis is told of the new end."""
-    token = auth.open_session(7)
-    auth.find_session(token)
+    token = opening.open_session(7)
+    finding.find_session(token)
     let_pass(token, 9 * 3600)
     extend = mysql_sessions.extend
 
     def extend_and_be_overtaken(sha: bytes, expires_at_s: int) -> bool:
         moved = extend(sha, expires_at_s)
-        auth.end_session(token)
+        ending.end_session(token)
         return moved
 
     monkeypatch.setattr(mysql_sessions, "extend", extend_and_be_overtaken)
-    assert auth.find_session(token)
+    assert finding.find_session(token)
     monkeypatch.setattr(mysql_sessions, "extend", extend)
-    assert auth.find_session(token) is None
+    assert finding.find_session(token) is None
 
 
 def test_a_use_that_read_redis_before_the_end_is_told_by_mysql(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token = auth.open_session(7)
-    auth.find_session(token)
+    token = opening.open_session(7)
+    finding.find_session(token)
     let_pass(token, 90)
     read = redis_sessions.read
 
     def read_and_be_overtaken(sha: bytes) -> Session | None:
         found = read(sha)
-        auth.end_session(token)
+        ending.end_session(token)
         return found
 
     monkeypatch.setattr(redis_sessions, "read", read_and_be_overtaken)
-    assert auth.find_session(token) is None
+    assert finding.find_session(token) is None
 
 
 def test_what_a_redis_that_failed_over_still_shows_ends_within_a_minute_of_use(
     plaza: World,
 ) -> None:
     """The replica had the session, but not yet its end."""
-    token = auth.open_session(7)
-    auth.find_session(token)
+    token = opening.open_session(7)
+    finding.find_session(token)
     old = redis.execute("GET", session_key(sha_of(token)))
-    auth.end_session(token)
+    ending.end_session(token)
     redis.execute("SET", session_key(sha_of(token)), old)
     head, _, checked_at_s = old.rpartition(":")
     redis.execute("SET", session_key(sha_of(token)), f"{head}:{int(checked_at_s) - 61}")
-    assert auth.find_session(token) is None
-    assert auth.find_session(token) is None
+    assert finding.find_session(token) is None
+    assert finding.find_session(token) is None
 
 
 def test_the_mark_of_an_end_outlives_whatever_was_kept(plaza: World) -> None:
-    token = auth.open_session(7)
-    auth.end_session(token)
+    token = opening.open_session(7)
+    ending.end_session(token)
     ttl_s = redis.execute("TTL", session_key(sha_of(token)))
     assert ttl_s > redis_sessions.MOST_TTL_S
     redis.execute("DEL", session_key(sha_of(token)))
-    assert auth.find_session(token) is None, "MySQL has none"
+    assert finding.find_session(token) is None, "MySQL has none"
 
 
 def test_tokens_that_nobody_has_can_not_fill_redis_for_long(plaza: World) -> None:
     token = sessions.make_token()
-    auth.end_session(token)
+    ending.end_session(token)
     assert 0 < redis.execute("TTL", session_key(sha_of(token))) <= 60
 
 
@@ -385,48 +384,48 @@ def test_without_mysql_nothing_has_ended_and_it_can_be_repeated(
 
 
 def test_signed_out_everywhere_is_everywhere_and_nobody_else(plaza: World) -> None:
-    tokens, others = auth.open_sessions([7] * 20), auth.open_sessions([8, 9])
+    tokens, others = opening.open_sessions([7] * 20), opening.open_sessions([8, 9])
     for token in [*tokens[:10], *others]:
-        auth.find_session(token)
-    auth.end_all_sessions(tokens[0])
-    assert [auth.find_session(token) for token in tokens] == [None] * 20
-    assert all(auth.find_session(token) for token in others)
+        finding.find_session(token)
+    ending.end_all_sessions(tokens[0])
+    assert [finding.find_session(token) for token in tokens] == [None] * 20
+    assert all(finding.find_session(token) for token in others)
     assert mysql.fetch_all("SELECT COUNT(*) FROM session WHERE user_id = 7") == [(0,)]
-    assert auth.find_session(auth.open_session(7)), "signing in again works"
+    assert finding.find_session(opening.open_session(7)), "signing in again works"
 
 
 def test_readers_who_read_before_bring_none_of_them_back(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token, other = auth.open_sessions([7, 7])
+    token, other = opening.open_sessions([7, 7])
     read = mysql_sessions.read
 
     def read_and_be_overtaken(sha: bytes, max_age_s: int) -> Session | None:
         found = read(sha, max_age_s)
         monkeypatch.setattr(mysql_sessions, "read", read)
-        auth.end_all_sessions(token)
+        ending.end_all_sessions(token)
         return found
 
     monkeypatch.setattr(mysql_sessions, "read", read_and_be_overtaken)
-    assert auth.find_session(other)
-    assert auth.find_session(other) is None
+    assert finding.find_session(other)
+    assert finding.find_session(other) is None
 
 
 def test_a_token_that_has_ended_ends_nobody_else(plaza: World) -> None:
-    ended, other = auth.open_sessions([7, 7])
-    auth.end_session(ended)
+    ended, other = opening.open_sessions([7, 7])
+    ending.end_session(ended)
     with pytest.raises(Unauthenticated):
-        auth.end_all_sessions(ended)
-    assert auth.find_session(other)
+        ending.end_all_sessions(ended)
+    assert finding.find_session(other)
 
 
 def test_a_token_that_only_redis_still_knows_ends_nobody_else(plaza: World) -> None:
-    ended, other = auth.open_sessions([7, 7])
-    auth.find_session(ended)
+    ended, other = opening.open_sessions([7, 7])
+    finding.find_session(ended)
     mysql.write("DELETE FROM session WHERE token_sha256 = %s", (sha_of(ended),))
-    auth.end_all_sessions(ended)
-    assert auth.find_session(ended) is None
-    assert auth.find_session(other)
+    ending.end_all_sessions(ended)
+    assert finding.find_session(ended) is None
+    assert finding.find_session(other)
 
 
 def test_when_redis_is_away_all_sessions_stay_until_it_is_repeated(
@@ -434,11 +433,11 @@ def test_when_redis_is_away_all_sessions_stay_until_it_is_repeated(
 ) -> None:
     set_up(redis_timeout_s=0.2)
     token = signed_in()
-    session = auth.find_session(token)
+    session = finding.find_session(token)
     assert session is not None
-    others = auth.open_sessions([session.user_id] * 3)
+    others = opening.open_sessions([session.user_id] * 3)
     for other in others:
-        auth.find_session(other)
+        finding.find_session(other)
     redis_server.pause()
     try:
         assert ask("DELETE", "/auth/sessions", token=token).status == 503
@@ -455,9 +454,9 @@ def test_when_redis_is_away_all_sessions_stay_until_it_is_repeated(
 def test_wherever_redis_fails_on_the_way_a_repeat_ends_all(
     plaza: World, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
-    token, other = auth.open_sessions([7, 7])
+    token, other = opening.open_sessions([7, 7])
     for known in (token, other):
-        auth.find_session(known)
+        finding.find_session(known)
     end_all, calls = redis_sessions.end_all, []
 
     def fail_once(shas: list[bytes], ttl_s: int) -> None:
@@ -468,11 +467,11 @@ def test_wherever_redis_fails_on_the_way_a_repeat_ends_all(
 
     monkeypatch.setattr(redis_sessions, "end_all", fail_once)
     with pytest.raises(RedisDown):
-        auth.end_all_sessions(token)
-    assert auth.find_session(token), "they can repeat it"
-    auth.end_all_sessions(token)
-    assert auth.find_session(token) is None
-    assert auth.find_session(other) is None
+        ending.end_all_sessions(token)
+    assert finding.find_session(token), "they can repeat it"
+    ending.end_all_sessions(token)
+    assert finding.find_session(token) is None
+    assert finding.find_session(other) is None
 
 
 # ---------------------------------------------------------------- through the API
@@ -510,8 +509,8 @@ def test_an_admin_ends_all_sessions_of_a_user_and_of_nobody_else(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     set_role(1, "admin")
-    admin, other = auth.open_session(1), auth.open_session(8)
-    tokens = auth.open_sessions([7] * 20)
+    admin, other = opening.open_session(1), opening.open_session(8)
+    tokens = opening.open_sessions([7] * 20)
     assert all(is_known(token) for token in [*tokens[:10], other])
     done = end_sessions(7, admin)
     assert (done.status, done.said) == (200, {"ended": 20})
@@ -521,11 +520,11 @@ def test_an_admin_ends_all_sessions_of_a_user_and_of_nobody_else(
     [line] = [line for line in lines if line["event"] == "sessions_ended"]
     assert (line["user_id"], line["by"], line["ended"]) == (7, 1, 20)
     assert end_sessions(7, admin).said == {"ended": 0}
-    assert is_known(auth.open_session(7)), "signing in again works"
+    assert is_known(opening.open_session(7)), "signing in again works"
 
 
 def test_a_user_ends_nobody_elses_sessions(plaza: World) -> None:
-    mine, others = auth.open_session(8), auth.open_session(7)
+    mine, others = opening.open_session(8), opening.open_session(7)
     assert end_sessions(7, mine).problem == "forbidden"
     assert end_sessions(7, None).problem == "unauthenticated"
     assert end_sessions("abc", mine).status == 404
@@ -536,7 +535,7 @@ def test_when_redis_can_not_be_told_no_session_has_ended_and_it_can_be_repeated(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_role(1, "admin")
-    admin, token = auth.open_sessions([1, 7])
+    admin, token = opening.open_sessions([1, 7])
     assert is_known(token)
 
     def fail(*_: object) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from local.paths import ROOT
-from plaza import auth
+from plaza.auth import finding as auth_finding
 from plaza.auth import signing_in
 from plaza.auth.codes import hash_challenge
 from plaza.auth.redis_challenges import challenge_key
@@ -84,7 +84,7 @@ def test_a_code_comes_and_opens_a_session_for_a_user_who_is_made(plaza: World) -
     assert re.fullmatch("[a-z]+ [a-z]+ [0-9]{4}", user["nickname"])
     assert user["avatar"] is None
     assert users() == [(int(user["id"]), user["nickname"], "user")]
-    session = auth.find_session(done.said["token"])
+    session = auth_finding.find_session(done.said["token"])
     assert session is not None
     assert (session.user_id, session.role) == (int(user["id"]), "user")
 
@@ -101,7 +101,7 @@ def test_the_same_phone_is_the_same_user_however_it_is_written(plaza: World) -> 
 
 def test_a_new_user_can_be_followed_at_once(plaza: World) -> None:
     token = signed_in()
-    session = auth.find_session(token)
+    session = auth_finding.find_session(token)
     assert session is not None
     marking.forget_seen()
     assert redis.execute("GET", find_keys("*:there")[0]) == "live"

@@ -7,7 +7,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 
 from plaza import auth
-from plaza.auth import signing_in
+from plaza.auth import ending, signing_in
 from plaza.auth.contract import CodeQuestion, CodeSent, SessionOpened, SessionQuestion
 from plaza.infra import limits
 from plaza.infra.errors import Unauthenticated
@@ -48,7 +48,7 @@ def sign_in(question: SessionQuestion) -> tuple[SessionOpened, int]:
 @app.delete("/auth/sessions/current", **_OWN)
 def sign_out() -> Response[None]:
     """Sign out."""
-    auth.end_session(_token())
+    ending.end_session(_token())
     caller(app)  # whose token is unknown is told so, once it is so everywhere
     return Response(204)
 
@@ -56,7 +56,7 @@ def sign_out() -> Response[None]:
 @app.delete("/auth/sessions", **_OWN)
 def sign_out_everywhere() -> Response[None]:
     """Sign out everywhere."""
-    auth.end_all_sessions(_token())
+    ending.end_all_sessions(_token())
     return Response(204)
 
 

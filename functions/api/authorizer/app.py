@@ -5,7 +5,7 @@ The API functions refuse: API Gateway's own refusals are no problem+json.
 
 from typing import Any
 
-from plaza.auth import Caller, identify
+from plaza.auth.calling import Caller, identify
 from plaza.infra.observability import begin_request, end_request, record
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import content
-from plaza.content import Attempt, Draft, Place, Whole, reading, writing
+from plaza.content import Draft, Place, Whole, reading, writing
 from plaza.content.contract import (
     Comment,
     CommentQuestion,
@@ -17,6 +18,7 @@ from plaza.content.contract import (
     Review,
     ReviewQuestion,
 )
+from plaza.idempotency import Attempt
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     BEARER,
@@ -167,7 +169,7 @@ def _target(target_type: str, target_id: str) -> Target:
 
 
 def _made(draft: Draft, key: str | None) -> Whole:
-    return writing.create(draft, Attempt.of(key, draft) if key else None)
+    return writing.create(draft, Attempt.of(key, asdict(draft)) if key else None)
 
 
 def _delete(target: Target) -> Response[None]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 
 from plaza import flash_sales
-from plaza.flash_sales import PENDING, Attempt, Offer, offering, ordering, reading, waiting
+from plaza.flash_sales import PENDING, Offer, offering, ordering, reading, waiting
 from plaza.flash_sales.contract import Order, Voucher, VoucherQuestion
+from plaza.idempotency import Attempt
 from plaza.infra.http import (
     BEARER,
     JSON,
@@ -57,7 +59,8 @@ def offer_voucher(question: VoucherQuestion, key: IdempotencyKey = None) -> tupl
     """Offer a voucher. For admins."""
     admin_id = caller_with_role(app, "admin")
     terms = question.terms(read_id(question.shop_id, "shop"))
-    voucher = offering.offer(terms, admin_id, Attempt.of(key, terms) if key else None)
+    attempt = Attempt.of(key, {"voucher": asdict(terms)}) if key else None
+    voucher = offering.offer(terms, admin_id, attempt)
     return Voucher.of(Offer(voucher, voucher.stock, exact=True)), 201
 
 

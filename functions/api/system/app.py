@@ -36,7 +36,8 @@ class Health(Answer):
 @app.get("/health", tags=["system"], responses=answers(200, Health, "what is up") | problems())
 def get_health() -> Health:
     """What is up, or was up to 5 seconds ago."""
-    return Health.model_validate(health.read())
+    # That SQS answers about one queue says that it is up.
+    return Health.model_validate(health.read("reactions"))
 
 
 @app.get(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plaza import auth
+from plaza.auth import ending
 from plaza.infra.http import (
     BEARER,
     Id,
@@ -60,7 +60,7 @@ def get_user(user_id: Id) -> UserProfile:
 def end_sessions(user_id: Id) -> SessionsEnded:
     """End all sessions of a user. For admins."""
     admin_id = caller_with_role(app, "admin")
-    return SessionsEnded(ended=auth.end_sessions_of(read_id(user_id, "user"), by=admin_id))
+    return SessionsEnded(ended=ending.end_sessions_of(read_id(user_id, "user"), by=admin_id))
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

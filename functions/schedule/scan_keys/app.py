@@ -1,6 +1,6 @@
 """Big and hot keys of Redis are looked for, every five minutes."""
 
-from plaza.infra.keys import scan_keys
+from plaza.keyspace.key_scan import scan_keys
 
 
 def handler(event: object, context: object) -> dict[str, int]:

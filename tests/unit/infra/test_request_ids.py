@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import mysql, observability, settings
+from plaza.infra import mysql, observability, settings, sql
 from plaza.infra import sqs as sqs_client
 from plaza.infra.consumer import consume
 from plaza.infra.errors import Unavailable
@@ -279,7 +279,7 @@ def test_an_attribute_that_somebody_forged_is_no_id(
     records = [message("a") | {"messageAttributes": {"request_id": {"stringValue": said}}}]
     consume({"Records": records}, "work", read, taken.extend)
     [fact] = taken
-    rendered = mysql.render_request_id(fact.request_id)
+    rendered = sql.render_request_id(fact.request_id)
     assert rendered == "NULL" or rendered == f"'{fact.request_id}'"
     assert not set(rendered[1:-1]) & set("'\"\\%; \n\r\x00<>{}")
     [line] = lines(capsys)
@@ -288,7 +288,7 @@ def test_an_attribute_that_somebody_forged_is_no_id(
 
 @pytest.mark.parametrize("said", HOSTILE)
 def test_no_id_that_is_not_sound_gets_into_a_statement(said: str) -> None:
-    rendered = mysql.render_request_id(said)
+    rendered = sql.render_request_id(said)
     assert rendered == "NULL" or said.isascii()
     assert rendered == "NULL" or not set(said) & set("'\"\\%;\n\r\x00 ")
 

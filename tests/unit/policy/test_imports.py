@@ -25,6 +25,7 @@ FORBIDDEN_IN_HANDLERS = {"json", "redis", "pymysql", "boto3", "botocore"}
 FORBIDDEN_IN_RULES = {"redis", "pymysql", "botocore", "boto3", "socket", "os", "time"}
 
 STORE = re.compile("(mysql|redis|s3)_")
+STATEMENT = re.compile(r"\s*\(?\s*(SELECT|INSERT|UPDATE|DELETE) ")
 
 IN_CONTEXTS = [file for context in CONTEXTS for file in sorted((PLAZA / context).rglob("*.py"))]
 HANDLERS = sorted(
@@ -155,7 +156,7 @@ def test_sql_is_in_the_files_named_for_it(file: Path) -> None:
         return
     for node in ast.walk(tree_of(file)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            assert not node.value.startswith(("SELECT ", "INSERT ", "UPDATE ", "DELETE "))
+            assert not STATEMENT.match(node.value)
 
 
 @pytest.mark.parametrize("file", HANDLERS, ids=shown)

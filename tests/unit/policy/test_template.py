@@ -310,7 +310,8 @@ def queues_needed(function: str) -> set[str]:
                         if used == "handler":
                             needed.add(dlq_of(queue.name))
                 case ast.Call(
-                    func=ast.Attribute(value=ast.Name(id="sqs")), args=[ast.Constant(value), *_]
+                    func=ast.Attribute(value=ast.Name(id="sqs" | "health")),
+                    args=[ast.Constant(value), *_],
                 ):
                     needed.add(str(value))
     return needed

@@ -16,11 +16,13 @@ from plaza.auth.finding import complete
 from plaza.auth.sessions import Session, hash_token, read_bearer
 from plaza.infra import limits
 from plaza.infra.errors import Unavailable
-from plaza.infra.limits import bucket_of_address, bucket_of_user
+from plaza.infra.limits import Bucket, bucket_of_address
 from plaza.infra.observability import cause, record
 from plaza.infra.redis import RedisDown
+from plaza.infra.settings import settings
 
 _MOST_REMEMBERED = 10_000
+_ASKING = {"POST /reactions/query"}  # reads that need a body
 
 # Whose token it is, by its hash, oldest use first. It decides nothing but whose bucket is asked.
 _owners: OrderedDict[bytes, int] = OrderedDict()
@@ -73,6 +75,14 @@ def identify(header: str | None, address: str, route: str) -> Caller:
     _remember(sha, caller.session.user_id)
     of_user = bucket_of_user(caller.session.user_id, route)
     return replace(caller, wait_ms=limits.take_if_up(of_user))
+
+
+def bucket_of_user(user_id: int, route: str) -> Bucket:
+    """What a user may ask of ``route`` (``PUT /posts/{post_id}/likes/me``) and of its group."""
+    said = settings()
+    if route.startswith("GET ") or route in _ASKING:
+        return Bucket("reads", str(user_id), said.reads_per_s, said.reads_burst)
+    return Bucket("writes", str(user_id), said.writes_per_s, said.writes_burst)
 
 
 def forget_owners() -> None:

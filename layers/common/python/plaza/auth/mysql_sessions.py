@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pymysql.cursors import Cursor
 
 from plaza.auth.sessions import Session
-from plaza.infra import mysql
+from plaza.infra import mysql, sql
 
 
 def insert(rows: Sequence[tuple[bytes, int, int]]) -> None:
@@ -82,9 +82,22 @@ def delete_all(
         found = [sha for (sha,) in cursor.fetchall()]
         if not found or (own is not None and own not in found):
             return 0
-        places = ", ".join(["%s"] * len(found))
+        places = sql.marks(len(found))
         cursor.execute(f"DELETE FROM session WHERE token_sha256 IN ({places})", found)
         before_commit([sha for sha in found if sha != own])
         return len(found)
 
     return mysql.atomically(work)
+
+
+def delete_expired(limit: int) -> int:
+    """Delete at most ``limit`` sessions that have expired; how many. Raises MysqlDown."""
+    return mysql.write(
+        """
+        DELETE FROM session
+        WHERE expires_at < UTC_TIMESTAMP(6)
+        ORDER BY expires_at
+        LIMIT %s
+        """,
+        (limit,),
+    )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from plaza.auth import open_session, redis_challenges, sms
+from plaza.auth import redis_challenges, sms
 from plaza.auth.codes import (
     CODE_TTL_S,
     SENDS_PER_PHONE,
@@ -25,6 +25,7 @@ from plaza.auth.codes import (
     make_challenge,
     make_code,
 )
+from plaza.auth.opening import open_session
 from plaza.auth.phones import read_phone, require_destination
 from plaza.infra import limits, secrets
 from plaza.infra.limits import Attempt, Window

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from plaza.checkins.checkins import CheckedIn, Recorded, Run, next_month
-from plaza.infra import mysql
+from plaza.infra import mysql, sql
 
 # The outbox of a user would have to have as many days to need more runs.
 MOST_RUNS = 40
@@ -28,13 +28,16 @@ def save(facts: Sequence[CheckedIn]) -> int:
     """Insert the days that aren't there; how many those were. One statement. Raises MysqlDown."""
     ordered = sorted({(fact.user_id, fact.day): fact for fact in facts}.items())
     rows = ", ".join(
-        f"({user_id}, '{day}', {fact.ver_us}, {mysql.render_request_id(fact.request_id)})"
+        f"({user_id}, '{day}', {fact.ver_us}, {sql.render_request_id(fact.request_id)})"
         for (user_id, day), fact in ordered
     )
     # Not INSERT IGNORE: two that wait for one that gives up would then be a deadlock.
-    sql = f"INSERT INTO checkin (user_id, day, ver, request_id) VALUES {rows}"
-    sql += " ON DUPLICATE KEY UPDATE ver = checkin.ver"
-    return mysql.atomically(lambda cursor: cursor.execute(sql))
+    statement = f"""
+        INSERT INTO checkin (user_id, day, ver, request_id)
+        VALUES {rows}
+        ON DUPLICATE KEY UPDATE ver = checkin.ver
+        """
+    return mysql.atomically(lambda cursor: cursor.execute(statement))
 
 
 def read(user_id: int, first: date) -> Recorded:

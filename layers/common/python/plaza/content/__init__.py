@@ -4,7 +4,6 @@ Other contexts use ``reading``, and ``queues`` for posts to be pushed.
 """
 
 from plaza.content.content import (
-    Attempt,
     Draft,
     Listed,
     Place,
@@ -15,7 +14,6 @@ from plaza.content.content import (
 )
 
 __all__ = [
-    "Attempt",
     "Draft",
     "Listed",
     "Place",

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from plaza.infra.errors import Conflict, Forbidden, Gone, NotFound, Unavailable
+from plaza.infra.errors import Forbidden, Gone, NotFound, Unavailable
 from plaza.infra.networks import network_of
 from plaza.reactions import Target
 from plaza.reactions.reactions import Count
@@ -40,13 +40,6 @@ class ListsBusy(Unavailable):
 
 class NotYours(Forbidden):
     """Somebody else wrote it."""
-
-
-class KeyReused(Conflict):
-    """The Idempotency-Key was used before, for something else."""
-
-    slug = "key-reused"
-    title = "This Idempotency-Key was used for something else"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,20 +97,6 @@ class Place(NamedTuple):
     def possible(self) -> bool:
         """False for a time that no database would keep."""
         return 0 <= self.created_us <= LAST_US and self.id > 0
-
-
-class Attempt(NamedTuple):
-    """One try to create something under an Idempotency-Key: digests of the key and of what is
-    asked for."""
-
-    key_sha256: bytes
-    request_sha256: bytes
-
-    @classmethod
-    def of(cls, key: str, draft: Draft) -> Attempt:
-        """An attempt to write ``draft``; the type and the parent of it tell the route."""
-        asked = json.dumps(asdict(draft), sort_keys=True, separators=(",", ":"))
-        return cls(hashlib.sha256(key.encode()).digest(), hashlib.sha256(asked.encode()).digest())
 
 
 @dataclass(frozen=True, slots=True)

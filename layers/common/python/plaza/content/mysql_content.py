@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pymysql.constants import ER
 from pymysql.cursors import Cursor
-from pymysql.err import OperationalError
 
-from plaza.content.content import Attempt, Draft, Place, Stored, Text
-from plaza.infra import mysql
+from plaza.content.content import Draft, Place, Stored, Text
+from plaza.infra import mysql, sql
 from plaza.infra.observability import present_request
 from plaza.reactions import Target
 from plaza.targets import There
@@ -21,44 +18,7 @@ _COLUMNS = (
     "content_type, content_id, author_id, created_at, deleted_at IS NOT NULL,"
     " parent_id, kind, title, body, images, score"
 )
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_US = timedelta(microseconds=1)
-_LOCKED = (ER.LOCK_WAIT_TIMEOUT, 3572)  # what MariaDB and MySQL answer to NOWAIT
 _MAX_PUT_OFF = 1_000
-
-
-def find_made(author_id: int, attempt: Attempt) -> tuple[bytes, Target] | None:
-    """(digest of what was asked for, what came of it) under the attempt's key. Raises MysqlDown."""
-    found = mysql.fetch_all(
-        """
-        SELECT request_sha256, content_type, content_id
-        FROM creation
-        WHERE user_id = %s
-          AND key_sha256 = %s
-        """,
-        (author_id, attempt.key_sha256),
-    )
-    return (found[0][0], Target(*found[0][1:])) if found else None
-
-
-def claim_key(cursor: Cursor, author_id: int, attempt: Attempt, target: Target) -> bool:
-    """Let the attempt's key stand for ``target``; False when it stands for something already.
-
-    Whoever has the key waits here until the one before has committed or given up.
-    """
-    # Not INSERT IGNORE: two that wait for one that gives up would then be a deadlock.
-    return (
-        cursor.execute(
-            """
-            INSERT INTO creation (user_id, key_sha256, request_sha256, content_type, content_id,
-                created_at)
-            VALUES (%s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
-            ON DUPLICATE KEY UPDATE user_id = creation.user_id
-            """,
-            (author_id, *attempt, *target),
-        )
-        == 1
-    )
 
 
 def hold_post(cursor: Cursor, post_id: int) -> There:
@@ -130,29 +90,6 @@ def mark_deleted(cursor: Cursor, target: Target) -> bool:
     )
 
 
-def lock_counter(cursor: Cursor, post_id: int) -> bool:
-    """Lock the counter of a post until the commit; False when another transaction has it.
-
-    One statement, which does not wait.
-    """
-    try:
-        cursor.execute(
-            """
-            SELECT target_id
-            FROM content_counter
-            WHERE target_type = 'post'
-              AND target_id = %s
-            FOR UPDATE NOWAIT
-            """,
-            (post_id,),
-        )
-    except OperationalError as error:
-        if error.args[0] in _LOCKED:
-            return False
-        raise
-    return True
-
-
 def put_off_count(cursor: Cursor, post_id: int, comment_id: int, step: int) -> None:
     """Have ``step`` added to the comments of a post later. One statement."""
     cursor.execute(
@@ -166,7 +103,7 @@ def find_put_off(post_ids: Iterable[int]) -> list[int]:
 
     Raises MysqlDown.
     """
-    numbers = ",".join(str(int(post_id)) for post_id in post_ids)
+    numbers = sql.numbers(post_ids)
     if not numbers:
         return []
     rows = mysql.fetch_all(
@@ -199,17 +136,14 @@ def take_put_off(cursor: Cursor, post_id: int) -> int:
 
 def read(targets: Iterable[Target]) -> dict[Target, Stored]:
     """Those of ``targets`` that are or were there. One statement. Raises MysqlDown."""
-    ids: dict[str, list[str]] = {}
-    for target in targets:
-        ids.setdefault(target.type, []).append(str(int(target.id)))
     arms = [
         f"""
         SELECT {_COLUMNS}
         FROM content FORCE INDEX (PRIMARY)
         WHERE content_type = '{content_type}'
-          AND content_id IN ({",".join(numbers)})
+          AND content_id IN ({numbers})
         """
-        for content_type, numbers in ids.items()
+        for content_type, numbers in sql.numbers_by_type(targets).items()
     ]
     found = map(_stored, mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ())
     return {stored.text.target: stored for stored in found}
@@ -250,10 +184,7 @@ def read_places(content_type: str, owner_id: int, latest: bool, limit: int) -> l
         """,
         (content_type, owner_id),
     )
-    return [
-        Place((created_at.replace(tzinfo=UTC) - _EPOCH) // _US, content_id)
-        for created_at, content_id in rows
-    ]
+    return [Place(sql.to_us(created_at), content_id) for created_at, content_id in rows]
 
 
 def _read_page(
@@ -263,7 +194,7 @@ def _read_page(
     sign, order = ("<", "DESC") if latest else (">", "ASC")
     where, args = "", [content_type, owner_id]
     if after is not None:
-        at = (_EPOCH + after.created_us * _US).replace(tzinfo=None)
+        at = sql.from_us(after.created_us)
         where = f" AND (created_at {sign} %s OR (created_at = %s AND content_id {sign} %s))"
         args += [at, at, after.id]
     rows = mysql.fetch_all(
@@ -296,7 +227,7 @@ def _stored(row: tuple[Any, ...]) -> Stored:
         type=content_type,
         id=content_id,
         author_id=author_id,
-        created_us=(created_at.replace(tzinfo=UTC) - _EPOCH) // _US,
+        created_us=sql.to_us(created_at),
         parent_id=parent_id,
         kind=kind or ("note" if is_post else None),  # rows that are only reacted to have no text
         title=title or ("" if is_post else None),

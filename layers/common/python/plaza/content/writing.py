@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from pymysql.cursors import Cursor
 
-from plaza import counters
+from plaza import counters, idempotency
 from plaza.content import mysql_content, publishing, reading, refreshing
 from plaza.content.content import (
-    Attempt,
     Draft,
-    KeyReused,
     NotYours,
     Stored,
     Text,
     Whole,
 )
+from plaza.idempotency import Attempt
 from plaza.infra import ids, mysql
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import cause, record
@@ -33,8 +32,8 @@ def create(draft: Draft, attempt: Attempt | None = None) -> Whole:
     before wrote and somebody deleted; KeyReused; MysqlDown, RedisDown: try again. An attempt has a
     key, so that trying again is safe whatever happened.
     """
-    if attempt and (made := mysql_content.find_made(draft.author_id, attempt)):
-        return _answer_again(draft.author_id, attempt, *made)
+    if attempt and (made := idempotency.find(draft.author_id, attempt)):
+        return _answer_again(draft.author_id, Target(*made))
     reading.require_parent(draft)
     author = cards.read_cards([draft.author_id]).get(draft.author_id)
     target = Target(draft.type, ids.new_id())
@@ -73,7 +72,7 @@ def _write(
 
     The counter comes last: its row is locked for the commit only.
     """
-    if attempt and not mysql_content.claim_key(cursor, draft.author_id, attempt, target):
+    if attempt and not idempotency.claim(cursor, draft.author_id, attempt, target):
         return None
     if draft.type == "comment" and draft.parent_id is not None:
         reading.insist_there(
@@ -104,19 +103,14 @@ def _count(cursor: Cursor, draft: Draft, by: int, announced: bool = False) -> No
     if draft.type == "post":
         counters.add_to_users(cursor, {(draft.author_id,): {"posts_total": by}})
     elif draft.type == "comment" and draft.parent_id is not None:
-        if (
-            announced
-            and isinstance(draft, Text)
-            and not mysql_content.lock_counter(cursor, draft.parent_id)
-        ):
+        post = "post", draft.parent_id
+        if announced and isinstance(draft, Text) and not counters.try_lock_content(cursor, post):
             mysql_content.put_off_count(cursor, draft.parent_id, draft.id, by)
         else:
-            counters.add_to_content(cursor, {("post", draft.parent_id): {"comment_total": by}})
+            counters.add_to_content(cursor, {post: {"comment_total": by}})
 
 
-def _answer_again(author_id: int, attempt: Attempt, request_sha256: bytes, target: Target) -> Whole:
-    if request_sha256 != attempt.request_sha256:
-        raise KeyReused("Take a new key for another request")
+def _answer_again(author_id: int, target: Target) -> Whole:
     text, deleted = reading.read_stored(target)
     # Who wrote it may have died before Redis was told, and the client tries again for that reason.
     _tell(Stored(text, deleted), announced=False)

@@ -17,6 +17,7 @@ from plaza.counters.mysql_counters import (
     lock_content,
     lock_users,
     read_users_in,
+    try_lock_content,
 )
 from plaza.counters.redis_counters import (
     forget_projections,
@@ -50,6 +51,7 @@ __all__ = [
     "read_users",
     "read_users_in",
     "release",
+    "try_lock_content",
     "unclaim",
     "user_key",
 ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from pymysql.constants import ER
 from pymysql.cursors import Cursor
+from pymysql.err import OperationalError
 
 from plaza.counters.counters import USER_COLUMNS, ContentCounter, UserCounter
-from plaza.infra import mysql
+from plaza.infra import mysql, sql
 
 CONTENT_COLUMNS = ("like_total", "collect_total", "comment_total", "follow_total")
 VERSION_COLUMNS = tuple(column.replace("_total", "_ver") for column in CONTENT_COLUMNS)
@@ -15,6 +17,7 @@ _VERSION_OF = dict(zip(CONTENT_COLUMNS, VERSION_COLUMNS, strict=True))
 
 
 Deltas = Mapping[str, int]
+_LOCKED = (ER.LOCK_WAIT_TIMEOUT, 3572)  # what MariaDB and MySQL answer to NOWAIT
 
 
 def lock_content(
@@ -42,20 +45,40 @@ def lock_content(
     return found
 
 
+def try_lock_content(cursor: Cursor, target: tuple[str, int]) -> bool:
+    """Lock the counter of a target until the commit; False when another transaction has it.
+
+    One statement, which does not wait.
+    """
+    try:
+        cursor.execute(
+            """
+            SELECT target_id
+            FROM content_counter
+            WHERE target_type = %s
+              AND target_id = %s
+            FOR UPDATE NOWAIT
+            """,
+            target,
+        )
+    except OperationalError as error:
+        if error.args[0] in _LOCKED:
+            return False
+        raise
+    return True
+
+
 def _lock_content(
     cursor: Cursor, targets: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], ContentCounter]:
-    ids: dict[str, list[str]] = {}
-    for target_type, target_id in targets:
-        ids.setdefault(target_type, []).append(str(int(target_id)))
     found: dict[tuple[str, int], ContentCounter] = {}
     where = " OR ".join(
-        f"(target_type = '{target_type}' AND target_id IN ({','.join(numbers)}))"
-        for target_type, numbers in ids.items()
+        f"(target_type = '{target_type}' AND target_id IN ({numbers}))"
+        for target_type, numbers in sql.numbers_by_type(targets).items()
     )
     cursor.execute(
         f"""
-        SELECT {mysql.pack("target_type", "target_id", *CONTENT_COLUMNS, *VERSION_COLUMNS)}
+        SELECT {sql.pack("target_type", "target_id", *CONTENT_COLUMNS, *VERSION_COLUMNS)}
         FROM content_counter FORCE INDEX (PRIMARY)
         WHERE {where}
         ORDER BY target_type, target_id FOR UPDATE
@@ -176,8 +199,7 @@ def correct_content(cursor: Cursor, right: Mapping[tuple[str, int], ContentCount
 def correct_users(cursor: Cursor, right: Mapping[int, UserCounter]) -> None:
     """Set the totals and versions of users whose counters are held. One statement."""
     rows = ",".join(
-        f"({int(user_id)},{','.join(str(int(n)) for n in counter)})"
-        for user_id, counter in sorted(right.items())
+        f"({int(user_id)},{sql.numbers(counter)})" for user_id, counter in sorted(right.items())
     )
     columns = [*USER_COLUMNS, "ver"]
     cursor.execute(
@@ -206,8 +228,8 @@ def read_users_in(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, UserCoun
 
 
 def _select_users(user_ids: Iterable[int]) -> str:
-    numbers = ",".join(str(int(user_id)) for user_id in user_ids)
-    packed = mysql.pack("user_id", *USER_COLUMNS, "ver")
+    numbers = sql.numbers(user_ids)
+    packed = sql.pack("user_id", *USER_COLUMNS, "ver")
     return f"SELECT {packed} FROM user_counter WHERE user_id IN ({numbers})"
 
 
@@ -224,7 +246,7 @@ def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
     ids = list(post_ids)
     if not ids:
         return {}
-    numbers = ",".join(str(int(post_id)) for post_id in ids)
+    numbers = sql.numbers(ids)
     rows = mysql.fetch_all(
         f"""
         SELECT target_id, comment_total, comment_ver

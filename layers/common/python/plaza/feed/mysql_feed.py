@@ -13,10 +13,8 @@ from typing import NamedTuple
 
 from plaza.content import Place
 from plaza.feed.feed import Entry, Followee
-from plaza.infra import mysql
+from plaza.infra import mysql, sql
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_US = timedelta(microseconds=1)
 # Days back from where a page begins: most feeds are full after the first.
 _WINDOWS = (1, 4, 16, 64, 256, None)
 # MariaDB makes a join of a longer list, and that can't use the time in the index.
@@ -55,7 +53,7 @@ def read_published(post_ids: Collection[int]) -> dict[int, Published]:
         LEFT JOIN user_counter AS u ON u.user_id = c.author_id
         LEFT JOIN star AS s ON s.user_id = c.author_id
         WHERE c.content_type = 'post'
-          AND c.content_id IN ({_numbers(post_ids)})
+          AND c.content_id IN ({sql.numbers(post_ids)})
           AND c.deleted_at IS NULL
         """
     )
@@ -74,7 +72,7 @@ def add_stars(user_ids: Collection[int]) -> None:
 
 def mark_announced(user_ids: Collection[int]) -> None:
     """The inboxes of all their followers know that they are stars. Raises MysqlDown."""
-    mysql.write(f"UPDATE star SET announced = 1 WHERE user_id IN ({_numbers(user_ids)})")
+    mysql.write(f"UPDATE star SET announced = 1 WHERE user_id IN ({sql.numbers(user_ids)})")
 
 
 def read_followers(wanted: Sequence[tuple[int, int]], count: int) -> list[list[int]]:
@@ -164,10 +162,12 @@ def read_page(
     found: list[Entry] = []
     if not author_ids:
         return found
-    bounds = [_time(floor_us), *([_time(after.created_us)] if after else [])]
+    bounds = [sql.from_us(floor_us), *([sql.from_us(after.created_us)] if after else [])]
     end = min(*bounds, datetime.now(UTC))
     for days in _WINDOWS:
-        begin = None if days is None or end - _EPOCH < timedelta(days) else end - timedelta(days)
+        begin = None
+        if days is not None and end - sql.from_us(0) >= timedelta(days):
+            begin = end - timedelta(days)
         found += _read_window(author_ids, after, min(bounds), begin, count - len(found))
         if len(found) >= count or begin is None:
             break
@@ -183,15 +183,21 @@ def _read_window(
     count: int,
 ) -> list[Entry]:
     """The newest ``count`` posts past ``after``, from ``to`` back to ``begin``, exclusive."""
-    where, args = " AND created_at <= %s", [to.replace(tzinfo=None)]
+    where, args = " AND created_at <= %s", [to]
     if begin is not None:
         where += " AND created_at > %s"
-        args.append(begin.replace(tzinfo=None))
-    if after is not None and _time(after.created_us) == to:
+        args.append(begin)
+    if after is not None and sql.from_us(after.created_us) == to:
         where += " AND (created_at < %s OR content_id < " + str(int(after.id)) + ")"
-        args.append(to.replace(tzinfo=None))
+        args.append(to)
     arms = [
-        f"({_BY_AUTHOR} AND author_id IN ({_numbers(some)}){where} {_NEWEST_FIRST} LIMIT {count:d})"
+        f"""
+        (
+            {_BY_AUTHOR}
+              AND author_id IN ({sql.numbers(some)}){where}
+            {_NEWEST_FIRST} LIMIT {count:d}
+        )
+        """
         for some in _arms(author_ids)
     ]
     rows = mysql.fetch_all(" UNION ALL ".join(arms), args * len(arms))
@@ -204,17 +210,5 @@ def _arms(author_ids: Collection[int]) -> Iterator[list[int]]:
         yield some
 
 
-def _numbers(ids: Iterable[int]) -> str:
-    return ",".join(str(int(i)) for i in ids)
-
-
 def _entry(created_at: datetime, post_id: int, author_id: int) -> Entry:
-    return Entry(_us(created_at.replace(tzinfo=UTC)), post_id, author_id)
-
-
-def _us(at: datetime) -> int:
-    return (at - _EPOCH) // _US
-
-
-def _time(at_us: int) -> datetime:
-    return _EPOCH + at_us * _US
+    return Entry(sql.to_us(created_at), post_id, author_id)

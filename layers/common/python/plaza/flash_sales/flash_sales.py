@@ -7,10 +7,8 @@ An order is identified by (id, voucher, buyer). An id alone decides nothing.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from plaza.infra import messages
@@ -58,13 +56,6 @@ class NotOpen(Conflict):
     title = "The sale isn't open"
 
 
-class KeyReused(Conflict):
-    """The Idempotency-Key was used before, for something else."""
-
-    slug = "key-reused"
-    title = "This Idempotency-Key was used for something else"
-
-
 class Crowded(TooMany):
     """More want to order than can be saved at this rate."""
 
@@ -99,19 +90,6 @@ class Voucher(NamedTuple):
     epoch: int
     settled: bool
     gone: bool = False
-
-
-class Attempt(NamedTuple):
-    """One try to offer something under an Idempotency-Key: digests of the key and of the terms."""
-
-    key_sha256: bytes
-    request_sha256: bytes
-
-    @classmethod
-    def of(cls, key: str, terms: Terms) -> Attempt:
-        """An attempt to offer ``terms``."""
-        asked = json.dumps({"voucher": asdict(terms)}, sort_keys=True, separators=(",", ":"))
-        return cls(hashlib.sha256(key.encode()).digest(), hashlib.sha256(asked.encode()).digest())
 
 
 class Life(NamedTuple):

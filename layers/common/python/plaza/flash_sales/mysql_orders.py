@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from pymysql.cursors import Cursor
 
 from plaza.flash_sales.flash_sales import OrderReserved, Row
-from plaza.infra import mysql
+from plaza.infra import mysql, sql
 
 _COLUMNS = "order_id, voucher_id, buyer_id, reason"
 
@@ -29,7 +29,7 @@ def read_known(
         f"""
         SELECT 0, {_COLUMNS}
         FROM voucher_order FORCE INDEX (PRIMARY)
-        WHERE order_id IN ({_numbers({fact.order_id for fact in facts})})
+        WHERE order_id IN ({sql.numbers({fact.order_id for fact in facts})})
         """
     ]
     arms += [
@@ -37,7 +37,7 @@ def read_known(
         SELECT 1, {_COLUMNS}
         FROM voucher_order FORCE INDEX (one_each)
         WHERE voucher_id = {voucher_id:d}
-          AND holder IN ({_numbers(of_voucher)})
+          AND holder IN ({sql.numbers(of_voucher)})
         """
         for voucher_id, of_voucher in sorted(buyers.items())
     ]
@@ -62,7 +62,7 @@ def insert(cursor: Cursor, rows: Sequence[Row]) -> None:
             row.buyer_id,
             int(row.buyer_id) if row.won else "NULL",
             f"'{row.reason}'" if row.reason else "NULL",
-            mysql.render_request_id(row.request_id),
+            sql.render_request_id(row.request_id),
         )
         for row in rows
     )
@@ -108,7 +108,7 @@ def delete_stored(facts: Collection[OrderReserved]) -> None:
         mysql.write(
             f"""
             DELETE FROM order_outbox
-            WHERE order_id IN ({_numbers({f.order_id for f in facts})})
+            WHERE order_id IN ({sql.numbers({f.order_id for f in facts})})
               AND (order_id, voucher_id, buyer_id) IN ({identities})
             """
         )
@@ -163,7 +163,3 @@ def read_holders(voucher_id: int, after_id: int, limit: int) -> list[tuple[int, 
             (voucher_id, after_id),
         )
     ]
-
-
-def _numbers(ids: Collection[int]) -> str:
-    return ",".join(str(int(i)) for i in sorted(ids))

@@ -3,55 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pymysql.cursors import Cursor
 
 from plaza.flash_sales.flash_sales import (
-    Attempt,
     Terms,
     Voucher,
     VoucherGone,
     VoucherMissing,
 )
-from plaza.infra import mysql
+from plaza.infra import mysql, sql
 
 _COLUMNS = (
     "id, shop_id, title, price_cents, initial, stock, opens_at, closes_at, epoch,"
     " settled_at IS NOT NULL,"
     " (SELECT shop.deleted_at IS NOT NULL FROM shop WHERE shop.id = voucher.shop_id)"
 )
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_US = timedelta(microseconds=1)
-
-
-def find_made(creator_id: int, attempt: Attempt) -> tuple[bytes, int] | None:
-    """(digest of what was asked for, the id it got) under the attempt's key. Raises MysqlDown."""
-    found = mysql.fetch_all(
-        "SELECT request_sha256, content_id FROM creation WHERE user_id = %s AND key_sha256 = %s",
-        (creator_id, attempt.key_sha256),
-    )
-    return found[0] if found else None
-
-
-def claim_key(cursor: Cursor, creator_id: int, attempt: Attempt, voucher_id: int) -> bool:
-    """Let the attempt's key stand for the voucher; False when it stands for something already.
-
-    The table is that of all creations: one key, one thing, whatever it is.
-    """
-    return (
-        cursor.execute(
-            """
-            INSERT INTO creation (user_id, key_sha256, request_sha256, content_type, content_id,
-                created_at)
-            VALUES (%s, %s, %s, 'voucher', %s, UTC_TIMESTAMP(6))
-            ON DUPLICATE KEY UPDATE user_id = creation.user_id
-            """,
-            (creator_id, *attempt, voucher_id),
-        )
-        == 1
-    )
 
 
 def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> None:
@@ -69,8 +37,8 @@ def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> No
             terms.price_cents,
             terms.stock,
             terms.stock,
-            _time(terms.opens_us),
-            _time(terms.closes_us),
+            sql.from_us(terms.opens_us),
+            sql.from_us(terms.closes_us),
             creator_id,
         ),
     )
@@ -131,7 +99,7 @@ def read_unsettled(opened_before_us: int, after_id: int, limit: int) -> list[Vou
           AND id > %s
         ORDER BY id LIMIT {limit:d}
         """,
-        (_time(opened_before_us), after_id),
+        (sql.from_us(opened_before_us), after_id),
     )
     return [_voucher(row) for row in rows]
 
@@ -159,7 +127,7 @@ def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
             WHERE shop.id = voucher.shop_id
         )
         FROM voucher
-        WHERE id IN ({_numbers(voucher_ids)})
+        WHERE id IN ({sql.numbers(voucher_ids)})
         ORDER BY id FOR UPDATE
         """
     )
@@ -174,7 +142,7 @@ def take(cursor: Cursor, taken: Mapping[int, int]) -> None:
         f"""
         UPDATE voucher
         SET stock = stock - CASE id {units} END
-        WHERE id IN ({_numbers(taken)})
+        WHERE id IN ({sql.numbers(taken)})
           AND stock >= CASE id {units} END
         """
     )
@@ -190,20 +158,8 @@ def mark_settled(voucher_id: int) -> None:
     )
 
 
-def _numbers(ids: Collection[int]) -> str:
-    return ",".join(str(int(i)) for i in sorted(ids))
-
-
-def _time(us: int) -> datetime:
-    return (_EPOCH + us * _US).replace(tzinfo=None)
-
-
 def _voucher(row: tuple[Any, ...]) -> Voucher:
     voucher_id, shop_id, title, price_cents, initial, stock, opens, closes, epoch, *flags = row
-    terms = Terms(shop_id, title, price_cents, initial, _us(opens), _us(closes))
+    terms = Terms(shop_id, title, price_cents, initial, sql.to_us(opens), sql.to_us(closes))
     settled, gone = map(bool, flags)
     return Voucher(voucher_id, terms, stock, epoch, settled, gone)
-
-
-def _us(at: datetime) -> int:
-    return (at.replace(tzinfo=UTC) - _EPOCH) // _US

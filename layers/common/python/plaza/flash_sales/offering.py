@@ -6,16 +6,16 @@ import time
 
 from pymysql.cursors import Cursor
 
+from plaza import idempotency
 from plaza.flash_sales import loading, lookup, mysql_vouchers
 from plaza.flash_sales.flash_sales import (
-    Attempt,
-    KeyReused,
     NotOpen,
     Terms,
     Voucher,
     VoucherGone,
 )
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
+from plaza.idempotency import Attempt, KeyReused
 from plaza.infra import ids, mysql
 from plaza.infra.errors import BadInput, Unavailable
 from plaza.infra.observability import cause, record
@@ -27,8 +27,8 @@ def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Vouc
     Raises BadInput for times, VoucherMissing when there is no such shop, VoucherGone when it was
     deleted, KeyReused; MysqlDown, RedisDown.
     """
-    if attempt and (made := mysql_vouchers.find_made(creator_id, attempt)):
-        return _answer_again(attempt, *made)
+    if attempt and (made := idempotency.find(creator_id, attempt)):
+        return _answer_again(*made)
     if terms.opens_us >= terms.closes_us:
         raise BadInput("closes_at", "is not after opens_at")
     if terms.closes_us <= time.time_ns() // 1000:
@@ -38,7 +38,7 @@ def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Vouc
     VOUCHER_IDS.add([voucher_id])  # what MySQL has, the filter has: so before
 
     def write(cursor: Cursor) -> bool:
-        if attempt and not mysql_vouchers.claim_key(cursor, creator_id, attempt, voucher_id):
+        if attempt and not idempotency.claim(cursor, creator_id, attempt, ("voucher", voucher_id)):
             return False
         mysql_vouchers.insert(cursor, voucher_id, terms, creator_id)
         return True
@@ -54,8 +54,8 @@ def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Vouc
     return Voucher(voucher_id, terms, terms.stock, 1, settled=False)
 
 
-def _answer_again(attempt: Attempt, request_sha256: bytes, voucher_id: int) -> Voucher:
-    found = mysql_vouchers.read(voucher_id) if request_sha256 == attempt.request_sha256 else None
+def _answer_again(made_type: str, made_id: int) -> Voucher:
+    found = mysql_vouchers.read(made_id) if made_type == "voucher" else None
     if found is None:
         raise KeyReused("Take a new key for another request")
     return found

@@ -3,42 +3,25 @@
 from __future__ import annotations
 
 import time
-
-from plaza.infra import mysql
-from plaza.infra.observability import record
+from collections.abc import Callable, Mapping
 
 MOST_S = 40
 CHUNK = 1_000  # rows of one statement: its locks are held for milliseconds
 
-_DELETES = {
-    "session": """
-    DELETE FROM session
-    WHERE expires_at < UTC_TIMESTAMP(6)
-    ORDER BY expires_at LIMIT %s
-    """,
-    "creation": """
-    DELETE FROM creation
-    WHERE created_at < UTC_TIMESTAMP(6) - INTERVAL 24 HOUR
-    ORDER BY created_at LIMIT %s
-    """,
-}
+Delete = Callable[[int], int]
+"""Deletes at most so many rows, the oldest first; returns how many. One statement."""
 
 
-def delete_expired(most_s: float = MOST_S) -> dict[str, int]:
-    """Delete what expired, for about ``most_s``; how many rows of each table. Raises MysqlDown."""
+def delete_in_steps(deletes: Mapping[str, Delete], most_s: float = MOST_S) -> dict[str, int]:
+    """Call each of ``deletes`` until it has nothing left, for about ``most_s``; how many rows each
+    deleted. Raises what they raise."""
     until_s = time.monotonic() + most_s
-    deleted = {table: _delete(sql, until_s) for table, sql in _DELETES.items()}
-    metrics = {
-        "sessions_deleted": deleted["session"],
-        "creations_deleted": deleted["creation"],
-    }
-    record("expired_deleted", metrics)
-    return deleted
+    return {name: _delete(delete, until_s) for name, delete in deletes.items()}
 
 
-def _delete(sql: str, until_s: float) -> int:
+def _delete(delete: Delete, until_s: float) -> int:
     deleted, last = 0, CHUNK
     while last == CHUNK and time.monotonic() < until_s:
-        last = mysql.write(sql, (CHUNK,))
+        last = delete(CHUNK)
         deleted += last
     return deleted

@@ -13,11 +13,11 @@ MAX_AGE_S = 5
 _latest: tuple[float, dict[str, str]] | None = None
 
 
-def read() -> dict[str, str]:
+def read(queue: str) -> dict[str, str]:
     """As ``check``, at most ``MAX_AGE_S`` old: each process asks the parts that seldom."""
     global _latest
     if _latest is None or time.monotonic() - _latest[0] >= MAX_AGE_S:
-        _latest = time.monotonic(), check()
+        _latest = time.monotonic(), check(queue)
     return _latest[1]
 
 
@@ -27,15 +27,15 @@ def forget() -> None:
     _latest = None
 
 
-def check() -> dict[str, str]:
-    """``up`` or ``down`` for Redis, MySQL and the queues, and ``status`` for all of it.
+def check(queue: str) -> dict[str, str]:
+    """``up`` or ``down`` for Redis, MySQL and ``queue``, and ``status`` for all of it.
 
     One round trip, one statement, one call of SQS.
     """
     parts = {
         "redis": _ask(lambda: redis.execute("PING")),
         "mysql": _ask(lambda: mysql.fetch_all("SELECT 1")),
-        "queue": _ask(lambda: sqs.measure("reactions")),
+        "queue": _ask(lambda: sqs.measure(queue)),
     }
     down = [name for name, state in parts.items() if state == "down"]
     status = "up" if not down else "down" if {"redis", "mysql"} <= set(down) else "degraded"

@@ -22,7 +22,6 @@ from plaza.infra.shards import shard_of
 
 _ADMIT = load_script(Path(__file__).with_name("scripts") / "admit.lua")
 _TAKE = load_script(Path(__file__).with_name("scripts") / "take.lua")
-_ASKING = {"POST /reactions/query"}  # reads that need a body
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +80,6 @@ class Bucket:
     def taking(self) -> Call:
         """The call that takes a token: 0, or in how many milliseconds there will be one."""
         return Call(_TAKE, (self.key,), (self.per_s, self.burst))
-
-
-def bucket_of_user(user_id: int, route: str) -> Bucket:
-    """What a user may ask of ``route`` (``PUT /posts/{post_id}/likes/me``) and of its group."""
-    said = settings()
-    if route.startswith("GET ") or route in _ASKING:
-        return Bucket("reads", str(user_id), said.reads_per_s, said.reads_burst)
-    return Bucket("writes", str(user_id), said.writes_per_s, said.writes_burst)
 
 
 def bucket_of_address(address: str) -> Bucket:

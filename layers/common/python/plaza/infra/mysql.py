@@ -24,7 +24,6 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 from plaza.infra import secrets
 from plaza.infra.breakers import new_breaker
 from plaza.infra.errors import Busy, Unavailable
-from plaza.infra.observability import REQUEST_ID
 from plaza.infra.settings import settings
 
 T = TypeVar("T")
@@ -186,21 +185,6 @@ def write(sql: str, args: Sequence[Any] = ()) -> int:
             return cursor.execute(sql, args)
 
     return _guarded(lambda: _while_locked(lambda: _twice_if_lost(execute)))
-
-
-def pack(*columns: str) -> str:
-    """SQL that gives ``columns``, numbers or words that are never NULL, as one text to split.
-
-    For a thousand rows: the driver takes several microseconds for each column.
-    """
-    return f"CONCAT_WS(' ', {', '.join(columns)})"
-
-
-def render_request_id(request_id: str | None) -> str:
-    """``request_id`` for a statement that is rendered; NULL for none, and for one that isn't sound,
-    whoever let it through."""
-    sound = request_id is not None and REQUEST_ID.fullmatch(request_id)
-    return f"'{request_id}'" if sound else "NULL"
 
 
 def forget_connection() -> None:

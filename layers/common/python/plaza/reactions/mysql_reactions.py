@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from pymysql.cursors import Cursor
 
-from plaza.infra import mysql
+from plaza.infra import mysql, sql
 from plaza.reactions.reactions import Entry, Key, Kind, Reacted, Reactor, Row, Snapshot, Target
 
 EPOCH = 2**40  # versions of a counter in one epoch
@@ -28,7 +28,7 @@ _DAY_US = 86_400_000_000
 _KEYS_TABLE = """JSON_TABLE(%s, '$[*]' COLUMNS (
     target_type VARCHAR(16) CHARACTER SET ascii PATH '$[0]', target_id BIGINT PATH '$[1]',
     kind VARCHAR(16) CHARACTER SET ascii PATH '$[2]', actor_id BIGINT PATH '$[3]'))"""
-_PACKED_ROW = mysql.pack("r.target_type", "r.target_id", "r.kind", "r.actor_id", "r.state", "r.ver")
+_PACKED_ROW = sql.pack("r.target_type", "r.target_id", "r.kind", "r.actor_id", "r.state", "r.ver")
 
 
 def pass_log_gate(cursor: Cursor) -> int:
@@ -84,7 +84,7 @@ def append_log(cursor: Cursor, entries: Sequence[Entry], versions: Mapping[Key, 
             change,
             versions[event.key],
             _utc_day(ver_us // _DAY_US),
-            mysql.render_request_id(event.request_id),
+            sql.render_request_id(event.request_id),
         )
         for event, ver_us, change in entries
     )
@@ -288,22 +288,22 @@ def read_mine(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool
     """Whether the actor's row of each of ``wanted`` is on. One statement. Raises MysqlDown."""
     if not wanted:
         return []
-    ids: dict[tuple[str, str], list[str]] = {}
+    ids: dict[tuple[str, str], list[int]] = {}
     for kind, target in wanted:
-        ids.setdefault((target.type, kind.name), []).append(str(int(target.id)))
+        ids.setdefault((target.type, kind.name), []).append(target.id)
     arms = [
         f"""
         (
             SELECT kind, target_type, target_id
             FROM reaction FORCE INDEX (PRIMARY)
             WHERE target_type = '{target_type}'
-              AND target_id IN ({",".join(numbers)})
+              AND target_id IN ({sql.numbers(of_type)})
               AND kind = '{kind}'
               AND actor_id = {actor_id:d}
               AND state = 1
         )
         """
-        for (target_type, kind), numbers in ids.items()
+        for (target_type, kind), of_type in ids.items()
     ]
     on = set(mysql.fetch_all(" UNION ALL ".join(arms)))
     return [(kind.name, *target) in on for kind, target in wanted]

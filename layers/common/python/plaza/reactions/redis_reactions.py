@@ -52,7 +52,6 @@ from typing import Any, NamedTuple
 from plaza.infra import redis
 from plaza.infra.hot_keys import Argument, Command
 from plaza.infra.lua import load_script
-from plaza.infra.projections import key_of
 from plaza.infra.redis import Call, Node, RedisDown
 from plaza.infra.settings import settings
 from plaza.infra.shards import SHARDS, group_by_tag, shard_of
@@ -73,6 +72,7 @@ from plaza.reactions.reactions import (
     Undecided,
     Unreadable,
 )
+from plaza.targets.marking import there_key
 
 FENCE_TTL_S = 300
 LOAD_LEASE_TTL_MS = 10_000
@@ -203,7 +203,7 @@ def keys_of(kind: str, target: Target) -> Keys:
         earliest=f"{base}:earliest",
         loading=f"{base}:loading",
         toggles=f"{base}:toggles",
-        there=key_of(str(target), "there"),
+        there=there_key(*target),
         outboxes=_index_key(shard),
         member=f"{kind}:{target}",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.infra import mysql
+from plaza.infra import mysql, sql
 from plaza.reactions.inspecting import EPOCH_NOW
 from plaza.reactions.reactions import GONE_VER, PostLikes, Ranked
 
@@ -26,7 +26,7 @@ def read_likes(post_ids: Sequence[int]) -> list[PostLikes]:
     """
     if not post_ids:
         return []
-    numbers = ",".join(str(int(post_id)) for post_id in post_ids)
+    numbers = sql.numbers(post_ids)
     rows = mysql.fetch_all(
         f"""
         SELECT k.target_id, k.like_total, {EPOCH_NOW} + k.like_ver,

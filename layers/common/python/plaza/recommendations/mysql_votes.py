@@ -6,21 +6,19 @@ may have a lower seq than one that is; the log gate is what tells when none has 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 from pymysql.cursors import Cursor
 
-from plaza.infra import mysql
+from plaza.infra import mysql, sql
 
 HOUR_US = 3_600_000_000
 _NAME = "votes"
-# The likes in a part of the log; every one of it is committed, see ``wait_for_log_writers``.
-_LIKES = (
-    "reaction_log FORCE INDEX (by_seq)"
-    " WHERE seq > %(begin)s AND seq <= %(end)s AND target_type = '{target_type}' AND kind = 'like'"
-)
-_REVIEWS = _LIKES.format(target_type="review")
-_POSTS = _LIKES.format(target_type="post")
+_SQL = Path(__file__).with_name("sql")
+_ROLL_UP_REVIEW_VOTES = sql.load_sql(_SQL / "roll_up_review_votes.sql")
+_MARK_LISTS_STALE = sql.load_sql(_SQL / "mark_lists_stale.sql")
+_ROLL_UP_POST_HOURS = sql.load_sql(_SQL / "roll_up_post_hours.sql")
 
 
 class Rolled(NamedTuple):
@@ -44,48 +42,10 @@ def _roll_up_page(cursor: Cursor, head: int, size: int, first_hour: int) -> Roll
     if head <= begin:
         return Rolled(begin, begin)
     end = _find_end(cursor, begin, head, size)
-    page = {"begin": begin, "end": end, "first_hour": first_hour}
-    # INSERT rather than UPDATE: what an INSERT ... SELECT reads it does not lock, so it can't get
-    # into a deadlock with those who save reactions.
-    cursor.execute(
-        f"""
-        INSERT INTO content (content_type, content_id, author_id, votes)
-        SELECT c.content_type, c.content_id, c.author_id, k.like_total
-        FROM (SELECT DISTINCT target_id FROM {_REVIEWS}) AS liked
-        STRAIGHT_JOIN content AS c ON c.content_type = 'review' AND c.content_id = target_id
-        STRAIGHT_JOIN content_counter AS k ON k.target_type = 'review'
-            AND k.target_id = c.content_id
-        WHERE c.votes <> k.like_total
-        ORDER BY c.content_id
-        ON DUPLICATE KEY UPDATE votes = VALUES(votes)
-        """,
-        page,
-    )
-    cursor.execute(
-        f"""
-        INSERT INTO stale_list (shop_id, seq)
-        SELECT c.parent_id, MAX(liked.seq)
-        FROM (SELECT target_id, seq FROM {_REVIEWS}) AS liked
-        STRAIGHT_JOIN content AS c ON c.content_type = 'review' AND c.content_id = target_id
-        WHERE c.parent_id IS NOT NULL
-        GROUP BY c.parent_id
-        ORDER BY c.parent_id
-        ON DUPLICATE KEY UPDATE seq = GREATEST(stale_list.seq, VALUES(seq))
-        """,
-        page,
-    )
-    cursor.execute(
-        f"""
-        INSERT INTO post_hour (hour, post_id, net)
-        SELECT ver DIV {HOUR_US} AS hour, target_id, SUM(change_by)
-        FROM {_POSTS} AND ver >= %(first_hour)s * {HOUR_US}
-        GROUP BY hour, target_id
-        HAVING SUM(change_by) <> 0
-        ORDER BY hour, target_id
-        ON DUPLICATE KEY UPDATE net = post_hour.net + VALUES(net)
-        """,
-        page,
-    )
+    page = {"begin": begin, "end": end}
+    cursor.execute(_ROLL_UP_REVIEW_VOTES, page)
+    cursor.execute(_MARK_LISTS_STALE, page)
+    cursor.execute(_ROLL_UP_POST_HOURS, page | {"hour_us": HOUR_US, "first_hour": first_hour})
     cursor.execute("UPDATE watermark SET seq = %s WHERE name = %s", (end, _NAME))
     return Rolled(begin, end)
 
@@ -129,7 +89,7 @@ def take_totals(review_ids: list[int]) -> None:
 
     One transaction of two statements. Raises MysqlDown.
     """
-    numbers = ",".join(str(int(review_id)) for review_id in review_ids)
+    numbers = sql.numbers(review_ids)
 
     def take(cursor: Cursor) -> None:
         # INSERT rather than UPDATE, as in the roll-up: what it reads it does not lock.

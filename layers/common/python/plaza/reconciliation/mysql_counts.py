@@ -7,11 +7,12 @@ exact, however much is written meanwhile. Names are ours and ids numbers: nothin
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pymysql.cursors import Cursor
 
-from plaza.infra import mysql
+from plaza.infra import mysql, sql
 from plaza.reactions import KINDS, Kind, Target, inspecting
 from plaza.reactions.reactions import Fingerprint
 from plaza.reconciliation.reconciliation import CONTENT_TOTALS, MOST_ID, USER_TOTALS, Recorded
@@ -21,13 +22,11 @@ _MOST_COUNTERS = 10_000
 _MOST_TEXTS = 2_000
 _TOTALS = ", ".join(CONTENT_TOTALS.values())
 _VERSIONS = ", ".join(column.replace("_total", "_ver") for column in CONTENT_TOTALS.values())
-_GIVEN = {kind.given: kind.name for kind in KINDS.values() if kind.given}
-_RECEIVED = {
-    kind.name: kind.received.removesuffix("_total") for kind in KINDS.values() if not kind.given
-}
+_RECEIVED = [kind.received for kind in KINDS.values() if not kind.given]
 _CONTENT_TYPES = sorted({t for kind in KINDS.values() for t in kind.targets} - {"user"})
 _ZEROS = ", 0" * (len(CONTENT_TOTALS) - 1)
 _MOD = 1_000_000_000
+_COUNT_USERS = sql.load_sql(Path(__file__).with_name("sql") / "count_users.sql")
 
 
 class _Source(NamedTuple):
@@ -70,14 +69,14 @@ def find_targets(target_type: str, after_id: int) -> int:
 
 def count_targets(target_type: str, after_id: int, upto_id: int) -> Counted:
     """Counters and rows of the targets in a range. One statement. Raises MysqlDown."""
-    within = f"{{}} > {after_id:d} AND {{}} <= {upto_id:d}"
+    within = f"BETWEEN {after_id + 1:d} AND {upto_id:d}"
     arms = [
         *_select_rows(target_type, within),
         f"""
         SELECT '', target_id, {_TOTALS}
         FROM content_counter FORCE INDEX (PRIMARY)
         WHERE target_type = '{target_type}'
-          AND {within.format(*["target_id"] * 2)}
+          AND target_id {within}
         """,
     ]
     return _read_targets(mysql.fetch_all(" UNION ALL ".join(arms)))
@@ -88,12 +87,11 @@ def recount_targets(cursor: Cursor, targets: Iterable[Target]) -> dict[Target, d
 
     Exact while their counters are held, since whoever moves them waits.
     """
-    right: dict[Target, dict[str, int]] = {}
+    wanted = sorted(set(targets))
+    right = {target: dict.fromkeys(CONTENT_TOTALS.values(), 0) for target in wanted}
     arms = []
-    for target_type, ids in _by_type(targets).items():
-        numbers = ",".join(map(str, ids))
-        arms += _select_rows(target_type, f"{{}} IN ({numbers})", f"'{target_type}', ")
-        right |= {Target(target_type, i): dict.fromkeys(CONTENT_TOTALS.values(), 0) for i in ids}
+    for target_type, numbers in sql.numbers_by_type(wanted).items():
+        arms += _select_rows(target_type, f"IN ({numbers})", f"'{target_type}', ")
     if arms:
         cursor.execute(" UNION ALL ".join(arms))
         for target_type, what, target_id, count, *_ in cursor:
@@ -116,7 +114,7 @@ def find_users(after_id: int) -> int:
         ),
     ]
     # What they received is told by their counters: wrong ones make a range longer, no more.
-    received = " + ".join(f"{what}_total" for what in _RECEIVED.values())
+    received = " + ".join(_RECEIVED)
     arms = [
         *_probe(sources, after_id),
         f"""
@@ -140,19 +138,18 @@ def find_users(after_id: int) -> int:
 
 def count_users(after_id: int, upto_id: int) -> Counted:
     """Counters of the users in a range, and what they count. One statement. Raises MysqlDown."""
-    within = f"{{}} > {after_id:d} AND {{}} <= {upto_id:d}"
+    select = _COUNT_USERS.format(within=f"BETWEEN {after_id + 1:d} AND {upto_id:d}")
     counters: dict[tuple[int, str], int] = {}
     rows: dict[tuple[int, str], int] = {}
     ids = set()
-    for source, user_id, *numbers in mysql.fetch_all(_select_users(within)):
+    for source, user_id, *numbers in mysql.fetch_all(select):
         ids.add(user_id)
         if not source:
             counters |= {
                 (user_id, what): n for what, n in zip(USER_TOTALS, numbers, strict=True) if n
             }
         else:
-            key = user_id, _user_total(source)
-            rows[key] = rows.get(key, 0) + numbers[0]
+            rows[user_id, source] = rows.get((user_id, source), 0) + numbers[0]
     return Counted(counters, rows, len(ids), 0)
 
 
@@ -163,11 +160,10 @@ def recount_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, dict[str
     """
     right = {user_id: dict.fromkeys(USER_TOTALS.values(), 0) for user_id in user_ids}
     if user_ids:
-        numbers = ",".join(str(int(user_id)) for user_id in user_ids)
-        cursor.execute(_select_users(f"{{}} IN ({numbers})"))
+        cursor.execute(_COUNT_USERS.format(within=f"IN ({sql.numbers(user_ids)})"))
         for source, user_id, count, *_ in cursor:
             if source:
-                right[user_id][USER_TOTALS[_user_total(source)]] += int(count)
+                right[user_id][USER_TOTALS[source]] += int(count)
     return right
 
 
@@ -206,7 +202,7 @@ def read_recorded(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[Rec
                 SELECT '{name}', '{target_type}', target_id, {sums}{zeros}
                 FROM reaction FORCE INDEX (by_target)
                 WHERE target_type = '{target_type}'
-                  AND target_id IN ({",".join(map(str, ids))})
+                  AND target_id IN ({sql.numbers(ids)})
                   AND kind = '{name}'
                   AND state = 1
                 GROUP BY target_id
@@ -242,7 +238,7 @@ def read_comments(post_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
         SELECT target_id, comment_total, comment_ver
         FROM content_counter
         WHERE target_type = 'post'
-          AND target_id IN ({",".join(str(int(i)) for i in post_ids)})
+          AND target_id IN ({sql.numbers(post_ids)})
         """
     )
     return dict.fromkeys(post_ids, (0, 0)) | {i: (total, ver) for i, total, ver in rows}
@@ -285,7 +281,7 @@ def read_on(wanted: Sequence[tuple[Kind, Target, Sequence[int]]]) -> list[dict[i
               AND target_id = {target.id:d}
               AND kind = '{kind.name}'
               AND state = 1
-              AND actor_id IN ({",".join(str(int(actor_id)) for actor_id in actor_ids)})
+              AND actor_id IN ({sql.numbers(actor_ids)})
         )
         """
         for i, (kind, target, actor_ids) in enumerate(wanted)
@@ -307,7 +303,7 @@ def _select_rows(target_type: str, within: str, prefix: str = "") -> list[str]:
         SELECT {prefix}kind, target_id, COUNT(*){_ZEROS}
         FROM reaction FORCE INDEX (by_target)
         WHERE target_type = '{target_type}'
-          AND {within.format(*["target_id"] * 2)}
+          AND target_id {within}
           AND state = 1
         GROUP BY target_id, kind
         """
@@ -318,7 +314,7 @@ def _select_rows(target_type: str, within: str, prefix: str = "") -> list[str]:
             SELECT {prefix}'comments', parent_id, COUNT(*){_ZEROS}
             FROM content FORCE INDEX (by_parent)
             WHERE content_type = 'comment'
-              AND {within.format(*["parent_id"] * 2)}
+              AND parent_id {within}
               AND deleted_at IS NULL
             GROUP BY parent_id
             """
@@ -328,7 +324,7 @@ def _select_rows(target_type: str, within: str, prefix: str = "") -> list[str]:
             f"""
             SELECT {prefix}'comments', post_id, CAST(-SUM(step) AS SIGNED){_ZEROS}
             FROM comment_change
-            WHERE {within.format(*["post_id"] * 2)}
+            WHERE post_id {within}
             GROUP BY post_id
             """
         )
@@ -351,70 +347,6 @@ def _read_targets(found: Iterable[tuple[Any, ...]]) -> Counted:
     return Counted(counters, {of: n for of, n in rows.items() if n}, len(ids), relations)
 
 
-def _select_users(within: str) -> str:
-    """(source, id, totals or one count): source '' are the counters."""
-    zeros = ", 0" * (len(USER_TOTALS) - 1)
-    arms = [
-        f"""
-        SELECT '', user_id, {", ".join(USER_TOTALS.values())}
-        FROM user_counter
-        WHERE {within.format(*["user_id"] * 2)}
-        """,
-        f"""
-        SELECT 'posts', author_id, COUNT(*){zeros}
-        FROM content FORCE INDEX (by_author)
-        WHERE content_type = 'post'
-          AND {within.format(*["author_id"] * 2)}
-          AND deleted_at IS NULL
-        GROUP BY author_id
-        """,
-    ]
-    for given, name in _GIVEN.items():
-        kind = KINDS[name]
-        arms += [
-            f"""
-            SELECT '{kind.received}', target_id, COUNT(*){zeros}
-            FROM reaction FORCE INDEX (by_target)
-            WHERE target_type = 'user'
-              AND {within.format(*["target_id"] * 2)}
-              AND kind = '{name}'
-              AND state = 1
-            GROUP BY target_id
-            """,
-            f"""
-            SELECT '{given}', actor_id, COUNT(*){zeros}
-            FROM reaction FORCE INDEX (by_actor)
-            WHERE {within.format(*["actor_id"] * 2)}
-              AND kind = '{name}'
-              AND state = 1
-            GROUP BY actor_id
-            """,
-        ]
-    received = ",".join(f"'{name}'" for name in _RECEIVED)
-    # What somebody received for content that was deleted stays theirs.
-    arms += [
-        f"""
-        SELECT r.kind, c.author_id, COUNT(*){zeros}
-        FROM content AS c FORCE INDEX (by_author)
-        STRAIGHT_JOIN reaction AS r FORCE INDEX (by_target)
-          ON r.target_type = c.content_type
-            AND r.target_id = c.content_id
-        WHERE c.content_type = '{content_type}'
-          AND {within.format(*["c.author_id"] * 2)}
-          AND r.kind IN ({received})
-          AND r.state = 1
-        GROUP BY c.author_id, r.kind
-        """
-        for content_type in _CONTENT_TYPES
-    ]
-    return " UNION ALL ".join(arms)
-
-
-def _user_total(source: str) -> str:
-    """Which of a user's totals an arm of ``_select_users`` counts."""
-    return _RECEIVED.get(source) or source.removesuffix("_total")
-
-
 def _select_counters(targets: Iterable[Target]) -> list[str]:
     return [
         f"""
@@ -422,18 +354,11 @@ def _select_counters(targets: Iterable[Target]) -> list[str]:
             SELECT '', target_type, target_id, {_TOTALS}, {_VERSIONS}
             FROM content_counter FORCE INDEX (PRIMARY)
             WHERE target_type = '{target_type}'
-              AND target_id IN ({",".join(map(str, ids))})
+              AND target_id IN ({numbers})
         )
         """
-        for target_type, ids in _by_type(targets).items()
+        for target_type, numbers in sql.numbers_by_type(sorted(set(targets))).items()
     ]
-
-
-def _by_type(targets: Iterable[Target]) -> dict[str, list[int]]:
-    ids: dict[str, list[int]] = {}
-    for target in sorted(set(targets)):
-        ids.setdefault(target.type, []).append(target.id)
-    return ids
 
 
 def _probe(sources: Sequence[_Source], after_id: int) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pymysql.cursors import Cursor
 
-from plaza.infra import mysql
+from plaza.infra import mysql, sql
 from plaza.reconciliation.reconciliation import (
     MOST_SAID,
     Done,
@@ -74,7 +74,7 @@ def read_parts(run_id: int) -> list[Part]:
 
 def has_unfinished(run_id: int, but: Sequence[str]) -> bool:
     """Whether any part is not done, other than ``but`` some. Raises MysqlDown."""
-    marks = ", ".join(["%s"] * len(but))
+    marks = sql.marks(len(but))
     return bool(
         mysql.fetch_all(
             f"""
@@ -188,7 +188,7 @@ def read_unrepaired(run_id: int, after_id: int, limit: int) -> list[int]:
 
 def read_findings(finding_ids: Iterable[int]) -> dict[int, Finding]:
     """Those of the findings that are not repaired. One statement. Raises MysqlDown."""
-    numbers = ",".join(str(int(i)) for i in finding_ids)
+    numbers = sql.numbers(finding_ids)
     rows = mysql.fetch_all(
         f"""
         SELECT id, reason, {_SUBJECT}, said
@@ -202,7 +202,7 @@ def read_findings(finding_ids: Iterable[int]) -> dict[int, Finding]:
 
 def mark_repaired(finding_ids: Iterable[int]) -> int:
     """Findings are repaired; how many of them were not before. Raises MysqlDown."""
-    numbers = ",".join(str(int(i)) for i in finding_ids)
+    numbers = sql.numbers(finding_ids)
     return mysql.write(
         f"""
         UPDATE reconciliation_finding
@@ -262,7 +262,7 @@ def read_reports(before_id: int, limit: int, examples: int) -> list[Report]:
     )
     if not runs:
         return []
-    numbers = ",".join(str(run[0]) for run in runs)
+    numbers = sql.numbers(run[0] for run in runs)
     sums = ", ".join(f"COALESCE(SUM({column}), 0)" for column in _TALLY)
     # Of runs that go on, what there is so far; of those that have ended, how much is repaired.
     counts = mysql.fetch_all(
@@ -348,7 +348,7 @@ def _add_findings(cursor: Cursor, run_id: int, findings: Iterable[Finding]) -> N
 def _insert(cursor: Cursor, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
     """Add rows that aren't there yet. PyMySQL makes one statement of them, up to a megabyte."""
     if rows:
-        marks = ", ".join(["%s"] * len(rows[0]))
+        marks = sql.marks(len(rows[0]))
         cursor.executemany(
             f"""
             INSERT INTO reconciliation_{table} ({columns})

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from pymysql.cursors import Cursor
 
-from plaza.infra import mysql
+from plaza.infra import mysql, sql
 from plaza.shops.shops import (
     MOST_LATITUDE,
     MOST_LONGITUDE,
@@ -28,8 +27,6 @@ _COLUMNS = (
     "id, name, type_id, area, address, x, y, images, avg_price_cents, open_hours, created_at,"
     " updated_at, ver, deleted_at IS NOT NULL"
 )
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_US = timedelta(microseconds=1)
 
 # Where Redis has a shop is the middle of a cell of 52 bits, and how far that is it finds by the
 # haversine on its own globe. The same here, so that a list may go on from one to the other.
@@ -58,7 +55,7 @@ class Types(NamedTuple):
 
 def read(shop_ids: Iterable[int]) -> dict[int, Stored]:
     """Those of ``shop_ids`` that are or were there. One statement. Raises MysqlDown."""
-    numbers = ",".join(str(int(shop_id)) for shop_id in shop_ids)
+    numbers = sql.numbers(shop_ids)
     rows = (
         mysql.fetch_all(f"SELECT {_COLUMNS} FROM shop WHERE id IN ({numbers})") if numbers else ()
     )
@@ -128,8 +125,8 @@ def hold(cursor: Cursor, shop_id: int) -> Stored | None:
 
 def has_type(cursor: Cursor, type_id: int) -> bool:
     """Whether there is such a type; it is not deleted before the commit."""
-    sql = "SELECT 1 FROM shop_type WHERE id = %s LOCK IN SHARE MODE"
-    return cursor.execute(sql, (type_id,)) == 1
+    found = cursor.execute("SELECT 1 FROM shop_type WHERE id = %s LOCK IN SHARE MODE", (type_id,))
+    return found == 1
 
 
 def find_near(area: Area, after: Near, limit: int) -> list[Near]:
@@ -263,11 +260,7 @@ def _stored(row: tuple[Any, ...]) -> Stored:
         images=tuple(json.loads(images)) if images else (),
         avg_price_cents=avg_price_cents,
         open_hours=open_hours,
-        created_us=_us(created_at),
-        updated_us=_us(updated_at),
+        created_us=sql.to_us(created_at),
+        updated_us=sql.to_us(updated_at),
     )
     return Stored(shop, ver, bool(deleted))
-
-
-def _us(at: datetime) -> int:
-    return (at.replace(tzinfo=UTC) - _EPOCH) // _US

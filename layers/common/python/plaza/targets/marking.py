@@ -7,7 +7,18 @@ from collections.abc import Sequence
 from cachetools import TTLCache
 
 from plaza.targets import redis_targets
+from plaza.targets.redis_targets import there_key
 from plaza.targets.targets import There
+
+__all__ = [
+    "forget_seen",
+    "mark_all_made",
+    "mark_gone",
+    "mark_made",
+    "remember_seen",
+    "seen_lately",
+    "there_key",
+]
 
 # A second: what another process deleted counts as live for so long, and no longer.
 _SEEN: TTLCache[tuple[str, int], bool] = TTLCache(maxsize=10_000, ttl=1)

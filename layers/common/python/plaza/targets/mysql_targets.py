@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pymysql.cursors import Cursor
 
-from plaza.infra import mysql
+from plaza.infra import mysql, sql
 from plaza.targets.targets import There
 
 
@@ -41,7 +41,7 @@ def look_up_all(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], The
         WHERE content_type = '{target_type}'
           AND content_id IN ({numbers})
         """
-        for target_type, numbers in _by_type(wanted).items()
+        for target_type, numbers in sql.numbers_by_type(wanted).items()
     ]
     rows = mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ()
     found = {(row[0], row[1]): There.GONE if row[2] else There.LIVE for row in rows}
@@ -59,17 +59,9 @@ def read_owners(cursor: Cursor, targets: Iterable[tuple[str, int]]) -> dict[tupl
         WHERE content_type = '{target_type}'
           AND content_id IN ({numbers})
         """
-        for target_type, numbers in _by_type(wanted - owners.keys()).items()
+        for target_type, numbers in sql.numbers_by_type(wanted - owners.keys()).items()
     ]
     if arms:
         cursor.execute(" UNION ALL ".join(arms))
         owners |= {(target_type, target_id): owner for target_type, target_id, owner in cursor}
     return owners
-
-
-def _by_type(targets: Iterable[tuple[str, int]]) -> dict[str, str]:
-    """The ids of each type, as SQL. The types are ours, the ids numbers."""
-    ids: dict[str, list[str]] = {}
-    for target_type, target_id in targets:
-        ids.setdefault(target_type, []).append(str(int(target_id)))
-    return {target_type: ",".join(numbers) for target_type, numbers in ids.items()}

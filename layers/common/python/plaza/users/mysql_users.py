@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from pymysql.cursors import Cursor
 
-from plaza.infra import mysql
+from plaza.infra import mysql, sql
 from plaza.users.users import Card
 from plaza.users.zones import Zone
 
@@ -19,7 +19,7 @@ def read_cards(user_ids: Iterable[int]) -> dict[int, tuple[Card, int]]:
 
 def read_zones(user_ids: Iterable[int]) -> dict[int, tuple[Zone, int]]:
     """(time zone, version) of those of ``user_ids`` who are there. Raises MysqlDown."""
-    numbers = ",".join(str(int(user_id)) for user_id in user_ids)
+    numbers = sql.numbers(user_ids)
     if not numbers:
         return {}
     rows = mysql.fetch_all(
@@ -54,7 +54,7 @@ def change_card(
 
 
 def _select_cards(user_ids: Iterable[int]) -> str:
-    numbers = ",".join(str(int(user_id)) for user_id in user_ids)
+    numbers = sql.numbers(user_ids)
     return f"SELECT id, nickname, avatar, ver FROM user WHERE id IN ({numbers})"
 
 

@@ -1,0 +1,246 @@
+"""Each table and each key of Redis has one owner: the context whose stores name it.
+
+What is read from another's tables is read in one statement with one's own, so at one instant; that
+is what the readers are for. Nobody but the owner writes, with the exceptions below.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.unit.policy.modules import PLAZA, tree_of
+
+# table -> its owner: the context, or the module of infra
+TABLES = {
+    "binlog_position": "changes",
+    "checkin": "checkins",
+    "comment_change": "content",
+    "content": "content",
+    "content_counter": "counters",
+    "creation": "idempotency",
+    "log_gate": "reactions",
+    "order_outbox": "flash_sales",
+    "post_hour": "recommendations",
+    "reaction": "reactions",
+    "reaction_log": "reactions",
+    "reconciliation": "reconciliation",
+    "reconciliation_finding": "reconciliation",
+    "reconciliation_part": "reconciliation",
+    "reconciliation_suspect": "reconciliation",
+    "redis_epoch": "reactions",
+    "schema_migration": "infra/migrations",
+    "session": "auth",
+    "shop": "shops",
+    "shop_type": "shops",
+    "spilled_message": "infra/spill",
+    "stale_list": "recommendations",
+    "star": "feed",
+    "user": "users",
+    "user_counter": "counters",
+    "user_phone": "users",
+    "voucher": "flash_sales",
+    "voucher_order": "flash_sales",
+    "watermark": "recommendations",
+}
+
+# context -> tables of others that it reads, and why its statement can't do without
+READERS = {
+    "auth": ({"user"}, "a session has the role that its user has at that instant"),
+    "content": ({"shop"}, "a review is of a shop that stays until the commit"),
+    "feed": ({"content", "reaction", "user_counter"}, "pages join follows with posts and stars"),
+    "flash_sales": ({"shop"}, "a voucher is gone with its shop"),
+    "follows": ({"reaction"}, "common follows are a join of two lists"),
+    "reactions": ({"content_counter", "watermark"}, "a snapshot is rows and their counter"),
+    "recommendations": (
+        {"content", "content_counter", "reaction_log"},
+        "lists and rankings are of what is there, by the order of the log",
+    ),
+    "reconciliation": (
+        {"comment_change", "content", "content_counter", "reaction", "user_counter"},
+        "it compares counters with the rows that they count",
+    ),
+    "targets": ({"content", "user"}, "whether something is there, whatever it is"),
+    "vote_log": (
+        {"content", "content_counter", "reaction", "reaction_log", "user_counter", "watermark"},
+        "it counts everything again, from the log and from the rows",
+    ),
+}
+
+# context -> tables of others that it writes or locks, and why
+WRITERS = {
+    "reactions": ({"watermark"}, "how far it followed the log stands beside the others"),
+    "recommendations": ({"content"}, "content.votes is the order of a shop's reviews"),
+    "vote_log": ({"reaction_log"}, "makes and drops the partitions of the log"),
+}
+
+# key, after its shard, as stores build it -> its owner; * is what varies
+KEYS = {
+    "*:*:*s:*": "content",
+    "*:*:there": "targets",
+    "*:filter": "infra/id_filter",
+    "*:meta": "shops",
+    "*:places": "shops",
+    "*:text": "content",
+    "*:user:*": "reactions",
+    "*:vers": "shops",
+    "bucket:*:*": "infra/limits",
+    "challenge:*": "auth",
+    "checkins:dirty": "checkins",
+    "echo:*": "auth",
+    "ids:serials": "infra/ids",
+    "keys:report": "keyspace",
+    "keys:walk": "keyspace",
+    "limit:*:*": "infra/limits",
+    "outboxes": "reactions",
+    "post:*:comments": "counters",
+    "post:*:fanned": "content",
+    "post:*:viewers": "content",
+    "posts:unsent": "content",
+    "ranking:*": "reactions",
+    "session:*": "auth",
+    "shop:*:page": "shops",
+    "shop:*:recommended": "recommendations",
+    "shop:*:vouchers": "flash_sales",
+    "shops:all:types": "shops",
+    "sign-in:*": "auth",
+    "user:*:*": "feed",
+    "user:*:card": "users",
+    "user:*:checkins": "checkins",
+    "user:*:claim:*": "counters",
+    "user:*:claims": "counters",
+    "user:*:counters": "counters",
+    "user:*:orders": "flash_sales",
+    "user:*:past": "counters",
+    "user:*:zone": "users",
+    "voucher:*": "flash_sales",
+    "voucher:*:none": "flash_sales",
+    "vouchers:walk": "flash_sales",
+    "*:*": "reactions",
+}
+
+_WRITES = re.compile(
+    r"\b(?:INTO|UPDATE|DELETE FROM|ALTER TABLE|LOCK TABLES)\s+(\w+)"
+    r"|\bFROM\s+(\w+)\b(?=(?:(?!\b(?:FROM|JOIN|SELECT)\b).)*\bFOR UPDATE\b)",
+    re.DOTALL,
+)
+_NAMES = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE|TABLES)\s+(\w+)")
+
+
+def owner_of(file: Path) -> str:
+    """The context of a file, or its module of infra."""
+    parts = file.relative_to(PLAZA).parts
+    return f"infra/{file.stem}" if parts[0] == "infra" else parts[0]
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """(owner, text) of each string of the product, f-strings whole, and of each file of SQL."""
+    for file in sorted(PLAZA.glob("*/sql/*.sql")):
+        yield owner_of(file), re.sub("--[^\n]*", "", file.read_text())
+    for file in sorted(PLAZA.glob("*/*.py")):
+        for node in ast.walk(tree_of(file)):
+            if isinstance(node, ast.JoinedStr):
+                yield owner_of(file), ast.unparse(node).encode().decode("unicode_escape")
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield owner_of(file), node.value
+
+
+def named(pattern: re.Pattern[str]) -> dict[str, set[str]]:
+    """Owner -> the tables of others that its statements name where ``pattern`` finds them."""
+    found = defaultdict(set)
+    for owner, text in texts():
+        for groups in pattern.findall(text):
+            for name in [groups] if isinstance(groups, str) else groups:
+                if TABLES.get(name, owner) != owner:
+                    found[owner].add(name)
+    return dict(found)
+
+
+def test_every_table_has_an_owner() -> None:
+    made = {"schema_migration"}  # the runner makes it
+    for file in (PLAZA / "migrations").glob("*.sql"):
+        made |= set(re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", file.read_text()))
+    assert made == set(TABLES)
+
+
+def test_others_read_a_table_only_where_it_says_why() -> None:
+    known = {context: tables for context, (tables, _) in READERS.items()}
+    for context, (tables, _) in WRITERS.items():
+        known[context] = known.get(context, set()) | tables
+    assert named(_NAMES) == known
+
+
+def test_others_write_a_table_only_where_it_says_why() -> None:
+    assert named(_WRITES) == {context: tables for context, (tables, _) in WRITERS.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "tables"),
+    [
+        ("INSERT IGNORE INTO reaction (a) SELECT b FROM content", {"reaction"}),
+        ("INSERT INTO x (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 1", set()),
+        ("SELECT a FROM content WHERE b FOR UPDATE NOWAIT", {"content"}),
+        ("SELECT a FROM content", set()),
+        ("DELETE FROM reaction WHERE a", {"reaction"}),
+    ],
+)
+def test_what_writes_is_seen(text: str, tables: set[str]) -> None:
+    found = {name for groups in _WRITES.findall(text) for name in groups}
+    assert found & set(TABLES) == tables
+
+
+# ---------------------------------------------------------------- keys of Redis
+
+
+def template_of(node: ast.AST, names: Mapping[str, ast.expr]) -> str:
+    """A text with ``*`` for what varies; a name stands for the text it was assigned before."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=values):
+            return "".join(template_of(value, names) for value in values)
+        case ast.FormattedValue(value=ast.Name(id=name)) if name in names:
+            return template_of(names[name], {})
+    return "*"
+
+
+def keys_built(file: Path) -> set[str]:
+    """The keys that a module builds, without their shard."""
+    found = set()
+    scopes = [n for n in ast.walk(tree_of(file)) if isinstance(n, ast.FunctionDef | ast.Module)]
+    for scope in scopes:
+        body = (
+            scope.body
+            if isinstance(scope, ast.FunctionDef)
+            else [n for n in scope.body if not isinstance(n, ast.FunctionDef | ast.ClassDef)]
+        )
+        nodes = [node for statement in body for node in ast.walk(statement)]
+        names = {
+            target.id: node.value
+            for node in nodes
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name) and isinstance(node.value, ast.JoinedStr)
+        }
+        for node in nodes:
+            match node:
+                case ast.Call(func=ast.Name(id="key_of"), args=[of, what]):
+                    parts = [template_of(part, names) for part in (of, what)]
+                    found.add(":".join(parts))
+                case ast.JoinedStr(values=[ast.Constant(value="{"), *_]):
+                    found.add(template_of(node, names).partition("}:")[2])
+    return found - {""}
+
+
+def test_every_key_has_an_owner() -> None:
+    owners = defaultdict(set)
+    for file in sorted(PLAZA.glob("*/*.py")):
+        for key in keys_built(file):
+            owners[key].add(owner_of(file))
+    owners["*:*"].discard("infra/projections")  # key_of itself, which builds those of others
+    assert {key: " ".join(sorted(of)) for key, of in owners.items()} == KEYS

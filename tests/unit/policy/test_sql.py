@@ -1,0 +1,86 @@
+"""A statement can be read, and pasted into a client: it is one text, in a store or in a file."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from plaza.infra.sql import load_sql
+from plaza.reactions import KINDS
+from plaza.reconciliation.reconciliation import USER_TOTALS
+from tests.unit.policy.modules import PLAZA, ROOT, product_files
+
+STATEMENT = re.compile(r"""[a-z]*['"]+\s*\(?\s*(SELECT|INSERT|UPDATE|DELETE)\b""")
+PLACEHOLDER = re.compile(r"%\([a-z_]+\)s|\{[a-z_]+\}")
+FILES = sorted(PLAZA.glob("*/sql/*.sql"))
+
+
+def shown(file: Path) -> str:
+    return str(file.relative_to(ROOT))
+
+
+def find_pieced(source: str) -> list[int]:
+    """The lines at which a statement begins that is put together from several literals."""
+    tokens = [
+        token
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type not in (tokenize.NL, tokenize.COMMENT)
+    ]
+    return [
+        one.start[0]
+        for one, after in pairwise(tokens)
+        if one.type == tokenize.STRING and STATEMENT.match(one.string)
+        if after.type == tokenize.STRING or after.string == "+"
+    ]
+
+
+@pytest.mark.parametrize("file", product_files(), ids=shown)
+def test_a_statement_is_one_literal(file: Path) -> None:
+    assert find_pieced(file.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "source", ['x = "SELECT 1"\n', 'x = f"""\n    DELETE FROM a\n    """\n', 'x = ("a" "b")\n']
+)
+def test_a_whole_statement_is_fine(source: str) -> None:
+    assert find_pieced(source) == []
+
+
+@pytest.mark.parametrize(
+    "source", ['x = ("SELECT 1"\n     " FROM a")\n', 'x = f"(INSERT INTO a " + b\n']
+)
+def test_a_pieced_statement_is_found(source: str) -> None:
+    assert find_pieced(source) == [1]
+
+
+@pytest.mark.parametrize("file", FILES, ids=shown)
+def test_a_file_of_sql_says_what_it_does_and_is_loaded_by_a_store_beside_it(file: Path) -> None:
+    assert re.match(r"-- [A-Z][^\n]+\n", file.read_text())
+    stores = file.parent.parent.glob("mysql_*.py")
+    assert any(f'"{file.name}"' in store.read_text() for store in stores)
+    statement = load_sql(file)
+    assert "--" not in statement
+    assert not re.search("[%{}]", PLACEHOLDER.sub("", statement))
+
+
+def test_the_counts_of_users_have_every_total_kind_and_type() -> None:
+    statement = load_sql(PLAZA / "reconciliation" / "sql" / "count_users.sql")
+    assert f"SELECT '', user_id, {', '.join(USER_TOTALS.values())}\n" in re.sub(
+        r",\n\s+", ", ", statement
+    )
+    sources = {*re.findall(r"SELECT '(\w+)'", statement), *received(statement)}
+    assert sources == set(USER_TOTALS)
+    targets = {target for kind in KINDS.values() for target in kind.targets} - {"user"}
+    assert set(re.findall(r"c\.content_type = '(\w+)'", statement)) == targets
+    assert all(arm.count(", 0") in (0, len(USER_TOTALS) - 1) for arm in statement.split("UNION"))
+
+
+def received(statement: str) -> set[str]:
+    """What the arms over content count, by the kinds that they name."""
+    lists = re.findall(r"r\.kind IN \(([^)]*)\)", statement)
+    return {f"{kind}s_received" for of_arm in lists for kind in re.findall(r"\w+", of_arm)}
