@@ -347,6 +347,7 @@ def test_while_a_master_is_away_the_others_work(
         for _ in range(3):
             redis.breaker.close()
             assert {traffic.like(post) for post in there[:3]} <= {202, 503}
+            redis.breaker.close()  # a like may fail at two calls, and five open it
             assert [traffic.like(post) for post in elsewhere] == [200] * len(elsewhere)
         redis.breaker.close()
         assert reading.count([(LIKE, post) for post in elsewhere], None)[1], "exact"
