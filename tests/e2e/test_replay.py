@@ -79,7 +79,7 @@ def test_a_skewed_file_with_duplicates_and_killed_consumers_ends_as_the_file_say
 def test_the_demo_crowd_ends_with_a_clean_audit(stack: Stack) -> None:
     play = (
         "import sys; from pathlib import Path; from local.paths import reach_the_layer;"
-        " reach_the_layer(); from local import crowd; from local.stack.stack import Stack;"
+        " reach_the_layer(); from local.load import crowd; from local.stack.stack import Stack;"
         " crowd.play(Stack.load(Path(sys.argv[1])))"
     )
     done = subprocess.run(
