@@ -85,7 +85,7 @@ def test_500_concurrent_readers_of_what_ended_cost_one_database_read(
 
     monkeypatch.setattr(redis, "try_lock", try_and_tell)
     with ThreadPoolExecutor(READERS) as crowd:
-        together = threading.Barrier(READERS)
+        together = threading.Barrier(READERS, timeout=60)
 
         def read(_: int) -> str | None:
             together.wait()
@@ -164,7 +164,7 @@ def test_500_readers_of_a_stale_value_get_it_at_once_and_one_has_it_rebuilt(
     assert held() == Held(3, "noodles", stale=False)
     now_s = time.time()
     monkeypatch.setattr("plaza.infra.cache.time.time", lambda: now_s + 400)
-    together = threading.Barrier(READERS)
+    together = threading.Barrier(READERS, timeout=60)
 
     def read(_: int) -> tuple[str | None, bool]:
         redis.client()  # of a cluster it connects, which takes 500 of them their time

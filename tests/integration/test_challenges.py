@@ -85,7 +85,7 @@ def test_a_code_that_is_released_works_again_with_the_tries_that_it_had(sent: No
 def at_once(tries: int, mac: str) -> list[str]:
     """The outcomes of ``tries`` checks from as many connections, all at the same time."""
     outcomes: list[str] = []
-    barrier = threading.Barrier(tries)
+    barrier = threading.Barrier(tries, timeout=60)
     script = redis_challenges._CHECK
 
     def try_it(name: str) -> None:

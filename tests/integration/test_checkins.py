@@ -125,7 +125,7 @@ def test_of_many_at_once_one_counts(clock: Clock) -> None:
     look()  # brings the month into Redis
     keys = (KEYS.head, KEYS.month(date(2026, 11, 21)), KEYS.pending, KEYS.dirty)
     args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100)
-    barrier, answers = threading.Barrier(16), []
+    barrier, answers = threading.Barrier(16, timeout=60), []
 
     def try_it() -> None:
         with own_client() as own:

@@ -107,7 +107,7 @@ def test_redis_keeps_no_more_than_the_most_and_no_longer_than_the_window(plaza: 
 
 def test_of_many_at_once_as_many_pass_as_may(plaza: World) -> None:
     script = limits._ADMIT
-    barrier, answers = threading.Barrier(16), []
+    barrier, answers = threading.Barrier(16, timeout=60), []
 
     def try_it(number: int) -> None:
         with own_client() as own:

@@ -116,7 +116,7 @@ def test_buckets_of_others_and_of_other_groups_are_others(plaza: World) -> None:
 def test_of_fifty_who_call_at_once_as_many_pass_as_may(plaza: World, burst: int) -> None:
     bucket = Bucket("writes", "7", per_s=0.001, burst=burst)
     script, keys, args = bucket.taking
-    barrier, answers = threading.Barrier(50), []
+    barrier, answers = threading.Barrier(50, timeout=60), []
 
     def call() -> None:
         with own_client() as own:

@@ -152,7 +152,7 @@ def test_two_hundred_cold_readers_cause_one_rebuild(
     recommended()  # the shop is known to this process, and the texts are
     redis.execute("FLUSHALL")
     shop.queues.messages.clear()
-    start, seen = threading.Barrier(200), []
+    start, seen = threading.Barrier(200, timeout=60), []
 
     def read() -> None:
         start.wait()
