@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from plaza.content.content import Draft, Whole
-from plaza.infra.http import AS_WHOLE, Answer, Question, time_of
+from plaza.infra.http import AS_WHOLE, Answer, Question
+from plaza.infra.sql import from_us
 from plaza.infra.texts import HTTPS_URL, LINE, TEXT, check_line, check_text
 from plaza.users.contract import UserCard
 
@@ -118,7 +119,7 @@ class Post(Answer):
                 "title": text.title,
                 "body": text.body,
                 "images": list(text.images),
-                "created_at": time_of(text.created_us),
+                "created_at": from_us(text.created_us),
                 "author": _author(whole),
                 "likes": whole.likes.total,
                 "collects": whole.collects.total,
@@ -150,7 +151,7 @@ class Comment(Answer):
             id=str(text.id),
             post_id=str(text.parent_id or 0),
             body=text.body,
-            created_at=time_of(text.created_us),
+            created_at=from_us(text.created_us),
             author=_author(whole),
             likes=whole.likes.total,
             mine=None if actor_id is None else MineOfText(liked=whole.likes.mine),
@@ -181,7 +182,7 @@ class Review(Answer):
             shop_id=str(text.parent_id or 0),
             score=text.score or 0,
             body=text.body,
-            created_at=time_of(text.created_us),
+            created_at=from_us(text.created_us),
             author=_author(whole),
             likes=whole.likes.total,
             mine=None if actor_id is None else MineOfText(liked=whole.likes.mine),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
@@ -11,10 +11,9 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 from plaza.flash_sales import flash_sales
 from plaza.flash_sales.flash_sales import MOST_STOCK, Offer, Terms
 from plaza.infra.http import AS_WHOLE, Answer, Question
+from plaza.infra.sql import from_us, to_us
 from plaza.infra.texts import LINE, check_line
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_US = timedelta(microseconds=1)
 # From 1971 to 9998: with any offset after 1970 began, and before MySQL's calendar ends.
 _RFC_3339 = (
     r"^(197[1-9]|19[89][0-9]|[2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])"
@@ -65,8 +64,8 @@ class VoucherQuestion(Question):
             title=self.title,
             price_cents=self.price_cents,
             stock=self.stock,
-            opens_us=(self.opens_at - _EPOCH) // _US,
-            closes_us=(self.closes_at - _EPOCH) // _US,
+            opens_us=to_us(self.opens_at.astimezone(UTC)),
+            closes_us=to_us(self.closes_at.astimezone(UTC)),
         )
 
 
@@ -96,8 +95,8 @@ class Voucher(Answer):
             price_cents=terms.price_cents,
             stock=terms.stock,
             left=left,
-            opens_at=_EPOCH + terms.opens_us * _US,
-            closes_at=_EPOCH + terms.closes_us * _US,
+            opens_at=from_us(terms.opens_us),
+            closes_at=from_us(terms.closes_us),
             exact=exact,
         )
 

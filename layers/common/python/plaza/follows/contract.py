@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from plaza.follows.follows import Person
-from plaza.infra.http import Answer, time_of
+from plaza.infra.http import Answer
+from plaza.infra.sql import from_us
 from plaza.reactions import Outcome
 from plaza.users.contract import MyFollow, UserCard
 
@@ -36,6 +37,6 @@ class Listed(Answer):
         card = person.card
         return cls(
             user=UserCard.of(card) if card else UserCard.unknown(person.user_id),
-            at=time_of(person.ver_us),
+            at=from_us(person.ver_us),
             mine=None if person.followed is None else MyFollow(following=person.followed),
         )

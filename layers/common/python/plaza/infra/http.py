@@ -11,7 +11,6 @@ import json
 import re
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -122,11 +121,6 @@ class Problem(Answer):
     status: int
     detail: str
     errors: list[FieldProblem] | None = None
-
-
-def time_of(at_us: int) -> datetime:
-    """The time that is so many microseconds after 1970, UTC."""
-    return datetime.fromtimestamp(at_us // 1_000_000, UTC).replace(microsecond=at_us % 1_000_000)
 
 
 def problems(*statuses: int) -> dict[int, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from plaza.infra.http import AS_WHOLE, Answer, Question, time_of
+from plaza.infra.http import AS_WHOLE, Answer, Question
 from plaza.operations.operations import DeadLetter, QueueState, Redriven
 
 
@@ -53,7 +53,7 @@ class DeadLetterAnswer(Answer):
         """``letter`` as it is sent."""
         return cls(
             id=letter.id,
-            sent_at=time_of(letter.sent_ms * 1000),
+            sent_at=datetime.fromtimestamp(letter.sent_ms / 1000, UTC),
             receives=letter.receives,
             cause=letter.cause,
             request_id=letter.request_id,

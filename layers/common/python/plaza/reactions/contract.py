@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plaza.infra.http import Answer, Question, time_of
+from plaza.infra.http import Answer, Question
+from plaza.infra.sql import from_us
 from plaza.reactions.reactions import Outcome, Reacted, Reactor
 
 IdText = Annotated[
@@ -61,7 +62,7 @@ class Liker(Answer):
     @classmethod
     def of(cls, reactor: Reactor) -> Liker:
         """What to answer about ``reactor``."""
-        return cls(user_id=str(reactor.actor_id), at=time_of(reactor.ver_us))
+        return cls(user_id=str(reactor.actor_id), at=from_us(reactor.ver_us))
 
 
 class MyReaction(Answer):
@@ -76,7 +77,7 @@ class MyReaction(Answer):
         """What to answer about ``reacted``."""
         target_type, target_id = reacted.target
         return cls.model_validate(
-            {"type": target_type, "id": str(target_id), "at": time_of(reacted.ver_us)}
+            {"type": target_type, "id": str(target_id), "at": from_us(reacted.ver_us)}
         )
 
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from plaza.infra.http import AS_WHOLE, Answer, Question, time_of
+from plaza.infra.http import AS_WHOLE, Answer, Question
+from plaza.infra.sql import from_us
 from plaza.infra.texts import HTTPS_URL, LINE, check_line
 from plaza.shops.shops import (
     MOST_LATITUDE,
@@ -142,6 +143,6 @@ def _fields_of(shop: Shop) -> dict[str, object]:
         "images": list(shop.images),
         "avg_price_cents": shop.avg_price_cents,
         "open_hours": shop.open_hours,
-        "created_at": time_of(shop.created_us),
-        "updated_at": time_of(shop.updated_us),
+        "created_at": from_us(shop.created_us),
+        "updated_at": from_us(shop.updated_us),
     }
