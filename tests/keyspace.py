@@ -14,8 +14,9 @@ from plaza.infra.settings import settings
 
 
 def find_keys(pattern: str = "*") -> list[str]:
-    """All keys that fit, sorted."""
-    return sorted(key for node in redis.nodes().values() for key in node.keys(pattern))
+    """All keys that fit, sorted, but for the samples of hot keys: any command may bring one."""
+    found = (key for node in redis.nodes().values() for key in node.keys(pattern))
+    return sorted(key for key in found if ":hot:" not in key)
 
 
 def delete_keys(keys: Iterable[str]) -> None:
