@@ -8,7 +8,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from local.paths import LAYER, ROOT
-from tests.servers import IS_CLUSTER
+from tests.support.servers import IS_CLUSTER
 
 os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests find what tests find
 

@@ -35,7 +35,7 @@ from tests.chaos.traffic import (
     Toggles,
     Wanted,
 )
-from tests.plaza import forget
+from tests.support.plaza import forget
 
 AUTHORS = (7_100_001, 7_100_002)
 POSTER = 7_100_101  # whom nobody follows

@@ -37,7 +37,7 @@ from plaza.reactions import (
 )
 from plaza.reactions.reactions import TooManyChanges
 from tests.chaos.ledger import Ledger, Request, find_broken
-from tests.plaza import World, forget, set_up_for
+from tests.support.plaza import World, forget, set_up_for
 
 NODE_TIMEOUT_MS = 1_500
 REDIS_TIMEOUT_S = 0.5
@@ -54,7 +54,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def migrated(nodes: Cluster, mysql_url: str) -> Iterator[None]:
-    """In place of the one of tests/plaza.py: settings for this cluster, and the tables."""
+    """In place of the one of tests/support/plaza.py: settings for this cluster, and the tables."""
     with set_up_for(nodes.url, mysql_url, is_cluster=True, redis_timeout_s=REDIS_TIMEOUT_S):
         yield
 

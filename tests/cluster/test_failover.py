@@ -24,7 +24,6 @@ from plaza.infra.errors import Unavailable
 from plaza.infra.redis import RedisDown
 from plaza.reactions import LIKE, failovers, reacting, reading, sweeping
 from plaza.reactions.reactions import ReactionEvent
-from tests import sales
 from tests.cluster.conftest import (
     NODE_TIMEOUT_MS,
     POSTS,
@@ -36,7 +35,8 @@ from tests.cluster.conftest import (
     meta_key,
     rows,
 )
-from tests.plaza import World
+from tests.support import sales
+from tests.support.plaza import World
 
 # An election takes up to a second after the node timeout; the rest is a machine that is busy.
 LONGEST_GAP_S = NODE_TIMEOUT_MS / 1000 + 1 + 12

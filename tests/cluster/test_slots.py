@@ -18,8 +18,8 @@ from plaza.infra.redis import Call, RedisDown
 from plaza.infra.shards import SHARDS
 from plaza.reactions import LIKE, Target, reacting, reading
 from tests.cluster.conftest import POSTS, Traffic, meta_key
-from tests.keyspace import find_keys
-from tests.plaza import World
+from tests.support.keyspace import find_keys
+from tests.support.plaza import World
 
 TAGS = [f"{{{shard}}}" for shard in range(SHARDS)]
 

@@ -33,8 +33,8 @@ from plaza.infra import mysql, redis, secrets, settings, sqs
 from plaza.vote_log import vote_log
 from tests.faults.aws import Aws, QueuedMessage
 from tests.faults.transport import Killed, Transport
-from tests.integration.archives import merge_partitions
-from tests.plaza import FakeQueues, World, forget, set_up_for
+from tests.support.archives import merge_partitions
+from tests.support.plaza import FakeQueues, World, forget, set_up_for
 from tests.unit.policy import template
 
 CONTRACT = json.loads((ROOT / "functions" / "api" / "system" / "openapi.json").read_text())

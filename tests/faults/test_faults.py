@@ -15,7 +15,7 @@ from tests.faults.expected import EXPECTED, Expected, find_expected
 from tests.faults.play import Player
 from tests.faults.scene import open_scene
 from tests.faults.use_cases import ROUTES, USE_CASES, UseCase
-from tests.servers import IS_CLUSTER
+from tests.support.servers import IS_CLUSTER
 
 SEED = int(os.environ.get("PLAZA_FAULTS_SEED", "20261121"))
 SAMPLED_ROUTES, SAMPLED_FUNCTIONS, TRIPLES = 4, 2, 4

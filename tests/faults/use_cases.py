@@ -27,7 +27,7 @@ from tests.faults.scene import (
     samples,
 )
 from tests.faults.transport import Killed
-from tests.integration.archives import merge_partitions
+from tests.support.archives import merge_partitions
 
 ADMIN, READER, NEIGHBOUR, AUTHOR, FAN = 1, 7, 8, 9, 10
 CROWD = (11, 12, 13, 14, 15)

@@ -11,7 +11,7 @@ from moto import mock_aws
 
 from local.stack.servers import Server
 from plaza.infra import settings, sqs
-from tests.plaza import World, forget
+from tests.support.plaza import World, forget
 
 
 @pytest.fixture

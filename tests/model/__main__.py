@@ -26,7 +26,7 @@ from local.stack import servers
 from plaza.infra import secrets, sqs
 from tests.model.mutations import MUTATIONS, mutate
 from tests.model.reactions_model import TROUBLES, run_seed
-from tests.plaza import FakeQueues, World, forget, set_up_for
+from tests.support.plaza import FakeQueues, World, forget, set_up_for
 
 
 @contextmanager

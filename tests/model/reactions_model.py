@@ -40,13 +40,13 @@ from plaza.reactions import (
 )
 from plaza.reactions import queues as reactions_queues
 from plaza.reactions.reactions import Key, ReactionEvent, TooManyChanges
-from tests import plaza as plaza_in_tests
-from tests.integration.looking import add_users
-from tests.keyspace import find_keys
 from tests.model.replica import check_replica
 from tests.model.scheduler import Scheduler
-from tests.plaza import FakeQueues, World, forget, lift_budgets, read_event
-from tests.servers import IS_CLUSTER
+from tests.support import plaza as plaza_in_tests
+from tests.support.keyspace import find_keys
+from tests.support.looking import add_users
+from tests.support.plaza import FakeQueues, World, forget, lift_budgets, read_event
+from tests.support.servers import IS_CLUSTER
 
 CAP, MAX_AHEAD, MAX_FOLLOWED = 3, 3, 3
 GATE_TIMEOUT_S, LOAD_WAIT_S, GAP_US = 0.03, 0.05, 100_000  # of the model's clock

@@ -19,7 +19,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 
 from plaza.infra import mysql, redis
 from plaza.infra.redis import RedisDown
-from tests.servers import IS_CLUSTER
+from tests.support.servers import IS_CLUSTER
 
 MIN_SLEEP, MAX_SLEEP = 20, 900  # steps of other processes
 MIN_STEP_US, MAX_STEP_US = 20, 100

@@ -22,9 +22,9 @@ from plaza.infra import mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.users import cards, profiles
-from tests.integration.test_checkins import Clock
-from tests.keyspace import find_keys
-from tests.plaza import World
+from tests.integration.checkins.test_checkins import Clock
+from tests.support.keyspace import find_keys
+from tests.support.plaza import World
 
 ADA = 7
 KEYS = Keys(ADA)

@@ -30,11 +30,11 @@ from plaza.infra.errors import PlazaError, Unavailable
 from plaza.reactions import FOLLOW, Target, reacting, sweeping
 from plaza.targets import announcing, marking
 from plaza.targets import queues as targets_queues
-from tests.integration.feeds import BASE_US, insert_posts, scroll, truth
-from tests.integration.looking import add_users
-from tests.keyspace import find_keys
 from tests.model.scheduler import Scheduler
-from tests.plaza import FakeQueues, World, decode, forget
+from tests.support.feeds import BASE_US, insert_posts, scroll, truth
+from tests.support.keyspace import find_keys
+from tests.support.looking import add_users
+from tests.support.plaza import FakeQueues, World, decode, forget
 
 RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "120"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))

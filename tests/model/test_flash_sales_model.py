@@ -44,10 +44,10 @@ from plaza.infra.mysql import MysqlDown
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
-from tests import sales
-from tests.keyspace import find_keys
 from tests.model.scheduler import Scheduler
-from tests.plaza import FakeQueues, World, forget
+from tests.support import sales
+from tests.support.keyspace import find_keys
+from tests.support.plaza import FakeQueues, World, forget
 
 RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "72"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))

@@ -17,7 +17,7 @@ import os
 import pytest
 
 from tests.model.reactions_model import TROUBLES, run_seed
-from tests.plaza import World
+from tests.support.plaza import World
 
 RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "150"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))

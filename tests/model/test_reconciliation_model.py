@@ -26,8 +26,8 @@ from plaza.reconciliation.queues import COMPARISONS, REPAIRS
 from tests.model import reactions_model
 from tests.model.reactions_model import ACTORS, AUTHORS, MAX_STEPS, TROUBLES, Request, Run
 from tests.model.test_reactions_model import FIRST, RUNS
-from tests.plaza import World
-from tests.servers import IS_CLUSTER
+from tests.support.plaza import World
+from tests.support.servers import IS_CLUSTER
 
 MAX_ALIVE = len(ACTORS) + 8
 AUDIT_EVERY = 200  # steps

@@ -9,7 +9,7 @@ import pytest
 
 from plaza.auth.codes import CHALLENGE_FORM, Seal, hash_challenge, make_challenge, make_code
 from plaza.infra.networks import network_of, site_of
-from tests.recording import recorded
+from tests.support.recording import recorded
 
 PHONE, OTHER = "+8613800138000", "+8613800138001"
 

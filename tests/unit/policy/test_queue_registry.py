@@ -12,7 +12,7 @@ import pytest
 
 from local.stack.registry import load_queues
 from plaza.infra.dead_letters import dlq_of
-from tests.plaza import FakeQueues
+from tests.support.plaza import FakeQueues
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
     FUNCTIONS,

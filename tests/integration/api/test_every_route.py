@@ -1,0 +1,219 @@
+"""What holds for every route: callers without a session are limited, and 401 comes before 400."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import pytest
+
+from bench.round_trips import counting
+from local.stack.contract import CONTRACT
+from plaza.auth import calling, ending, finding, opening
+from plaza.auth.redis_sessions import session_key
+from plaza.auth.sessions import hash_token, make_token
+from plaza.infra import health, mysql, redis
+from plaza.infra.limits import bucket_of_address
+from tests.integration.auth.test_rate_limits import empty
+from tests.support.consumers import statements
+from tests.support.plaza import World
+from tests.support.signing import HOME, Reply, ask
+from tests.unit.policy import template
+from tests.unit.policy.template import FUNCTION, resources
+
+
+class Route(NamedTuple):
+    """A route of the template, and of the contract: its ``security``."""
+
+    method: str
+    path: str
+    folder: str
+    guarded: bool
+    security: list[dict[str, list[str]]]
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.path}"
+
+    def call(
+        self,
+        authorization: str | None = None,
+        *,
+        body: str | None = None,
+        query: str = "",
+        ids: str = "11",
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """One request, with ``ids`` in the place of each parameter of the path."""
+        sent = {"authorization": authorization} if authorization is not None else {}
+        path = re.sub(r"\{\w+\}", ids, self.path) + (f"?{query}" if query else "")
+        sent |= headers or {}
+        folder, guarded = self.folder, self.guarded
+        return ask(self.method, path, body, headers=sent, folder=folder, guarded=guarded)
+
+
+def find_routes() -> list[Route]:
+    contract = json.loads(CONTRACT.read_text())["paths"]
+    found = []
+    for name, function in resources(FUNCTION).items():
+        folder = "/".join(template.folder_of(name).parts[-2:])
+        for event in function.get("Events", {}).values():
+            if event["Type"] != "HttpApi":
+                continue
+            properties = event["Properties"]
+            method, path = properties.get("Method", "GET"), properties.get("Path", "/nowhere")
+            guarded = properties.get("Auth") != {"Authorizer": "NONE"}
+            security = contract.get(path, {}).get(method.lower(), {}).get("security", [])
+            found.append(Route(method, path, folder, guarded, security))
+    return sorted(found)
+
+
+ROUTES = find_routes()
+OWN = [route for route in ROUTES if route.security == [{"bearer": []}]]
+OPTIONAL = [route for route in ROUTES if {} in route.security]
+
+every_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+every_own_route = pytest.mark.parametrize("route", OWN, ids=lambda route: route.name)
+every_optional_route = pytest.mark.parametrize("route", OPTIONAL, ids=lambda route: route.name)
+
+
+def test_there_are_routes_to_look_at() -> None:
+    assert {(route.method, route.path) for route in ROUTES} == {
+        *template.routes(),
+        ("GET", "/nowhere"),
+    }
+    assert len(OWN) > 30
+    assert len(OPTIONAL) > 10
+    assert [route.name for route in ROUTES if not route.guarded] == [
+        "GET /health",
+        "GET /nowhere",
+        "GET /openapi.json",
+        "POST /auth/codes",
+        "POST /auth/sessions",
+    ]
+
+
+# ---------------------------------------------------------------- limits
+
+
+def ended_token(*, kept: bool = True) -> str:
+    """A token whose session was ended; ``kept``: Redis still has the mark of its end."""
+    token = opening.open_session(7)
+    finding.find_session(token)
+    if kept:
+        ending.end_session(token)
+    else:
+        mysql.write("DELETE FROM session")
+    return token
+
+
+def expired_token() -> str:
+    token = opening.open_session(7)
+    mysql.write("UPDATE session SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
+    return token
+
+
+@every_route
+def test_a_caller_without_a_session_is_limited_by_network(plaza: World, route: Route) -> None:
+    empty(bucket_of_address(HOME), wait_s=6.5)
+    invalid = [make_token(), ended_token(), expired_token()]
+    for authorization in (None, "", "Basic x", *(f"Bearer {token}" for token in invalid)):
+        reply = route.call(authorization, body="{")
+        assert (reply.status, reply.problem) == (429, "too-many"), authorization
+        assert reply.headers["retry-after"] == "7"
+
+
+@every_route
+def test_every_call_without_a_session_is_counted_once(
+    plaza: World, set_up: Callable[..., None], route: Route
+) -> None:
+    set_up(anonymous_per_s=0.001, anonymous_burst=3)
+    assert [route.call().status == 429 for _ in range(5)] == [False] * 3 + [True] * 2
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["marked", "unmarked"])
+@pytest.mark.parametrize("seen", [True, False], ids=["by a process that saw it", "by another"])
+def test_tokens_that_ended_are_limited_and_cost_mysql_little(
+    plaza: World, set_up: Callable[..., None], kept: bool, seen: bool
+) -> None:
+    set_up(anonymous_per_s=0.001, anonymous_burst=20)
+    token = opening.open_session(7)
+    finding.find_session(token)
+    calling.identify(f"Bearer {token}", HOME, "GET /users/me")
+    ending.end_session(token)
+    if not kept:
+        redis.execute("DEL", session_key(hash_token(token)))
+    if not seen:
+        calling.forget_owners()
+    before = statements()
+    callers = [calling.identify(f"Bearer {token}", HOME, "GET /users/me") for _ in range(1_500)]
+    admitted = [caller for caller in callers if not caller.wait_ms]
+    assert {caller.refusal for caller in admitted} == {"unknown"}
+    assert len(admitted) == 20
+    assert statements() - before <= 23
+
+
+def test_an_ended_token_does_not_use_up_what_its_user_may_do(plaza: World) -> None:
+    token, ended = opening.open_session(7), ended_token()
+    for _ in range(300):
+        calling.identify(f"Bearer {ended}", HOME, "GET /users/me")
+    assert calling.identify(f"Bearer {token}", HOME, "GET /users/me").wait_ms == 0
+
+
+# ---------------------------------------------------------------- health
+
+
+def test_health_is_asked_of_the_parts_once_in_five_seconds(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [route] = [route for route in ROUTES if route.path == "/health"]
+    up = {"status": "up", "redis": "up", "mysql": "up", "queue": "up"}
+    before = statements()
+    with counting() as counter:
+        assert {json.dumps(route.call().said) for _ in range(100)} == {json.dumps(up)}
+    assert statements() - before <= 2, "SELECT 1, and counting itself"
+    assert counter.sent == 101, "a PING, and the limit of each call"
+    plaza.queues.away = True
+    assert route.call().said == up
+    now_s = time.monotonic()
+    monkeypatch.setattr("plaza.infra.health.time.monotonic", lambda: now_s + health.MAX_AGE_S)
+    assert route.call().said == up | {"status": "degraded", "queue": "down"}
+
+
+# ---------------------------------------------------------------- 401 before 400
+
+BAD: list[dict[str, Any]] = [
+    {"body": "{"},
+    {"body": '{"role": "admin", "x": "\\ud800"}'},
+    {"body": "x" * 70_000},
+    {"body": "a=b", "headers": {"content-type": "application/x-www-form-urlencoded"}},
+    {"query": "limit=none&cursor=forged&x=abc&day=never&order=no"},
+    {"ids": "abc"},
+    {"headers": {"idempotency-key": "x" * 1_000}},
+]
+
+
+@every_own_route
+def test_without_a_session_a_bad_request_is_401(plaza: World, route: Route) -> None:
+    for bad in [{}, *BAD]:
+        for authorization in (None, "Basic x", f"Bearer {make_token()}"):
+            reply = route.call(authorization, **bad)
+            assert (reply.status, reply.problem) == (401, "unauthenticated"), bad
+
+
+@every_optional_route
+def test_with_an_invalid_token_a_bad_request_is_401(plaza: World, route: Route) -> None:
+    for bad in [{}, *BAD]:
+        for authorization in ("Basic x", f"Bearer {make_token()}"):
+            reply = route.call(authorization, **bad)
+            assert (reply.status, reply.problem) == (401, "unauthenticated"), bad
+
+
+def test_with_a_session_a_bad_request_is_400(plaza: World) -> None:
+    authorization = f"Bearer {opening.open_session(7)}"
+    [route] = [route for route in OWN if route.name == "PATCH /users/me"]
+    for bad in BAD[:4]:
+        assert route.call(authorization, **bad).problem == "bad-input"

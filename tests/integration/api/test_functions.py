@@ -1,0 +1,230 @@
+"""Each function, in this process, with the sample of what invokes it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from plaza.auth import opening
+from plaza.infra import health, mysql, redis
+from plaza.reactions import COLLECT, LIKE, Target, reacting
+from tests.integration.conftest import Away
+from tests.support.functions import ask, event, handler
+from tests.support.looking import POST, counter, insert_rows, keys, meta, put, recent, rows
+from tests.support.plaza import World
+
+COMMENT = Target("comment", 21)
+
+
+@pytest.fixture
+def content(plaza: World) -> World:
+    plaza.add(POST, COMMENT)
+    return plaza
+
+
+# ---------------------------------------------------------------- api/reactions
+
+
+def test_a_post_is_liked_and_the_like_is_taken_back(content: World) -> None:
+    liked = {"liked": True, "likes": 1, "changed": True, "exact": True}
+    assert ask("reactions.like_post") == (200, liked)
+    assert ask("reactions.like_post") == (200, liked | {"changed": False})
+    assert ask("reactions.unlike_post") == (
+        200,
+        {"liked": False, "likes": 0, "changed": True, "exact": True},
+    )
+    content.queues.drain()
+    assert counter() == 0
+
+
+def test_a_comment_is_liked_and_a_post_is_collected(content: World) -> None:
+    assert ask("reactions.like_comment")[1]["likes"] == 1
+    collected = {"collected": True, "collects": 1, "changed": True, "exact": True}
+    assert ask("reactions.collect_post") == (200, collected)
+    content.queues.drain()
+    assert (counter(COMMENT), counter(kind=COLLECT)) == (1, 1)
+
+
+def test_a_like_needs_a_caller_and_a_post(plaza: World) -> None:
+    assert ask("reactions.like_without_session")[0] == 401
+    assert ask("reactions.like_post")[0] == 404
+    plaza.add(POST)
+    mysql.write("UPDATE content SET deleted_at = NOW(6)")
+    redis.execute("FLUSHALL")
+    assert ask("reactions.like_post")[0] == 410
+
+
+def test_one_who_toggles_too_often_is_told_to_wait(content: World) -> None:
+    names = ["reactions.like_post", "reactions.unlike_post"]
+    codes: list[int] = []
+    while not codes or codes[-1] == 200:
+        answer = handler("api/reactions")(event(names[len(codes) % 2]), None)
+        codes.append(answer["statusCode"])
+        assert len(codes) < 40
+    assert (len(codes), codes[-1]) == (22, 429), "a like, and twenty changes of it within a minute"
+    assert int(answer["headers"]["retry-after"]) == 60
+    assert json.loads(answer["body"])["type"].rpartition("/")[2] == "too-many"
+    content.queues.drain()
+    assert counter() == 1
+
+
+def test_who_likes_it_and_what_i_like_are_listed(content: World) -> None:
+    for actor in (8, 7):
+        reacting.react(LIKE, POST, actor, True)
+    content.queues.drain()
+    status, page = ask("reactions.list_post_likers")
+    assert status == 200
+    assert [item["user_id"] for item in page["items"]] == ["7", "8"]
+    assert page["next"] is None
+    status, page = ask("reactions.list_my_likes")
+    assert [(item["type"], item["id"]) for item in page["items"]] == [("post", "11")]
+
+
+def test_many_targets_are_asked_about_in_one_call(content: World) -> None:
+    reacting.react(LIKE, POST, 7, True)
+    assert ask("reactions.query") == (
+        200,
+        {
+            "items": [
+                {
+                    "type": "post",
+                    "id": "11",
+                    "likes": 1,
+                    "collects": 0,
+                    "mine": {"liked": True, "collected": False},
+                },
+                {
+                    "type": "comment",
+                    "id": "21",
+                    "likes": 0,
+                    "collects": None,
+                    "mine": {"liked": False, "collected": None},
+                },
+            ],
+            "exact": True,
+        },
+    )
+
+
+def test_a_like_while_redis_is_away_is_a_202(content: World, redis_away: Away) -> None:
+    with redis_away():
+        assert ask("reactions.like_post") == (
+            202,
+            {"liked": True, "likes": None, "changed": None, "exact": False},
+        )
+
+
+# ---------------------------------------------------------------- api/authorizer, api/system
+
+
+def test_everybody_is_let_through_with_their_name_or_the_reason_why_they_have_none(
+    plaza: World,
+) -> None:
+    identify = handler("api/authorizer")
+    assert identify(event("authorizer.no_token"), None) == {
+        "isAuthorized": True,
+        "context": {"anonymous": "true"},
+    }
+    for name, refusal in (("malformed", "malformed"), ("token", "unknown")):
+        said = identify(event(f"authorizer.{name}"), None)
+        assert said == {"isAuthorized": True, "context": {"refusal": refusal}}
+    token = opening.open_session(7)
+    good = event("authorizer.token")
+    good["headers"]["authorization"] = f"Bearer {token}"
+    assert identify(good, None)["context"] == {"user_id": "7", "role": "user"}
+
+
+def test_nobody_is_named_while_sessions_can_not_be_checked(plaza: World, mysql_away: Away) -> None:
+    with mysql_away():
+        said = handler("api/authorizer")(event("authorizer.token"), None)
+    assert said == {"isAuthorized": True, "context": {"refusal": "unavailable"}}
+
+
+def test_what_is_up_is_told(plaza: World) -> None:
+    up = {"status": "up", "redis": "up", "mysql": "up", "queue": "up"}
+    assert ask("system.health", "api/system") == (200, up)
+    plaza.queues.away = True
+    health.forget()
+    degraded = up | {"status": "degraded", "queue": "down"}
+    assert ask("system.health", "api/system") == (200, degraded)
+
+
+def test_the_contract_and_what_is_not_in_it(plaza: World) -> None:
+    status, contract = ask("system.contract", "api/system")
+    assert (status, contract["openapi"][:3]) == (200, "3.1")
+    assert ask("system.nothing_there", "api/system")[0] == 404
+    answer = handler("api/system")(event("system.wrong_method"), None)
+    assert (answer["statusCode"], answer["headers"]["allow"]) == (405, "DELETE, PUT")
+
+
+# ---------------------------------------------------------------- queue, schedule, ops
+
+
+def test_a_batch_of_facts_is_saved(content: World) -> None:
+    response = handler("queue/save_reactions")(event("save_reactions.batch"), None)
+    assert response == {"batchItemFailures": []}
+    assert {actor: on for actor, (on, _) in rows().items()} == {7: False, 8: True, 9: True}
+    assert (counter(), counter(kind=COLLECT)) == (2, 1)
+
+
+def test_a_poison_record_is_reported_when_the_dlq_does_not_take_it_and_the_rest_is_saved(
+    content: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plaza.infra.dead_letters.dead_letter", lambda *_: False)
+    response = handler("queue/save_reactions")(event("save_reactions.poison"), None)
+    [failure] = response["batchItemFailures"]
+    assert failure["itemIdentifier"] == event("save_reactions.poison")["Records"][1]["messageId"]
+    assert {actor for actor, (on, _) in rows().items() if on} == {7, 8}
+
+
+def test_settles_are_done_again(content: World) -> None:
+    put()
+    insert_rows([(POST, 7, 1, 10), (POST, 8, 1, 20)])
+    response = handler("queue/settle_reactions")(event("settle_reactions.batch"), None)
+    assert response == {"batchItemFailures": []}
+    assert (recent(), meta()["s"]) == ([7], 1), "the commit; the keys only say that there is more"
+    redis.execute("HSET", keys().meta, "blocked", meta()["blocked"] - 2_000_000)
+    content.let_sweeps_be_due()
+    handler("schedule/sweep_outbox")(event("sweep_outbox.schedule"), None)
+    assert (recent(), meta()["s"]) == ([7, 8], 2)
+
+
+def test_a_rebuild_begins_and_a_step_of_a_lost_build_ends_quietly(content: World) -> None:
+    insert_rows([(POST, 7, 1, 10)])
+    put(total=1, n=1, complete=False)
+    for name in ("begin", "next_step"):
+        response = handler("queue/rebuild_target")(event(f"rebuild_target.{name}"), None)
+        assert response == {"batchItemFailures": []}
+    assert meta()["bloom"] > 0
+
+
+def test_the_sweep_and_the_migrations_say_what_they_did(plaza: World) -> None:
+    assert handler("schedule/sweep_outbox")(event("sweep_outbox.schedule"), None) == {
+        "republished": 0,
+        "checkins_republished": 0,
+        "settled_again": 0,
+    }
+    assert handler("ops/migrate")(event("migrate.deploy"), None) == {"applied": []}
+
+
+def test_the_functions_of_the_feed_take_their_samples(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plaza.add(POST)
+    asked: dict[str, list[Any]] = {"batchItemFailures": []}
+    for _ in range(2):
+        status, page = ask("feed.first_page", "api/feed")
+        assert (status, page) == (200, {"items": [], "next": None})
+    assert ask("feed.next_page", "api/feed")[0] == 200
+    assert ask("feed.without_session", "api/feed")[0] == 401
+    for name in ("rebuild_inboxes.asked", "apply_follow_changes.batch", "fan_out_post.batch"):
+        folder = f"queue/{name.partition('.')[0]}"
+        assert handler(folder)(event(name), None) == asked
+    monkeypatch.setattr("plaza.infra.dead_letters.dead_letter", lambda *_: False)
+    poison = event("fan_out_post.poison")
+    [failure] = handler("queue/fan_out_post")(poison, None)["batchItemFailures"]
+    assert failure["itemIdentifier"] == poison["Records"][1]["messageId"]
+    sample = event("publish_unsent.schedule")
+    assert handler("schedule/publish_unsent")(sample, None) == {"published": 0}

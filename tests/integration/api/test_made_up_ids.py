@@ -1,0 +1,299 @@
+"""Made-up ids and deleted shops: what is answered, and what it costs MySQL."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from plaza.content import mysql_content, reading, redis_content
+from plaza.flash_sales import mysql_vouchers, ordering, recovering, redis_vouchers, voucher_filter
+from plaza.flash_sales.flash_sales import NotReady, VoucherMissing
+from plaza.flash_sales.voucher_filter import VOUCHER_IDS
+from plaza.infra import mysql, redis
+from plaza.infra.hot_values import HotValues
+from plaza.infra.http import pack_cursor
+from plaza.infra.token_bucket import TokenBucket
+from plaza.reactions import Target
+from plaza.shops.shops import FILTER, Step
+from plaza.targets import finding
+from tests.support import sales
+from tests.support.content_api import (
+    REVIEW,
+    SHOP,
+    Reply,
+    add_shop,
+    add_users,
+    as_another_process,
+    ask,
+    counting_work,
+)
+from tests.support.plaza import World
+from tests.support.shop_api import build, write
+
+FOLDERS = {
+    "reviews": "api/content",
+    "reviews/recommended": "api/recommendations",
+    "vouchers": "api/flash_sales",
+}
+LAST = {"reviews": (10**15, 1), "vouchers": (2**62,)}  # where no page begins
+every_list = pytest.mark.parametrize("what", FOLDERS)
+
+
+def read(what: str, shop_id: int) -> Reply:
+    """The first page of a list that a shop has, by somebody without a session."""
+    return ask("GET", f"/shops/{shop_id}/{what}", user=None, folder=FOLDERS[what])
+
+
+@every_list
+def test_a_shop_that_is_not_there_costs_one_statement_in_half_a_minute(
+    plaza: World, what: str
+) -> None:
+    with counting_work() as work:
+        assert [read(what, 4711).status for _ in range(30)] == [404] * 30
+    assert work.statements == 1
+
+
+@every_list
+def test_ids_that_were_made_up_do_not_reach_mysql(plaza: World, what: str) -> None:
+    add_shop()
+    build(Step(FILTER))
+    chance = random.Random(5)
+    with counting_work() as work:
+        for _ in range(100):
+            assert read(what, chance.randrange(1, 2**63)).status == 404
+    assert work.statements <= 2
+
+
+@every_list
+def test_a_deleted_shop_is_gone(plaza: World, what: str) -> None:
+    add_shop()
+    assert read(what, SHOP).status == 200
+    assert write("DELETE", f"/shops/{SHOP}").status == 204
+    as_another_process()
+    refused = read(what, SHOP)
+    assert (refused.status, refused.slug) == (410, "gone")
+
+
+def test_a_review_after_the_deletion_of_its_shop_is_refused(plaza: World) -> None:
+    """This process saw the shop a moment ago, and so did Redis."""
+    add_shop()
+    assert ask("POST", f"/shops/{SHOP}/reviews", REVIEW).status == 201
+    mysql.write("UPDATE shop SET deleted_at = UTC_TIMESTAMP(6)")
+    refused = ask("POST", f"/shops/{SHOP}/reviews", REVIEW)
+    assert (refused.status, refused.slug) == (410, "gone")
+    [(reviews,)] = mysql.fetch_all("SELECT COUNT(*) FROM content WHERE content_type = 'review'")
+    assert reviews == 1
+
+
+def test_a_voucher_that_is_not_there_costs_one_statement_in_half_a_minute(plaza: World) -> None:
+    with counting_work() as work:
+        for _ in range(20):
+            ordering.forget_sales()  # each time another process
+            with pytest.raises(VoucherMissing):
+                ordering.order(4711, 7)
+    assert work.statements == 1
+
+
+def test_vouchers_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = TokenBucket(rate_per_s=20, burst=40, clock=lambda: 0.0)
+    monkeypatch.setattr("plaza.flash_sales.lookup._lookup_budget", bucket)
+    with counting_work() as work:
+        for voucher_id in range(1, 101):
+            with pytest.raises((VoucherMissing, NotReady)):
+                ordering.order(voucher_id, 7)
+    assert work.statements == 40
+
+
+def order(voucher_id: int) -> Reply:
+    return ask("POST", f"/vouchers/{voucher_id}/orders", folder="api/flash_sales")
+
+
+def test_vouchers_that_were_made_up_do_not_reach_mysql(plaza: World) -> None:
+    voucher = sales.offer()
+    voucher_filter.build_filter()
+    chance = random.Random(5)
+    with counting_work() as work:
+        for _ in range(100):
+            assert order(chance.randrange(1, 2**63)).status == 404
+    assert work.statements <= 2
+    assert order(voucher.id).status == 202
+
+
+def test_a_voucher_that_is_made_while_its_filter_is_built_is_in_it(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Added before the build began, committed after it had read: the second adding counts."""
+    insert = mysql_vouchers.insert
+
+    def build_then_insert(*args: Any) -> None:
+        voucher_filter.build_filter()
+        insert(*args)
+
+    monkeypatch.setattr(mysql_vouchers, "insert", build_then_insert)
+    voucher = sales.offer()
+    assert order(voucher.id).status == 202
+    ordering.forget_sales()
+    redis.execute("DEL", redis_vouchers.state_key(voucher.id))
+    assert order(voucher.id).status != 404
+    assert not VOUCHER_IDS.ask(voucher.id + 1).maybe
+
+
+def test_the_recovery_adds_a_voucher_whose_maker_died(plaza: World) -> None:
+    voucher = sales.offer()
+    VOUCHER_IDS.begin("one", 1)
+    VOUCHER_IDS.fill("one", [], last=True)
+    assert not VOUCHER_IDS.ask(voucher.id).maybe
+    recovering.recover_orders()
+    assert VOUCHER_IDS.ask(voucher.id).maybe
+
+
+def test_a_long_build_goes_on_in_the_next_run(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plaza.flash_sales.voucher_filter._PAGE", 2)
+    vouchers = [sales.offer().id for _ in range(5)]
+    redis.execute("DEL", *VOUCHER_IDS.keys)
+    assert [voucher_filter.build_filter(max_s=0) for _ in range(4)] == [2, 2, 1, 0]
+    assert all(VOUCHER_IDS.ask(voucher_id).maybe for voucher_id in vouchers)
+    assert not VOUCHER_IDS.ask(vouchers[-1] + 1).maybe
+
+
+def test_a_voucher_is_found_though_somebody_asked_for_its_id_too_early(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plaza.flash_sales.offering.ids.new_id", lambda: 4711)
+    with pytest.raises(VoucherMissing):
+        ordering.order(4711, 7)
+    ordering.forget_sales()
+    voucher = sales.offer()
+    assert voucher.id == 4711
+    monkeypatch.undo()
+
+
+# ---------------------------------------------------------------- targets
+
+
+def query(post_ids: range) -> Reply:
+    asked = [{"type": "post", "id": str(i)} for i in post_ids]
+    return ask("POST", "/reactions/query", {"targets": asked}, user=None, folder="api/reactions")
+
+
+def test_queries_of_ids_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finding, "_lookup_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
+    with counting_work() as work:
+        replies = [query(range(n, n + 10)) for n in range(1, 301, 10)]
+    assert [reply.status for reply in replies] == [200] * 5 + [503] * 25
+    assert work.statements == 5
+    with counting_work() as work:
+        assert query(range(1, 11)).status == 200
+    assert work.statements == 0
+
+
+@pytest.mark.parametrize("path", ["/posts/{}", "/posts/{}/comments", "/users/{}/posts"])
+def test_texts_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(finding, "_lookup_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
+    with counting_work() as work:
+        statuses = [ask("GET", path.format(n), user=None).status for n in range(1, 31)]
+    assert statuses == [404] * 5 + [503] * 25
+    assert work.statements == 5
+
+
+# ---------------------------------------------------------------- lists that anybody can read
+
+
+@pytest.fixture
+def no_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_list_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
+    vouchers = TokenBucket(0.0001, 5, clock=lambda: 0.0)
+    monkeypatch.setattr("plaza.flash_sales.reading._list_budget", vouchers)
+
+
+@pytest.mark.parametrize("what", ["reviews", "vouchers"])
+def test_pages_are_read_from_mysql_as_far_as_the_budget_goes(
+    plaza: World, no_budget: None, what: str
+) -> None:
+    add_shop()
+    after = pack_cursor(*LAST[what])
+    replies = [
+        ask("GET", f"/shops/{SHOP}/{what}?limit={n}&cursor={after}", folder=FOLDERS[what])
+        for n in range(1, 11)
+    ]
+    assert [reply.status for reply in replies] == [200] * 5 + [503] * 5
+    assert replies[-1].headers["retry-after"]
+
+
+@pytest.mark.parametrize("user", [None, 7])
+@pytest.mark.parametrize("what", ["reviews", "vouchers"])
+def test_a_first_page_is_read_from_mysql_once_whatever_its_length(
+    plaza: World, what: str, user: int | None
+) -> None:
+    add_shop()
+    add_users(7)
+    made = str(sales.offer().id) if what == "vouchers" else review()
+    assert [item["id"] for item in read(what, SHOP).body["items"]] == [made]
+    with counting_work() as work:
+        for limit in range(1, 21):
+            as_another_process()
+            path = f"/shops/{SHOP}/{what}?limit={limit}"
+            reply = ask("GET", path, user=user, folder=FOLDERS[what])
+            assert [item["id"] for item in reply.body["items"]] == [made]
+    assert work.statements == 0
+
+
+def review() -> str:
+    return str(ask("POST", f"/shops/{SHOP}/reviews", REVIEW).body["id"])
+
+
+@pytest.mark.parametrize("what", ["reviews", "vouchers"])
+def test_what_was_just_made_is_on_the_first_page(plaza: World, what: str) -> None:
+    add_shop()
+    assert read(what, SHOP).body["items"] == []
+    made = str(sales.offer().id) if what == "vouchers" else review()
+    as_another_process()
+    assert [item["id"] for item in read(what, SHOP).body["items"]] == [made]
+
+
+def test_a_text_that_was_deleted_leaves_the_first_page_and_no_hole(plaza: World) -> None:
+    add_shop()
+    made = [review() for _ in range(4)]
+    assert len(read("reviews", SHOP).body["items"]) == 4
+    assert ask("DELETE", f"/reviews/{made[2]}").status == 204
+    as_another_process()
+    page = ask("GET", f"/shops/{SHOP}/reviews?limit=2", user=None).body
+    assert [item["id"] for item in page["items"]] == [made[3], made[1]]
+    rest = ask("GET", f"/shops/{SHOP}/reviews?limit=2&cursor={page['next']}", user=None).body
+    assert ([item["id"] for item in rest["items"]], rest["next"]) == ([made[0]], None)
+
+
+def test_a_page_with_a_text_that_is_gone_is_read_again(plaza: World) -> None:
+    """The writer died before Redis let go of the page, and the text's own refresh came."""
+    add_shop()
+    made = [review() for _ in range(3)]
+    read("reviews", SHOP)
+    mysql.write("UPDATE content SET deleted_at = UTC_TIMESTAMP(6) WHERE content_id = %s", made[1:2])
+    redis_content.keep_texts(mysql_content.read([Target("review", int(made[1]))]).values())
+    as_another_process()
+    page = ask("GET", f"/shops/{SHOP}/reviews?limit=2", user=None).body
+    assert ([item["id"] for item in page["items"]], page["next"]) == ([made[2], made[0]], None)
+
+
+def test_a_hot_first_page_costs_anonymous_callers_no_statement(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_hot_pages", HotValues(hot_per_s=3, clock=lambda: 0.0))
+    add_shop()
+    path = f"/shops/{SHOP}/reviews"
+    assert [ask("GET", path, user=None).status for _ in range(3)] == [200] * 3
+    with counting_work() as work:
+        assert [ask("GET", path, user=None).status for _ in range(20)] == [200] * 20
+    assert work.statements == 0
+    made = ask("POST", path, REVIEW).body["id"]
+    assert [item["id"] for item in ask("GET", path).body["items"]] == [made], "one's own at once"

@@ -1,0 +1,127 @@
+"""Sending codes: by the real SNS client against an SNS in this process, and by echo."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+from moto import mock_aws
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.sns.models import sns_backends
+
+from plaza.auth import sms
+from plaza.auth.sms import SmsDown, SnsSender
+from plaza.infra import redis, secrets
+from plaza.infra.secrets import SecretsDown
+from plaza.infra.settings import BadSettings
+from tests.support.keyspace import find_keys
+from tests.support.plaza import World
+from tests.support.signing import PHONE, ask_for_code
+
+
+@pytest.fixture
+def aws(plaza: World) -> Iterator[None]:
+    with mock_aws():
+        yield
+
+
+def test_a_code_goes_to_the_phone_by_sns(aws: None, set_up: Callable[..., None]) -> None:
+    set_up(sms_sender="sns")
+    assert ask_for_code().status == 202
+    [(phone, text, *_)] = sns_backends[DEFAULT_ACCOUNT_ID]["us-east-1"].sms_messages.values()
+    assert phone == PHONE
+    assert text.endswith(" is your Plaza code. It works for 5 minutes.")
+    assert text[:6].isdigit()
+    assert len(text) <= 140, "one text"
+    assert find_keys("*:echo:*") == []
+
+
+def test_a_text_is_sent_as_a_transaction_and_once(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sender, sent = SnsSender(), []
+
+    def call(operation: str, parameters: dict[str, Any]) -> None:
+        sent.append((operation, parameters))
+        raise EndpointConnectionError(endpoint_url="https://sns")
+
+    monkeypatch.setattr(sender._client, "_make_api_call", call)
+    with pytest.raises(SmsDown):
+        sender.send(PHONE, "text")
+    [(operation, parameters)] = sent
+    assert operation == "Publish"
+    assert parameters["MessageAttributes"]["AWS.SNS.SMS.SMSType"]["StringValue"] == "Transactional"
+    config = sender._client.meta.config
+    assert config.retries["total_max_attempts"] == 1
+    assert config.connect_timeout + config.read_timeout <= 5
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        EndpointConnectionError(endpoint_url="https://sns"),
+        ClientError({"Error": {"Code": "Throttled", "Message": f"for {PHONE}"}}, "Publish"),
+        ClientError({"Error": {"Code": "InvalidParameter", "Message": PHONE}}, "Publish"),
+    ],
+    ids=["away", "throttled", "refused"],
+)
+def test_when_sns_fails_it_is_a_503_and_the_log_names_no_phone(
+    plaza: World,
+    set_up: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+) -> None:
+    set_up(sms_sender="sns")
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(sms.sender()._client, "_make_api_call", fail)  # type: ignore[attr-defined]
+    refused = ask_for_code()
+    assert (refused.status, refused.problem) == (503, "unavailable")
+    logged = capsys.readouterr().out
+    assert '"sms_failed":1' in logged
+    assert type(error).__name__ in logged
+    assert PHONE[1:] not in logged
+
+
+def test_a_deploy_that_did_not_say_how_to_send_sends_nothing(
+    plaza: World, set_up: Callable[..., None]
+) -> None:
+    set_up(sms_sender="")
+    with pytest.raises(BadSettings, match="PLAZA_SMS_SENDER"):
+        sms.sender()
+
+
+def test_an_echo_is_gone_when_its_code_is(plaza: World) -> None:
+    ask_for_code()
+    [key] = find_keys("*:echo:*")
+    assert 299 <= redis.execute("TTL", key) <= 300
+    assert PHONE[1:] not in key
+    assert sms.read_echo("+12025550123") is None
+
+
+def test_a_secret_is_read_once_until_it_is_forgotten(
+    migrated: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mock_aws():
+        import boto3
+
+        client = boto3.client("secretsmanager")
+        client.create_secret(Name="a", SecretString="one")
+        assert secrets.read("a") == "one"
+        client.put_secret_value(SecretId="a", SecretString="two")
+        assert secrets.read("a") == "one"
+        secrets.forget("a")
+        assert secrets.read("a") == "two"
+        secrets.forget("a")
+
+
+def test_a_secret_that_can_not_be_read_is_an_outage(migrated: None) -> None:
+    assert os.environ["AWS_ACCESS_KEY_ID"] == "test"
+    with mock_aws(), pytest.raises(SecretsDown):
+        secrets.read("nowhere")

@@ -1,0 +1,653 @@
+"""Signing in through the API, and everything that somebody might try instead."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from local.paths import ROOT
+from plaza.auth import finding as auth_finding
+from plaza.auth import signing_in
+from plaza.auth.codes import hash_challenge
+from plaza.auth.redis_challenges import challenge_key
+from plaza.auth.sms import EchoSender, SmsDown
+from plaza.infra import limits, mysql, redis
+from plaza.infra.limits import Attempt, Window
+from plaza.targets import There, finding, marking
+from tests.integration.conftest import Away
+from tests.support.keyspace import find_keys
+from tests.support.plaza import World
+from tests.support.signing import (
+    HOME,
+    OTHER,
+    PHONE,
+    Reply,
+    ask,
+    ask_for_code,
+    challenge_of,
+    code_on,
+    forget_limits,
+    is_known,
+    let_a_minute_pass,
+    let_pass,
+    seal,
+    sign_in,
+    signed_in,
+    wrong,
+)
+
+
+def users() -> list[tuple[Any, ...]]:
+    return mysql.fetch_all("SELECT id, nickname, role FROM user ORDER BY id")
+
+
+def sessions_of(user_id: int) -> int:
+    return int(mysql.fetch_all("SELECT COUNT(*) FROM session WHERE user_id = %s", (user_id,))[0][0])
+
+
+def key_of_challenge(phone: str = PHONE) -> str:
+    """Where the challenge is that the client of a phone got last."""
+    return challenge_key(hash_challenge(challenge_of(phone)))
+
+
+def counted() -> list[str]:
+    """The keys in Redis but those of token buckets, which every request fills."""
+    return [key for key in find_keys("*") if ":bucket:" not in key]
+
+
+def spend(what: str, who: str, times: int) -> None:
+    """As if a limit had admitted so many attempts just now."""
+    for _ in range(times):
+        limits.admit(Attempt(what, who), (Window(86_400, 10**6),))
+
+
+# ---------------------------------------------------------------- the way it is meant
+
+
+def test_a_code_comes_and_opens_a_session_for_a_user_who_is_made(plaza: World) -> None:
+    asked = ask_for_code()
+    assert asked.status == 202
+    assert asked.said == {"challenge": asked.said["challenge"], "expires_in": 300}
+    assert re.fullmatch("[A-Za-z0-9_-]{43}", asked.said["challenge"])
+    done = sign_in(code_on())
+    assert done.status == 201
+    assert set(done.said) == {"token", "expires_in", "user"}
+    assert done.said["expires_in"] == 30 * 86_400
+    user = done.said["user"]
+    assert re.fullmatch("[a-z]+ [a-z]+ [0-9]{4}", user["nickname"])
+    assert user["avatar"] is None
+    assert users() == [(int(user["id"]), user["nickname"], "user")]
+    session = auth_finding.find_session(done.said["token"])
+    assert session is not None
+    assert (session.user_id, session.role) == (int(user["id"]), "user")
+
+
+def test_the_same_phone_is_the_same_user_however_it_is_written(plaza: World) -> None:
+    ids = []
+    for written in (PHONE, "+86 138-0013-8000", "+86 (138) 00138000"):
+        assert ask_for_code(written).status == 202
+        ids.append(sign_in(code_on(), written).said["user"]["id"])
+        let_a_minute_pass()
+    assert len(set(ids)) == 1
+    assert sessions_of(int(ids[0])) == 3
+
+
+def test_a_new_user_can_be_followed_at_once(plaza: World) -> None:
+    token = signed_in()
+    session = auth_finding.find_session(token)
+    assert session is not None
+    marking.forget_seen()
+    assert redis.execute("GET", find_keys("*:there")[0]) == "live"
+    assert finding.find("user", session.user_id) is There.LIVE
+
+
+# ---------------------------------------------------------------- codes
+
+
+def test_a_code_that_was_used_is_refused(plaza: World) -> None:
+    ask_for_code()
+    code = code_on()
+    assert sign_in(code).status == 201
+    again = sign_in(code)
+    assert (again.status, again.problem) == (401, "code-refused")
+    assert len(users()) == 1
+
+
+def test_why_a_code_is_refused_is_not_told(plaza: World) -> None:
+    def refused(code: str, phone: str = PHONE) -> tuple[int, Any, Any]:
+        reply = sign_in(code, phone)
+        forget_limits()
+        return reply.status, reply.said, sorted(reply.headers)
+
+    never = refused("123456", OTHER)
+    ask_for_code()
+    assert refused(wrong(code_on())) == never
+    code = code_on()
+    sign_in(code)
+    assert refused(code) == never, "used"
+    forget_limits()
+    ask_for_code()
+    for by in range(1, 6):
+        assert refused(wrong(code_on(), by)) == never
+    assert refused(code_on()) == never, "burnt"
+    ask_for_code()
+    redis.execute("PEXPIRE", key_of_challenge(), 0)
+    assert refused(code_on()) == never, "expired"
+    assert never[0] == 401
+
+
+def test_a_code_is_burnt_by_five_wrong_tries_from_anywhere(plaza: World) -> None:
+    ask_for_code()
+    code = code_on()
+    for by in range(1, 6):
+        assert sign_in(wrong(code, by), source=f"198.51.100.{by}").status == 401
+    assert sign_in(code).status == 401
+
+
+def test_strangers_who_guess_lock_nobody_out(plaza: World) -> None:
+    """Wrong codes under invented challenges, and under challenges of their own for that phone."""
+    ask_for_code()
+    code, own = code_on(), challenge_of()
+    for by in range(1, 30):
+        invented = f"{by:043}"
+        assert sign_in(wrong(code, by), challenge=invented, source=HOME).status == 401
+    for by in range(1, 5):
+        source = f"198.51.100.{by}"
+        assert ask_for_code(source=source).status == 202
+        for _ in range(6):
+            assert sign_in(wrong(code_on()), source=source).status == 401
+    assert sign_in(code, challenge=own).status == 201
+
+
+def test_codes_that_strangers_ask_for_do_not_take_the_place_of_mine(plaza: World) -> None:
+    ask_for_code()
+    code, own = code_on(), challenge_of()
+    assert ask_for_code(source="198.51.100.1").status == 202
+    assert sign_in(code, challenge=own).status == 201
+
+
+def test_a_code_works_only_with_its_own_challenge(plaza: World) -> None:
+    ask_for_code(PHONE)
+    ask_for_code(OTHER, source="198.51.100.1")
+    if code_on(PHONE) != code_on(OTHER):
+        assert sign_in(code_on(PHONE), OTHER).status == 401
+    assert sign_in(code_on(OTHER), OTHER).status == 201
+
+
+def outcomes(challenge: str, code: str, people: int, tries: int) -> list[list[str]]:
+    """What ``tries`` sign-ins of each of ``people``, all at the same time, came to."""
+    env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers/common/python'}"}
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.sign_in_process",
+        challenge,
+        code,
+        str(tries),
+    ]
+    processes = [
+        subprocess.Popen(
+            command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(people)
+    ]
+    try:
+        for process in processes:
+            assert process.stdout
+            assert process.stdout.readline() == "ready\n"
+        for process in processes:
+            assert process.stdin
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        return [process.communicate()[0].split() for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+def test_of_a_hundred_sign_ins_with_one_code_one_is_a_session(plaza: World) -> None:
+    ask_for_code()
+    found = [outcome for own in outcomes(challenge_of(), code_on(), 5, 20) for outcome in own]
+    signed = [outcome for outcome in found if outcome.isdigit()]
+    assert (len(found), len(signed)) == (100, 1)
+    assert set(found) - set(signed) == {"CodeRefused"}
+    assert sessions_of(int(signed[0])) == 1
+    assert len(users()) == 1
+
+
+def test_first_sign_ins_of_one_phone_at_once_make_one_user(plaza: World) -> None:
+    found = outcomes(PHONE, "-", 5, 40)
+    assert len(set(found[0])) == 40
+    assert all(own == found[0] for own in found), "each phone is the same user to everybody"
+    assert len(users()) == 40
+    assert mysql.fetch_all("SELECT COUNT(*) FROM user_phone") == [(40,)]
+
+
+# ---------------------------------------------------------------- limits of asking
+
+
+def test_a_phone_gets_one_code_a_minute_from_one_network(plaza: World) -> None:
+    assert ask_for_code().status == 202
+    refused = ask_for_code()
+    assert (refused.status, refused.problem) == (429, "too-many")
+    assert 58 < int(refused.headers["retry-after"]) <= 60
+    let_pass(59_000)
+    assert ask_for_code().headers["retry-after"] == "1"
+    let_pass(1_000)
+    assert ask_for_code().status == 202
+
+
+def test_a_phone_gets_five_codes_an_hour_from_one_network_and_ten_from_all(plaza: World) -> None:
+    for number in range(10):
+        assert ask_for_code(source=f"198.51.100.{number // 5}").status == 202
+        let_a_minute_pass()
+        if number == 4:
+            assert ask_for_code(source="198.51.100.0").status == 429
+    refused = ask_for_code(source="198.51.100.9")
+    assert refused.status == 429
+    assert 2_990 < int(refused.headers["retry-after"]) <= 3_000
+    let_pass(3_000_000)
+    assert ask_for_code(source="198.51.100.9").status == 202
+
+
+def test_a_phone_gets_twenty_codes_a_day_from_strangers(plaza: World) -> None:
+    spend("codes-to", seal().of_phone(PHONE), 20)
+    let_pass(2 * 3_600_000)
+    refused = ask_for_code()
+    assert (refused.status, refused.problem) == (429, "too-many")
+    assert 21 * 3_600 < int(refused.headers["retry-after"]) <= 22 * 3_600
+
+
+def test_fifty_people_of_one_address_sign_in(plaza: World) -> None:
+    for number in range(50):
+        phone = f"+86138001380{number:02}"
+        assert ask_for_code(phone).status == 202
+        assert sign_in(code_on(phone), phone).status == 201
+    assert len(users()) == 50
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "elsewhere"),
+    [
+        ("203.0.113.7", "203.0.113.7", "203.0.113.8"),
+        ("2001:db8:1::1", "2001:db8:1:ffff::1", "2001:db8:2::1"),
+    ],
+)
+def test_a_shared_address_is_limited_by_the_hour_whatever_the_phones(
+    plaza: World, set_up: Callable[..., None], here: str, there: str, elsewhere: str
+) -> None:
+    set_up(max_codes_per_network_per_hour=3)
+    phones = [f"+8613800138{number:03}" for number in range(6)]
+    assert [ask_for_code(phone, source=here).status for phone in phones[:4]] == [202] * 3 + [429]
+    assert ask_for_code(phones[4], source=there).status == 429
+    assert ask_for_code(phones[5], source=elsewhere).status == 202
+
+
+def test_the_budget_of_the_deployment_is_kept_and_its_end_is_counted(
+    plaza: World, set_up: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_up(max_codes_per_hour=3)
+    sent = [
+        ask_for_code(f"+8613800138{number:03}", source=f"198.51.100.{number}")
+        for number in range(5)
+    ]
+    assert [reply.status for reply in sent] == [202] * 3 + [503] * 2
+    assert 3_590 < int(sent[-1].headers["retry-after"]) <= 3_600
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["what"] for line in lines if line.get("code_budget_refusals")] == ["new"] * 2
+
+
+def test_whoever_signed_in_here_before_is_not_held_up_by_strangers(
+    plaza: World, set_up: Callable[..., None]
+) -> None:
+    """Strangers spend the limits of the phone, of the shared address and of the deployment."""
+    set_up(max_codes_per_hour=5, max_codes_per_network_per_hour=5)
+    signed_in()
+    spend("codes-to", seal().of_phone(PHONE), 20)
+    spend("codes-from", seal().of_network(HOME), 5)
+    spend("codes", "new", 5)
+    assert ask_for_code(OTHER).status == 429
+    assert ask_for_code(source="198.51.100.1").status == 429, "somewhere else it is a stranger"
+    assert ask_for_code().status == 202
+    assert sign_in(code_on()).status == 201
+
+
+def test_what_is_refused_counts_nowhere(plaza: World, set_up: Callable[..., None]) -> None:
+    set_up(max_codes_per_hour=1)
+    assert ask_for_code(OTHER, source="198.51.100.1").status == 202
+    assert ask_for_code(PHONE).status == 503, "the budget is spent"
+    let_pass(3_600_000)
+    assert ask_for_code(PHONE).status == 202
+    set_up(max_codes_per_network_per_hour=1)
+    assert ask_for_code(OTHER).status == 429, "the network has to wait"
+    set_up(max_codes_per_network_per_hour=2, max_codes_per_hour=2)
+    assert ask_for_code(OTHER).status == 202
+
+
+@pytest.mark.parametrize("name", ["x-forwarded-for", "forwarded", "x-real-ip", "client-ip"])
+def test_a_header_makes_nobody_somebody_else(
+    plaza: World, set_up: Callable[..., None], name: str
+) -> None:
+    set_up(max_codes_per_network_per_hour=1)
+    assert ask_for_code(PHONE).status == 202
+    for number in range(3):
+        faked = {name: f"198.51.100.{number}"}
+        assert ask_for_code(OTHER, headers=faked).status == 429
+
+
+@pytest.mark.parametrize(
+    ("countries", "types", "phone", "status"),
+    [
+        ("CN", "mobile", PHONE, 202),
+        ("CN", "mobile", OTHER, 400),
+        ("US,CN", "mobile", OTHER, 400),
+        ("US,CN", "mobile,fixed_line_or_mobile", OTHER, 202),
+        ("US", "mobile,fixed_line_or_mobile", "+18765550123", 400),
+    ],
+)
+def test_codes_go_to_the_countries_and_types_of_the_deployment(
+    plaza: World,
+    set_up: Callable[..., None],
+    countries: str,
+    types: str,
+    phone: str,
+    status: int,
+) -> None:
+    set_up(sms_countries=countries, sms_number_types=types)
+    reply = ask_for_code(phone)
+    assert reply.status == status
+    if status == 400:
+        assert reply.said["errors" if "errors" in reply.said else "detail"].startswith("phone")
+        assert counted() == []
+
+
+def test_a_code_that_came_before_still_works_after_a_refusal(plaza: World) -> None:
+    ask_for_code()
+    code = code_on()
+    assert ask_for_code().status == 429
+    assert sign_in(code).status == 201
+
+
+# ---------------------------------------------------------------- who has a user is not told
+
+
+def test_a_known_phone_is_answered_as_an_unknown_one(plaza: World) -> None:
+    signed_in(PHONE)
+    forget_limits()
+    known, unknown = ask_for_code(PHONE), ask_for_code(OTHER, source="198.51.100.1")
+    assert (known.status, set(known.said), known.headers) == (
+        unknown.status,
+        set(unknown.said),
+        unknown.headers,
+    )
+    codes = wrong(code_on(PHONE)), wrong(code_on(OTHER))
+    replies = sign_in(codes[0], PHONE), sign_in(codes[1], OTHER)
+    assert replies[0] == replies[1]
+
+
+def test_before_the_code_is_right_mysql_is_not_asked(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(*_: object) -> Any:
+        raise AssertionError("MySQL was asked")
+
+    for name in ("fetch_all", "write", "atomically"):
+        monkeypatch.setattr(mysql, name, asked)
+    assert ask_for_code().status == 202
+    assert sign_in(wrong(code_on())).status == 401
+
+
+# ---------------------------------------------------------------- hostile input
+
+_BAD_PHONES = [
+    None, 13800138000, 1.5, True, [PHONE], {"phone": PHONE}, "", "+", PHONE[1:], "00" + PHONE[1:],
+    "+１３８００１３８０００", "+86138001380٠٠", PHONE + "\n", PHONE + "\x00", "\ud800",
+    PHONE + "\ud800", "+" + "9" * 40, "+" + "9" * 60_000, "' OR 1=1 --",
+    PHONE + ";ext=1", "+19005550123",
+]  # fmt: skip
+_BAD_CODES = [
+    None, 123456, 123456.0, True, ["123456"], "", "12345", "1234567", "12345a", "１２３４５６",
+    "١٢٣٤٥٦", "123456\n", " 123456", "-12345", "+12345", "1e1000", "\ud800" * 6, "1" * 60_000,
+]  # fmt: skip
+
+
+def assert_bad(reply: Reply, field: str, value: object = None) -> None:
+    assert (reply.status, reply.problem) == (400, "bad-input")
+    if "\ud800" in str(value):
+        field = "body"  # it is no Unicode at all
+    assert field in json.dumps(reply.said.get("errors") or reply.said["detail"])
+
+
+@pytest.mark.parametrize("phone", _BAD_PHONES, ids=lambda value: f"{value!a:.30}")
+def test_what_is_no_phone_is_a_400_that_names_it(plaza: World, phone: object) -> None:
+    assert_bad(ask_for_code(phone), "phone", phone)
+    assert counted() == [], "and counts nowhere"
+
+
+_BAD_CHALLENGES = [
+    None, 1, True, ["A" * 43], {"challenge": "A" * 43}, "", "A" * 42, "A" * 44, "A" * 42 + "=",
+    "A" * 42 + "\n", "A" * 42 + "é", "A" * 42 + "٣", "A" * 42 + "\x00", "A" * 42 + "\ud800",
+    "A" * 60_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("challenge", _BAD_CHALLENGES, ids=lambda value: f"{value!a:.30}")
+def test_what_is_no_challenge_is_a_400_that_names_it(plaza: World, challenge: object) -> None:
+    body = {"challenge": challenge, "code": "123456"}
+    assert_bad(ask("POST", "/auth/sessions", body), "challenge", challenge)
+    assert counted() == []
+
+
+@pytest.mark.parametrize("code", _BAD_CODES, ids=lambda value: f"{value!a:.30}")
+def test_what_is_no_code_is_a_400_that_names_it_and_costs_no_try(
+    plaza: World, code: object
+) -> None:
+    ask_for_code()
+    for _ in range(6):
+        assert_bad(sign_in(code), "code", code)
+    assert sign_in(code_on()).status == 201
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (None, "body"),
+        ("", "body"),
+        ("{", "body"),
+        ("null", "body"),
+        ("[]", "body"),
+        ('"+8613800138000"', "body"),
+        ("[" * 10_000, "body"),
+        ({"phone": PHONE, "role": "admin"}, "role"),
+        ({"phone": PHONE, "user_id": "1"}, "user_id"),
+        ({"phone": PHONE, "challenge": "A" * 43, "code": "123456"}, "body"),
+        ({}, "body"),
+        ({"challenge": "A" * 43, "code": "123456", "role": "admin"}, "role"),
+        ({"phone": PHONE, "x": "y" * 70_000}, "body"),
+    ],
+    ids=lambda value: f"{value!a:.40}",
+)
+@pytest.mark.parametrize("path", ["/auth/codes", "/auth/sessions"])
+def test_a_bad_body_is_a_400(plaza: World, path: str, body: object, field: str) -> None:
+    reply = ask("POST", path, body)
+    assert (reply.status, reply.problem) == (400, "bad-input")
+    assert counted() == []
+    assert users() == []
+
+
+def test_nobody_makes_themselves_an_admin(plaza: World) -> None:
+    ask_for_code()
+    body = {"challenge": challenge_of(), "code": code_on(), "role": "admin"}
+    assert_bad(ask("POST", "/auth/sessions", body), "role")
+    assert sign_in(code_on()).status == 201
+    assert [role for _, _, role in users()] == ["user"]
+
+
+# ---------------------------------------------------------------- parts that are away
+
+
+def test_without_redis_nobody_signs_in_and_it_is_no_open_gate(
+    plaza: World, redis_away: Away
+) -> None:
+    ask_for_code()
+    code = code_on()
+    with redis_away():
+        for reply in (ask_for_code(OTHER), sign_in(code), sign_in(wrong(code))):
+            assert (reply.status, reply.problem) == (503, "unavailable")
+            assert int(reply.headers["retry-after"]) > 0
+        assert users() == []
+    assert sign_in(code).status == 401, "that Redis lost its data"
+    assert ask_for_code().status == 202
+
+
+def test_without_mysql_a_code_comes_and_still_works_when_it_is_back(
+    plaza: World, mysql_away: Away
+) -> None:
+    with mysql_away():
+        assert ask_for_code().status == 202
+        assert sign_in(wrong(code_on())).status == 401
+        for _ in range(2):
+            refused = sign_in(code_on())
+            assert (refused.status, refused.problem) == (503, "unavailable")
+        assert redis.client().hget(key_of_challenge(), "wrong") == "1"
+    assert sign_in(code_on()).status == 201
+    assert len(users()) == 1
+
+
+def test_a_code_works_still_when_the_session_could_not_be_opened(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask_for_code()
+    monkeypatch.setattr(signing_in, "open_session", _fail)
+    assert sign_in(code_on()).status == 503
+    assert len(users()) == 1
+    monkeypatch.undo()
+    monkeypatch.setattr("plaza.infra.secrets.read", lambda secret_id: f"the secret {secret_id}")
+    assert sign_in(code_on()).status == 201
+    assert len(users()) == 1
+
+
+def _fail(*_: object) -> str:
+    raise mysql.MysqlDown("MySQL is away (a test says so)")
+
+
+def test_a_text_that_can_not_be_sent_is_a_503_and_counts(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise SmsDown("The code could not be sent", retry_after_s=60)
+
+    monkeypatch.setattr(EchoSender, "send", fail)
+    refused = ask_for_code()
+    assert (refused.status, refused.headers["retry-after"]) == (503, "60")
+    assert ask_for_code().status == 429, "it may have been sent"
+
+
+# ---------------------------------------------------------------- what is left behind
+
+
+@pytest.fixture
+def codes_sent(plaza: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The codes that were sent; Redis keeps no echo of them here."""
+    found: list[str] = []
+
+    def remember(_: EchoSender, phone: str, text: str) -> None:
+        found.extend(re.findall("[0-9]{6}", text))
+
+    monkeypatch.setattr(EchoSender, "send", remember)
+    return found
+
+
+def in_redis() -> str:
+    """Every key and value of Redis, as text."""
+    client, found = redis.client(), []
+    for key in find_keys():
+        read = {
+            "none": lambda k: None,  # a bucket that is full again is gone
+            "string": client.get,
+            "hash": client.hgetall,
+            "zset": lambda k: client.zrange(k, 0, -1, withscores=True),
+        }[client.type(key)]
+        found.append(f"{key} {read(key)}")
+    return "\n".join(found)
+
+
+def in_mysql(*but: str) -> str:
+    """Every row of MySQL, except of the tables ``but``, as text."""
+    tables = [name for (name,) in mysql.fetch_all("SHOW TABLES") if name not in but]
+    return repr([mysql.fetch_all(f"SELECT * FROM {table}") for table in tables])
+
+
+def test_phones_codes_and_tokens_are_nowhere_to_be_read(
+    codes_sent: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask_for_code()
+    challenge = challenge_of()
+    sign_in(wrong(codes_sent[0]))
+    left = [in_redis(), in_mysql("user_phone")]
+    done = sign_in(codes_sent[0])
+    is_known(done.said["token"])
+    left += [in_redis(), in_mysql("user_phone")]
+    let_a_minute_pass()
+    ask_for_code()
+    left += [in_redis()]
+    sign_in(codes_sent[-1])
+    ask("DELETE", "/auth/sessions/current", token=done.said["token"])
+    left += [in_redis(), in_mysql("user_phone"), capsys.readouterr().out]
+    assert len(codes_sent) == 2
+    hidden = [PHONE, PHONE[1:], HOME, done.said["token"], challenge, challenge_of()]
+    for text in left:
+        assert text
+        for secret in hidden:
+            assert secret not in text
+        for code in codes_sent:
+            assert not re.search(rf"(?<![0-9]){code}(?![0-9])", text)
+    assert mysql.fetch_all("SELECT phone FROM user_phone") == [(PHONE,)]
+
+
+def test_logs_hold_no_phone_code_or_token_whatever_fails(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask_for_code()
+    code, token = code_on(), signed_in(OTHER, source="198.51.100.7")
+
+    def clash(*_: object) -> Any:
+        mysql.write("INSERT INTO user_phone (phone, user_id) VALUES (%s, 1)", (PHONE,))
+        mysql.write("INSERT INTO user_phone (phone, user_id) VALUES (%s, 1)", (PHONE,))
+
+    monkeypatch.setattr(signing_in, "sign_up", clash)
+    assert sign_in(code).status == 500
+    monkeypatch.setattr(
+        signing_in, "sign_up", lambda phone: mysql.fetch_all("SELECT '%s' FROM", (phone,))
+    )
+    assert sign_in(code).status == 500
+    monkeypatch.setattr(
+        signing_in, "sign_up", lambda phone: mysql.write("SET time_zone = %s", (phone,))
+    )
+    assert sign_in(code).status == 500
+    ask_for_code(PHONE + "x")
+    sign_in(code + "x")
+    ask("DELETE", "/auth/sessions/current", token=token + "x")
+    ask("DELETE", "/auth/sessions", token=token)
+    logged = capsys.readouterr().out
+    assert "IntegrityError" in logged
+    assert "ProgrammingError" in logged
+    for secret in (PHONE, PHONE[1:], OTHER, OTHER[1:], code, token, challenge_of()):
+        assert secret not in logged
+
+
+def test_a_seal_with_another_secret_opens_nothing(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask_for_code()
+    code = code_on()
+    monkeypatch.setattr("plaza.infra.secrets.read", lambda _: "rotated")
+    assert sign_in(code).status == 401

@@ -1,0 +1,419 @@
+"""Following the binlog: what is changed past the API is shown, at least once told, never lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from local.paths import LAYER
+from local.stack.processes import wait_until
+from local.stack.servers import connect_mysql
+from plaza import changes
+from plaza.changes import mysql_positions
+from plaza.infra import binlog, cache, mysql, redis
+from plaza.infra.binlog import BinlogUnusable, Part, Position, PositionLost
+from plaza.infra.mysql import MysqlDown
+from plaza.infra.redis import RedisDown
+from plaza.shops import mysql_shops, queues, redis_shops
+from plaza.shops.shops import Refresh, Step
+from tests.integration.conftest import Away
+from tests.support.plaza import World
+from tests.support.shop_api import (
+    BERLIN,
+    FOOD,
+    NOODLES,
+    SPA,
+    add_types,
+    ask,
+    build_places,
+    insert,
+    made,
+    write,
+)
+
+NEAR = f"/shops?x={BERLIN[0]}&y={BERLIN[1]}"
+
+
+@pytest.fixture
+def followed(plaza: World) -> World:
+    """Types, places, and a binlog that was followed up to here."""
+    add_types()
+    build_places()
+    changes.follow_changes()
+    plaza.queues.drain()
+    return plaza
+
+
+def operator(sql: str, *args: object) -> None:
+    """Somebody with a client of their own."""
+    mysql.write(sql, args)
+
+
+def name_of(shop_id: int) -> str:
+    return str(ask("GET", f"/shops/{shop_id}").body["name"])
+
+
+# ---------------------------------------------------------------- what is told
+
+
+def test_a_row_that_an_operator_changes_is_shown(followed: World) -> None:
+    shop_id = made()
+    assert name_of(shop_id) == NOODLES["name"]
+    operator("UPDATE shop SET name = 'Soup', type_id = %s WHERE id = %s", SPA, shop_id)
+    assert name_of(shop_id) == NOODLES["name"]
+    assert changes.follow_changes().rows >= 2
+    assert name_of(shop_id) == "Soup"
+    assert ask("GET", f"{NEAR}&type={FOOD}").body["items"] == []
+    assert [s["name"] for s in ask("GET", f"{NEAR}&type={SPA}").body["items"]] == ["Soup"]
+
+
+def test_a_row_that_an_operator_inserts_is_there(followed: World) -> None:
+    ask("GET", "/shops/5")
+    followed.queues.drain()
+    assert ask("GET", "/shops/5").status == 404, "the filter knows that there is none"
+    insert([(5, FOOD, *BERLIN)])
+    changes.follow_changes()
+    assert name_of(5) == "shop 5"
+    assert [s["id"] for s in ask("GET", f"{NEAR}&type={FOOD}").body["items"]] == ["5"]
+
+
+def test_a_row_that_an_operator_takes_out_is_gone(followed: World) -> None:
+    shop_id = made()
+    name_of(shop_id)
+    operator("DELETE FROM shop WHERE id = %s", shop_id)
+    changes.follow_changes()
+    assert ask("GET", f"/shops/{shop_id}").status == 404
+    assert ask("GET", NEAR).body["items"] == []
+
+
+def test_types_that_an_operator_changes_are_shown(followed: World) -> None:
+    assert [one["name"] for one in ask("GET", "/shop-types").body["items"]] == ["Spa", "Food"]
+    operator("UPDATE shop_type SET name = 'Bath' WHERE id = %s", SPA)
+    operator("INSERT INTO shop_type (id, name, sort) VALUES (3, 'Bar', 3)")
+    changes.follow_changes()
+    names = [one["name"] for one in ask("GET", "/shop-types").body["items"]]
+    assert names == ["Bath", "Food", "Bar"]
+
+
+def test_who_read_before_an_operator_changed_it_does_not_bring_the_old_page_back(
+    followed: World,
+) -> None:
+    shop_id = made()
+    old = mysql_shops.read([shop_id])[shop_id]
+    operator("UPDATE shop SET name = 'Soup' WHERE id = %s", shop_id)
+    changes.follow_changes()
+    late = {redis_shops.page_key(shop_id): cache.Entry(old.ver, old.to_text())}
+    assert cache.keep_all(cache.STALE_THEN_REBUILT, late, create=True) == [False]
+    assert name_of(shop_id) == "Soup"
+
+
+def test_it_is_told_again_a_second_later(followed: World) -> None:
+    shop_id = made()
+    followed.queues.drain()
+    operator("UPDATE shop SET name = 'Soup' WHERE id = %s", shop_id)
+    changes.follow_changes()
+    [body] = followed.queues.messages["shops"]
+    assert queues.SHOPS.decode(body) == Refresh([shop_id])
+
+
+def test_what_the_api_changed_keeps_its_version(followed: World) -> None:
+    shop_id = made()
+    write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup"})
+    for _ in range(3):
+        changes.follow_changes()
+    assert mysql.fetch_all("SELECT ver FROM shop") == [(2,)]
+    operator("UPDATE shop SET name = 'Stew'")
+    for _ in range(3):
+        changes.follow_changes()
+    assert mysql.fetch_all("SELECT ver FROM shop") == [(3,)], "moved once, for the operator"
+
+
+def test_what_was_rolled_back_and_other_tables_are_not_told(followed: World) -> None:
+    insert([(5, FOOD, *BERLIN)])
+    changes.follow_changes()
+    connection = mysql.connect_apart(database="plaza")
+    connection.begin()
+    connection.cursor().execute("UPDATE shop SET name = 'never' WHERE id = 5")
+    connection.rollback()
+    connection.close()
+    operator("INSERT INTO user (id, nickname) VALUES (7, 'Ada')")
+    operator("CREATE TABLE IF NOT EXISTS unwatched (id BIGINT PRIMARY KEY)")
+    operator("DROP TABLE unwatched")
+    assert changes.follow_changes() == (0, False)
+
+
+def test_a_transaction_of_many_rows_is_told_whole(followed: World) -> None:
+    insert([(i, FOOD, *BERLIN) for i in range(1, 1_501)])
+    assert name_of(1) == "shop 1"
+    operator("UPDATE shop SET name = CONCAT('new ', id)")
+    operator("UPDATE shop SET type_id = %s WHERE id <= 3", SPA)
+    assert changes.follow_changes().rows == 1_500 + 1_500 + 3
+    assert [name_of(i) for i in (1, 700, 1_500)] == ["new 1", "new 700", "new 1500"]
+    assert changes.follow_changes().rows > 0, "the versions that were moved"
+    assert changes.follow_changes() == (0, False)
+
+
+def test_a_table_that_was_emptied_is_told(followed: World) -> None:
+    shop_id = made()
+    name_of(shop_id)
+    operator("TRUNCATE TABLE shop")
+    changes.follow_changes()
+    asked = [queues.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
+    assert Step("everything") in asked
+
+
+def test_more_rows_than_are_kept_in_mind_are_told_as_everything(
+    followed: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(binlog, "MOST_ROWS_OF_TRANSACTION", 10)
+    insert([(i, FOOD, *BERLIN) for i in range(1, 1_001)])
+    changes.follow_changes()
+    asked = [queues.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
+    assert Step("everything") in asked
+
+
+# ---------------------------------------------------------------- at least once
+
+
+def test_it_goes_on_from_where_it_stopped(followed: World) -> None:
+    insert([(5, FOOD, *BERLIN)])
+    assert changes.follow_changes().rows == 1
+    assert changes.follow_changes().rows == 0
+    operator("UPDATE shop SET ver = ver + 1")
+    assert changes.follow_changes().rows == 1
+
+
+def test_who_dies_before_the_position_is_kept_tells_it_again(
+    followed: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        """The process is gone."""
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    shop_id = made()
+    name_of(shop_id)
+    operator("UPDATE shop SET name = 'Soup'")
+    with monkeypatch.context() as patch:
+        patch.setattr("plaza.changes.following.refreshing.adopt", die)
+        with pytest.raises(Killed):
+            changes.follow_changes()
+    assert name_of(shop_id) == NOODLES["name"]
+    with monkeypatch.context() as patch:
+        patch.setattr(mysql_positions, "keep", die)
+        with pytest.raises(Killed):
+            changes.follow_changes()
+    assert name_of(shop_id) == "Soup"
+    assert changes.follow_changes().rows >= 2
+    assert name_of(shop_id) == "Soup"
+
+
+def test_while_redis_or_the_queue_is_away_it_stays_where_it_is(
+    followed: World, redis_away: Away
+) -> None:
+    insert([(5, FOOD, *BERLIN)])
+    changes.follow_changes()
+    before = mysql_positions.read("shops")
+    operator("UPDATE shop SET name = 'Soup'")
+    with redis_away(), pytest.raises(RedisDown):
+        changes.follow_changes()
+    assert mysql_positions.read("shops") == before
+    changes.follow_changes()
+    assert name_of(5) == "Soup"
+
+
+def test_a_process_of_its_own_goes_on_where_another_was_killed(
+    followed: World, redis_url: str, mysql_url: str
+) -> None:
+    """Killed without a goodbye in the middle of it, and started again, three times."""
+    insert([(i, FOOD, *BERLIN) for i in range(1, 101)])
+    assert name_of(7) == "shop 7"
+    for life in range(3):
+        operator("UPDATE shop SET name = CONCAT('life ', %s, ' of ', id)", life)
+        code = (
+            "import os, signal\n"
+            "from plaza.infra import sqs\n"
+            "sqs.send = lambda *_, **__: None\n"
+            "from plaza import changes\n"
+            "from plaza.changes import mysql_positions\n"
+            "mysql_positions.keep = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+            "changes.follow_changes()\n"
+        )
+        env = {**os.environ, "PYTHONPATH": str(LAYER)}
+        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True)
+        assert done.returncode == -9, done.stderr
+        assert name_of(7) == f"life {life} of 7"
+    redis.execute("FLUSHALL")
+    assert changes.follow_changes().rows >= 300
+
+
+# ---------------------------------------------------------------- logs that rotate and go
+
+
+def test_logs_may_be_rotated(followed: World) -> None:
+    insert([(5, FOOD, *BERLIN)])
+    before = mysql_positions.read("shops")
+    for number in range(3):
+        operator("UPDATE shop SET name = %s", f"name {number}")
+        operator("FLUSH BINARY LOGS")
+    assert changes.follow_changes() == (4, False)
+    assert name_of(5) == "name 2"
+    after = mysql_positions.read("shops")
+    assert before
+    assert after
+    assert after.log_file > before.log_file
+    operator("UPDATE shop SET name = 'last'")
+    assert changes.follow_changes().lost is False
+    assert name_of(5) == "last"
+
+
+def test_a_server_may_be_started_again(followed: World, mysql_away: Away) -> None:
+    insert([(5, FOOD, *BERLIN)])
+    name_of(5)
+    operator("UPDATE shop SET name = 'before'")
+    with mysql_away(), pytest.raises(MysqlDown):
+        changes.follow_changes()
+    operator("UPDATE shop SET name = 'after'")
+    assert changes.follow_changes() == (3, False)
+    assert name_of(5) == "after"
+
+
+def test_when_the_log_was_purged_everything_is_told_anew(
+    followed: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    insert([(i, FOOD, *BERLIN) for i in range(1, 31)])
+    changes.follow_changes()
+    old = {i: mysql_shops.read([i])[i] for i in (1, 30)}
+    assert name_of(30) == "shop 30"
+    operator("UPDATE shop SET name = CONCAT('new ', id)")
+    operator("UPDATE shop_type SET name = 'Bath' WHERE id = %s", SPA)
+    ask("GET", "/shop-types")
+    operator("FLUSH BINARY LOGS")
+    purge()
+    assert changes.follow_changes() == (0, True)
+    assert "binlogs_lost" in capsys.readouterr().out
+    assert name_of(30) == "shop 30"
+    followed.queues.drain()
+    assert [name_of(i) for i in (1, 30)] == ["new 1", "new 30"]
+    assert "Bath" in [one["name"] for one in ask("GET", "/shop-types").body["items"]]
+    assert mysql_shops.read([30])[30].ver > old[30].ver
+    operator("UPDATE shop SET name = 'on'")
+    assert changes.follow_changes().lost is False
+    assert name_of(1) == "on"
+
+
+def purge() -> None:
+    """All logs but the present one; the server may need one for a moment after it was closed."""
+    end = binlog.find_end().log_file
+
+    def only_the_end() -> bool:
+        mysql.write("PURGE BINARY LOGS TO %s", (end,))
+        return [row[0] for row in mysql.fetch_all("SHOW BINARY LOGS")] == [end]
+
+    assert wait_until(only_the_end, timeout_s=30), "the logs stay"
+
+
+@pytest.mark.parametrize("nowhere", [Position("binlog.999999", 4), Position("other.000001", 4)])
+def test_a_position_of_another_server_is_lost(followed: World, nowhere: Position) -> None:
+    mysql_positions.keep("shops", nowhere)
+    assert changes.follow_changes().lost is True
+    assert changes.follow_changes().lost is False
+
+
+def test_a_position_behind_the_end_is_lost(followed: World) -> None:
+    """As after a crash that took the end of the log along."""
+    end = binlog.find_end()
+    mysql_positions.keep("shops", Position(end.log_file, end.log_pos + 100_000))
+    assert changes.follow_changes().lost is True
+
+
+def test_who_was_never_here_tells_everything_first(plaza: World) -> None:
+    assert changes.follow_changes() == (0, True)
+    assert len(plaza.queues.messages["shops"]) == 2
+    assert changes.follow_changes() == (0, False)
+
+
+# ---------------------------------------------------------------- bounds
+
+
+def test_it_stops_in_time_between_two_transactions(followed: World) -> None:
+    insert([(5, FOOD, *BERLIN)])
+    for number in range(5):
+        operator("UPDATE shop SET name = %s", f"name {number}")
+    # Without any time, each run gets through one transaction: keeping the position is one too.
+    rows = [changes.follow_changes(most_s=-1).rows for _ in range(15)]
+    assert max(rows) == 1
+    assert sum(rows) >= 6
+    assert name_of(5) == "name 4"
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "good"),
+    [("binlog_format", "STATEMENT", "ROW"), ("binlog_row_image", "MINIMAL", "FULL")],
+)
+def test_a_log_from_which_rows_can_not_be_read_is_refused(
+    followed: World, mysql_url: str, name: str, bad: str, good: str
+) -> None:
+    def set_it(value: str) -> None:
+        with connect_mysql(mysql_url) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SET GLOBAL {name} = {value}")
+
+    set_it(bad)
+    try:
+        with pytest.raises(BinlogUnusable, match=name):
+            changes.follow_changes()
+    finally:
+        set_it(good)
+
+
+def test_parts_end_between_transactions_and_hold_so_many_rows(followed: World) -> None:
+    since = binlog.find_end()
+    insert([(i, FOOD, *BERLIN) for i in range(1, 401)])
+    operator("UPDATE shop SET name = 'a' WHERE id <= 400")
+    operator("UPDATE shop SET name = 'b' WHERE id <= 10")
+    parts = list(binlog.follow(["shop"], since, until_s=float("inf")))
+    assert [len(part.rows) for part in parts] == [800, 10]
+    assert parts[-1].end == binlog.find_end()
+    again: list[Part] = list(binlog.follow(["shop"], parts[0].end, until_s=float("inf")))
+    assert [len(part.rows) for part in again] == [10]
+    row = again[0].rows[0]
+    assert row.before
+    assert row.after
+    assert (row.before["name"], row.after["name"], row.after["id"]) == ("a", "b", 1)
+
+
+def test_a_lost_position_is_an_error_of_its_own(followed: World) -> None:
+    with pytest.raises(PositionLost, match=r"binlog\.999999:4"):
+        list(binlog.follow(["shop"], Position("binlog.999999", 4), until_s=float("inf")))
+
+
+def test_only_who_follows_loads_what_reads_the_binlog() -> None:
+    loaded = "import sys, plaza.shops, plaza.content; print('pymysqlreplication' in sys.modules)"
+    env = {"PYTHONPATH": str(LAYER)}
+    said = subprocess.run([sys.executable, "-c", loaded], env=env, capture_output=True, text=True)
+    assert said.stdout.strip() == "False", said.stderr
+
+
+def test_how_far_it_is_behind_is_told_when_its_time_was_over(
+    followed: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lags() -> list[float]:
+        said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        return [line["binlog_lag_s"] for line in said if line["event"] == "binlog_followed"]
+
+    for n in range(3):
+        insert([(n + 1, FOOD, *BERLIN)])
+    now_s = time.time
+    with monkeypatch.context() as patch:
+        patch.setattr("plaza.infra.binlog.time.time", lambda: now_s() + 100)
+        changes.follow_changes(most_s=0)  # one transaction, and its time is over
+    [lag_s] = lags()
+    assert 98 < lag_s < 130
+    changes.follow_changes()
+    assert lags() == [0.0], "it is at the end"

@@ -1,0 +1,341 @@
+"""Lists of posts, comments and reviews: pages without holes, in a constant amount of work."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cachetools import TTLCache
+
+from plaza.content import Place, mysql_content, reading
+from plaza.content.content import MOST_PAGE_BYTES
+from plaza.infra import mysql, redis
+from plaza.infra.http import pack_cursor
+from plaza.reactions import COLLECT, LIKE, Target, reacting
+from tests.support.content_api import (
+    COMMENT,
+    SHOP,
+    add_shop,
+    add_users,
+    as_another_process,
+    ask,
+    comment,
+    counting_work,
+    made,
+    post,
+    review,
+)
+from tests.support.looking import explain
+from tests.support.plaza import World
+from tests.support.servers import IS_CLUSTER
+
+FIRST = "2026-01-01 00:00:00.000000"
+
+
+@pytest.fixture(autouse=True)
+def world(plaza: World) -> World:
+    add_users(7, 8, 9)
+    add_shop()
+    return plaza
+
+
+def fill(content_type: str, ids: list[int], *, author: int = 7, parent: int | None = None) -> None:
+    """Texts of one time straight into MySQL."""
+    mysql.write(
+        "INSERT INTO content (content_type, content_id, author_id, parent_id, created_at, kind,"
+        " title, body, score) VALUES "
+        + ",".join(["(%s, %s, %s, %s, %s, 'note', 't', 'b', 3)"] * len(ids)),
+        [part for i in ids for part in (content_type, i, author, parent, FIRST)],
+    )
+
+
+def pages(path: str, limit: int, between: Callable[[int], object] = lambda _: None) -> list[str]:
+    """The ids of all pages, one after the other; ``between`` happens after each."""
+    found: list[str] = []
+    cursor, number = "", 0
+    sign = "&" if "?" in path else "?"
+    while True:
+        page = ask("GET", f"{path}{sign}limit={limit}{cursor}").body
+        found += [item["id"] for item in page["items"]]
+        if page["next"] is None:
+            return found
+        cursor = f"&cursor={page['next']}"
+        number += 1
+        assert number < 200, "it never ends"
+        between(number)
+
+
+# ---------------------------------------------------------------- order and pages
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
+def test_pages_joined_are_the_list_newest_first(limit: int) -> None:
+    posts = [post() for _ in range(7)]
+    parent = posts[0]
+    comments = [comment(parent) for _ in range(7)]
+    reviews = [review() for _ in range(7)]
+    post(8)
+    comment(posts[1])
+    assert pages("/users/7/posts", limit) == posts[::-1]
+    assert pages(f"/posts/{parent}/comments", limit) == comments[::-1]
+    assert pages(f"/posts/{parent}/comments?order=latest", limit) == comments[::-1]
+    assert pages(f"/posts/{parent}/comments?order=earliest", limit) == comments
+    assert pages(f"/shops/{SHOP}/reviews", limit) == reviews[::-1]
+
+
+@pytest.mark.parametrize("limit", [1, 3, 10])
+def test_what_was_written_in_one_microsecond_is_paged_once_each(limit: int) -> None:
+    ids = random.Random(limit).sample(range(1, 2**62), 25)
+    fill("post", ids)
+    fill("comment", ids, parent=ids[0])
+    fill("review", ids, parent=SHOP)
+    newest_first = [str(i) for i in sorted(ids, reverse=True)]
+    assert pages("/users/7/posts", limit) == newest_first
+    assert pages(f"/posts/{ids[0]}/comments", limit) == newest_first
+    assert pages(f"/posts/{ids[0]}/comments?order=earliest", limit) == newest_first[::-1]
+    assert pages(f"/shops/{SHOP}/reviews", limit) == newest_first
+
+
+@pytest.mark.parametrize("order", ["latest", "earliest"])
+def test_what_is_deleted_and_written_meanwhile_makes_no_hole_and_no_repeat(order: str) -> None:
+    parent = post()
+    fill("comment", list(range(100, 130)), author=8, parent=int(parent))
+    deleted: set[str] = set()
+
+    def meanwhile(number: int) -> None:
+        # The last one shown (the cursor itself), one before and one behind it.
+        at = 129 - 5 * number + 1 if order == "latest" else 100 + 5 * number - 1
+        for comment_id in (at, at + 1, at - 2):
+            if ask("DELETE", f"/comments/{comment_id}", user=8).status == 204:
+                deleted.add(str(comment_id))
+        if order == "latest":
+            comment(parent)  # above of where we are
+
+    shown = pages(f"/posts/{parent}/comments?order={order}", 5, meanwhile)
+    assert len(shown) == len(set(shown)), "no repeats"
+    kept = {str(i) for i in range(100, 130)} - deleted
+    assert kept <= set(shown), "no holes"
+    old = [int(i) for i in shown if int(i) < 130]
+    assert old == sorted(old, reverse=order == "latest")
+
+
+def test_the_last_page_says_so_and_an_empty_list_is_one_page() -> None:
+    assert ask("GET", "/users/9/posts").body == {"items": [], "next": None}
+    first, second = post(9), post(9)
+    page = ask("GET", "/users/9/posts?limit=2").body
+    assert [item["id"] for item in page["items"]] == [second, first]
+    assert page["next"] is None
+
+
+def test_items_of_lists_are_whole_and_about_who_asks(world: World) -> None:
+    posts = [post(), post(), post(8)]
+    comments = [comment(posts[0], 8), comment(posts[0], 9)]
+    for target in (("post", posts[1]), ("comment", comments[0])):
+        reacting.react(LIKE, Target(target[0], int(target[1])), 9, True)
+    reacting.react(COLLECT, Target("post", int(posts[0])), 9, True)
+    listed = ask("GET", "/users/7/posts", user=9).body["items"]
+    singles = [ask("GET", f"/posts/{i}", user=9, ip="").body for i in posts[1::-1]]
+    assert [item | {"viewers": 1} for item in listed] == singles
+    assert [(i["likes"], i["collects"], i["comments"]) for i in listed] == [(1, 0, 0), (0, 1, 2)]
+    assert [item["mine"] for item in listed] == [
+        {"liked": True, "collected": False},
+        {"liked": False, "collected": True},
+    ]
+    listed = ask("GET", f"/posts/{posts[0]}/comments?order=earliest", user=9).body["items"]
+    assert listed == [ask("GET", f"/comments/{i}", user=9).body for i in comments]
+    assert [item["mine"]["liked"] for item in listed] == [True, False]
+    assert [item["author"]["nickname"] for item in listed] == ["user8", "user9"]
+    assert {i["mine"] for i in ask("GET", "/users/7/posts", user=None).body["items"]} == {None}
+
+
+# ---------------------------------------------------------------- cursors
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "x",
+        "%00",
+        pack_cursor(1),
+        pack_cursor(1, "post"),
+        pack_cursor(1, 2, 3),
+        pack_cursor(-1, 1),
+        pack_cursor(1, 0),
+        pack_cursor(1, -5),
+        pack_cursor(2**63 - 1, 1),
+        pack_cursor(253_402_300_800_000_000, 1),
+        "a" * 201,
+    ],
+    ids=str,
+)
+def test_a_forged_cursor_is_bad_input(cursor: str) -> None:
+    parent = post()
+    for path in ("/users/7/posts", f"/posts/{parent}/comments", f"/shops/{SHOP}/reviews"):
+        assert ask("GET", f"{path}?cursor={cursor}").status == 400
+
+
+def test_a_cursor_of_the_first_and_of_the_last_time_there_is_works() -> None:
+    only = post()
+    last = pack_cursor(253_402_214_400_000_000, 2**63 - 1)
+    assert [i["id"] for i in ask("GET", f"/users/7/posts?cursor={last}").body["items"]] == [only]
+    assert ask("GET", f"/users/7/posts?cursor={pack_cursor(0, 1)}").body["items"] == []
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=x", "order=newest", "limit=1.5"])
+def test_a_query_that_can_not_be_meant_is_bad_input(query: str) -> None:
+    assert ask("GET", f"/posts/{post()}/comments?{query}").status == 400
+
+
+# ---------------------------------------------------------------- how much work
+
+
+@pytest.fixture
+def slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in memory stays there, however slow the machine is."""
+    memory: TTLCache[Any, Any] = TTLCache(maxsize=500, ttl=1, timer=lambda: 0.0)
+    monkeypatch.setattr(reading, "_TEXTS", memory)
+
+
+def fill_page(count: int, parent: int) -> dict[str, int]:
+    """``count`` of each that is listed, by different authors where they may be; the paths."""
+    fill("post", list(range(1001, 1001 + count)), author=9)
+    for index in range(count):
+        fill("comment", [2001 + index], author=100 + index, parent=parent)
+        fill("review", [3001 + index], author=100 + index, parent=SHOP)
+    return {"/users/9/posts": 5, f"/posts/{parent}/comments": 3, f"/shops/{SHOP}/reviews": 3}
+
+
+@pytest.mark.parametrize("count", [1, 10, 100])
+def test_a_warm_first_page_takes_no_statement_and_as_many_round_trips_whatever_it_holds(
+    count: int, slow_clock: None
+) -> None:
+    parent = int(post())
+    paths = fill_page(count, parent)
+    add_users(*range(100, 100 + count))
+    for path, round_trips in paths.items():
+        assert len(ask("GET", f"{path}?limit=100").body["items"]) == count
+        with counting_work() as work:
+            assert ask("GET", f"{path}?limit=100").status == 200
+        assert work.statements == 0, path
+        assert work.round_trips <= round_trips, path
+
+
+def test_a_cold_page_of_100_takes_as_much_as_one_of_10() -> None:
+    parent = int(post())
+    paths = fill_page(100, parent)
+    for path in paths:
+        took = []
+        for count in (10, 100):
+            redis.execute("FLUSHALL")
+            redis.client().script_flush()
+            as_another_process()
+            with counting_work() as work:
+                assert len(ask("GET", f"{path}?limit={count}").body["items"]) == count
+            took.append((work.statements, work.round_trips))
+        assert took[0] == took[1], path
+        assert took[0][0] <= 9, path
+        # A script that a cluster's second node does not know, too, takes a trip more.
+        assert took[0][1] <= (28 if IS_CLUSTER else 26), path
+
+
+def test_a_warm_post_takes_no_statement(slow_clock: None) -> None:
+    post_id = post()
+    ask("GET", f"/posts/{post_id}")
+    with counting_work() as work:
+        ask("GET", f"/posts/{post_id}")
+    assert (work.statements, work.round_trips) == (0, 4), "its text is in memory"
+    as_another_process()
+    with counting_work() as work:
+        ask("GET", f"/posts/{post_id}")
+    assert (work.statements, work.round_trips) == (0, 5)
+
+
+@pytest.mark.parametrize("count", [1, 10, 100])
+def test_posts_by_their_ids_take_as_much_for_many_as_for_one(count: int) -> None:
+    ids = list(range(1001, 1001 + count))
+    fill("post", ids, author=9)
+    for expected in (6, 0):
+        as_another_process()
+        with counting_work() as work:
+            found = reading.read_posts([*ids, 4040, ids[0]], 7)
+        assert list(found) == ids
+        assert work.statements <= expected + 1, "4040 is looked for again"
+        assert work.round_trips <= 16
+
+
+def test_posts_by_their_ids_leave_the_deleted_out() -> None:
+    posts = [post() for _ in range(4)]
+    ask("DELETE", f"/posts/{posts[1]}")
+    for forgotten in (lambda: None, as_another_process, lambda: redis.execute("FLUSHALL")):
+        forgotten()
+        found = reading.read_posts([int(i) for i in posts] + [404], None)
+        assert list(found) == [int(posts[i]) for i in (0, 2, 3)]
+    assert reading.read_posts([], 7) == {}
+
+
+def test_mysql_reads_a_page_off_its_index() -> None:
+    fill("post", list(range(1, 2001)), author=7)
+    fill("post", list(range(3001, 3101)), author=8)
+    fill("comment", list(range(1, 2001)), parent=1)
+    fill("review", list(range(1, 2001)), parent=SHOP)
+    mysql.write("UPDATE content SET deleted_at = created_at WHERE MOD(content_id, 3) = 0")
+    mysql.write("ANALYZE TABLE content")
+    asked: list[tuple[str, Any]] = []
+    fetch_all = mysql.fetch_all
+
+    def watch(sql: str, args: Any = ()) -> Any:
+        asked.append((sql, args))
+        return fetch_all(sql, args)
+
+    after = Place(1_767_225_600_000_000, 1500)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mysql, "fetch_all", watch)
+        for place in (None, after):
+            assert len(mysql_content.read_of_author(7, place, 21)) == 21
+            for latest in (True, False):
+                mysql_content.read_of_parent("comment", 1, place, latest, 21)
+            mysql_content.read_of_parent("review", SHOP, place, True, 21)
+    assert len(asked) == 8
+    for sql, args in asked:
+        plan = explain(sql, args)
+        assert not any("filesort" in (step["Extra"] or "") for step in plan), sql
+        index = "by_author" if "author_id =" in sql else "by_parent"
+        assert index in {step["key"] for step in plan}
+        mysql.write("FLUSH STATUS")
+        fetch_all(sql, args)
+        handled: dict[str, str] = dict(fetch_all("SHOW SESSION STATUS LIKE 'Handler_read%%'"))
+        assert sum(int(n) for n in handled.values()) < 100, (sql, handled)
+
+
+# ---------------------------------------------------------------- what an answer can hold
+
+
+def test_long_texts_make_short_pages_and_all_of_them_are_listed() -> None:
+    """Lambda's answers hold 6 MB; 100 of the longest posts would be 14."""
+    body = "🍜" * 10_000
+    said = json.dumps({"kind": "blog", "title": "t", "body": body}, ensure_ascii=False)
+    posts = [made("/posts", said) for _ in range(30)]
+    found, cursor, sizes = [], "", []
+    while True:
+        reply = ask("GET", f"/users/7/posts?limit=100{cursor}")
+        found += [item["id"] for item in reply.body["items"]]
+        # As Powertools and then Lambda's own runtime write it.
+        sizes.append(len(json.dumps(json.dumps(reply.body))))
+        if reply.body["next"] is None:
+            break
+        cursor = f"&cursor={reply.body['next']}"
+    assert found == posts[::-1]
+    assert len(sizes) > 1
+    assert max(sizes) < 6_000_000
+    assert max(sizes) > MOST_PAGE_BYTES / 2
+
+
+def test_short_texts_make_whole_pages() -> None:
+    parent = int(post())
+    fill("comment", list(range(1, 101)), parent=parent)
+    page = ask("GET", f"/posts/{parent}/comments?limit=100").body
+    assert (len(page["items"]), page["next"]) == (100, None)
+    assert made(f"/posts/{parent}/comments", COMMENT)

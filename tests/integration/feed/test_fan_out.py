@@ -1,0 +1,291 @@
+"""Fanning out: pages of followers, kills between any two steps, stars, posts nobody could send."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from plaza.content import Draft, publishing, redis_content, refreshing, writing
+from plaza.content.queues import FANOUTS, FanOut
+from plaza.feed import fanning_out, reading, rebuilding, redis_feed
+from plaza.feed.feed import INBOX, POSTS, Timeline
+from plaza.infra import mysql, redis, sqs
+from plaza.infra.queues import QueueDown
+from plaza.reactions import FOLLOW, Target, reacting
+from plaza.targets.queues import REFRESHES, Refresh
+from tests.support.content_api import as_another_process, counting_work
+from tests.support.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth
+from tests.support.looking import add_users
+from tests.support.plaza import World
+
+SetUp = Callable[..., None]
+ADA = 1
+FOLLOWERS = range(101, 108)
+
+
+class Killed(BaseException):
+    """The process ended here."""
+
+
+@contextlib.contextmanager
+def killed_at(step: int) -> Iterator[None]:
+    """The process ends before the call to Redis, MySQL or the queue of that number, or after it."""
+    calls = count()
+
+    def dying(call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **options: Any) -> Any:
+            for when in ("before", "after"):
+                if when == "before":
+                    if next(calls) == step:
+                        raise Killed
+                    answer = call(*args, **options)
+                elif next(calls) == step:
+                    raise Killed
+            return answer
+
+        return called
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in (
+            (redis, "_guarded"),
+            (mysql, "_guarded"),
+            (sqs, "send"),
+            (sqs, "send_all"),
+        ):
+            patch.setattr(module, name, dying(getattr(module, name)))
+        yield
+
+
+def build(users: range) -> None:
+    """They read their feeds and so keep inboxes."""
+    for user in users:
+        redis_feed.look_all([Timeline(INBOX, user)], None, 1)
+        rebuilding.rebuild([[Timeline(INBOX, user)]])
+
+
+def inbox(user: int) -> list[int]:
+    [said] = redis_feed.look_all([Timeline(INBOX, user)], None, 100)
+    return [entry.id for entry in said.newest]
+
+
+def fan_out(*post_ids: int) -> None:
+    fanning_out.fan_out([FanOut(post_id) for post_id in post_ids])
+
+
+@pytest.fixture
+def world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Ada has seven followers, who come in pages of two."""
+    monkeypatch.setattr(fanning_out, "PAGE", 2)
+    add_users(ADA, *FOLLOWERS)
+    insert_follows([(who, ADA) for who in FOLLOWERS])
+    build(FOLLOWERS)
+    return plaza
+
+
+def test_a_post_reaches_all_followers_a_page_a_message(world: World) -> None:
+    insert_posts([(11, ADA, BASE_US)])
+    fan_out(11)
+    assert [inbox(who) for who in FOLLOWERS] == [[11]] * 2 + [[]] * 5
+    assert world.queues.messages[FANOUTS] == ['{"post_id":11,"after_id":102,"announce":false}']
+    world.queues.drain()
+    assert [inbox(who) for who in FOLLOWERS] == [[11]] * 7
+
+
+def deliver(world: World, step: int | None) -> bool:
+    """Deliver the oldest message; True when its consumer was killed, and it stays in the queue."""
+    waiting = world.queues.messages[FANOUTS]
+    body = waiting[0]
+    try:
+        with killed_at(step) if step is not None else contextlib.nullcontext():
+            fanning_out.fan_out([FanOut.from_json(body)])
+    except Killed:
+        return True
+    waiting.remove(body)
+    return False
+
+
+@pytest.mark.parametrize("limit", [100, 3], ids=["pushed", "becoming a star"])
+def test_whoever_is_killed_between_any_two_steps_the_post_is_everywhere_once(
+    world: World, set_up: SetUp, limit: int
+) -> None:
+    set_up(fan_out_limit=limit)
+    deaths = 0
+    for step in count():
+        post_id = 20 + step
+        insert_posts([(post_id, ADA, BASE_US + step)])
+        mysql.write("DELETE FROM star")
+        world.queues.send(FANOUTS, FanOut(post_id).to_json())
+        died = False
+        while world.queues.messages[FANOUTS]:
+            died |= deliver(world, None if died else step)
+        deaths += died
+        for who in FOLLOWERS:
+            assert ids(scroll(who, 3)) == truth(who), f"killed at {step}"
+        if limit == 3:
+            assert mysql.fetch_all("SELECT announced FROM star") == [(1,)]
+        if not died:
+            break
+        world.queues.messages.clear()
+    assert deaths >= 8
+
+
+def test_what_the_queue_did_not_take_of_the_rest_is_done_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert_posts([(11, ADA, BASE_US)])
+    with monkeypatch.context() as patch:
+        patch.setattr(sqs, "send_all", lambda queue, bodies, until_s=None: 0)
+        with pytest.raises(QueueDown):
+            fan_out(11)
+    fan_out(11)
+    world.queues.drain()
+    assert [inbox(who) for who in FOLLOWERS] == [[11]] * 7
+
+
+def test_who_has_not_read_for_long_is_not_pushed_to_and_is_rebuilt_when_they_come_back(
+    world: World,
+) -> None:
+    redis.execute("DEL", redis_feed.key(Timeline(INBOX, 103)))  # thirty days went by
+    insert_posts([(11, ADA, BASE_US)])
+    fan_out(11)
+    world.queues.drain()
+    assert not redis.execute("EXISTS", redis_feed.key(Timeline(INBOX, 103)))
+    assert ids(reading.read_feed(103, None, 5).items) == [11], "from MySQL"
+    world.queues.drain()
+    assert inbox(103) == [11]
+
+
+def test_a_post_that_was_deleted_before_is_not_pushed(world: World) -> None:
+    insert_posts([(11, ADA, BASE_US)])
+    mysql.write("UPDATE content SET deleted_at = NOW(6)")
+    fan_out(11, 12)
+    assert not world.queues.messages[FANOUTS]
+    assert inbox(101) == []
+
+
+@pytest.mark.parametrize("posts", [1, 10])
+def test_a_batch_takes_four_statements_whatever_it_holds(
+    world: World, posts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fanning_out, "PAGE", 1000)
+    insert_posts([(n, ADA, BASE_US) for n in range(1, posts + 1)])
+    with counting_work() as work:
+        fan_out(*range(1, posts + 1))
+    assert work.statements == 2
+    assert work.round_trips == posts
+
+
+# ---------------------------------------------------------------- stars
+
+
+def test_a_star_is_announced_with_a_post_and_then_only_read_from(
+    world: World, set_up: SetUp
+) -> None:
+    set_up(fan_out_limit=6)
+    insert_posts([(11, ADA, BASE_US)])
+    fan_out(11)
+    assert mysql.fetch_all("SELECT user_id, announced FROM star") == [(ADA, 0)]
+    insert_posts([(12, ADA, BASE_US + 1)])
+    fan_out(12)
+    world.queues.drain()
+    assert mysql.fetch_all("SELECT user_id, announced FROM star") == [(ADA, 1)]
+    insert_posts([(13, ADA, BASE_US + 2)])
+    fan_out(13)
+    assert not world.queues.messages[FANOUTS]
+    assert [inbox(who) for who in FOLLOWERS] == [[12, 11]] * 7
+    assert ids(scroll(101, 2)) == [13, 12, 11]
+    world.queues.drain()
+    [said] = redis_feed.look_all([Timeline(POSTS, ADA)], None, 10)
+    assert [entry.id for entry in said.newest] == [13, 12, 11]
+    insert_posts([(14, ADA, BASE_US + 2)])
+    fan_out(14)
+    assert ids(scroll(101, 10)) == [14, 13, 12, 11]
+    as_another_process()
+    with counting_work() as work:
+        assert ids(scroll(101, 10)) == [14, 13, 12, 11]
+    assert (work.statements, work.round_trips) == (0, 8)
+
+
+def test_who_was_a_star_stays_one_when_followers_leave(world: World, set_up: SetUp) -> None:
+    set_up(fan_out_limit=6)
+    insert_posts([(11, ADA, BASE_US)])
+    fan_out(11)
+    world.queues.drain()
+    for who in FOLLOWERS[2:]:
+        reacting.react(FOLLOW, Target("user", ADA), who, False)
+    world.queues.drain()
+    insert_posts([(12, ADA, BASE_US + 1)])
+    fan_out(12)
+    assert ids(scroll(101, 10)) == [12, 11]
+    assert [ids(scroll(who, 10)) for who in FOLLOWERS[2:]] == [[]] * 5
+    world.queues.drain()
+    assert [inbox(who) for who in FOLLOWERS[2:]] == [[]] * 5
+
+
+def test_who_follows_a_star_reads_from_them_at_once(world: World, set_up: SetUp) -> None:
+    set_up(fan_out_limit=6)
+    add_users(200)
+    build(range(200, 201))
+    insert_posts([(n, ADA, BASE_US + n) for n in range(1, 150)])
+    fan_out(149)
+    world.queues.drain()
+    reacting.react(FOLLOW, Target("user", ADA), 200, True)
+    world.queues.drain()
+    assert ids(scroll(200, 7)) == truth(200)
+    assert inbox(200) == []
+    world.queues.drain()
+    assert ids(scroll(200, 7)) == truth(200)
+
+
+# ---------------------------------------------------------------- from a post to the queue
+
+
+def write() -> int:
+    draft = Draft(type="post", author_id=ADA, body="b", kind="note", title="t")
+    return writing.create(draft).text.id
+
+
+def test_a_post_is_sent_when_it_is_written_and_not_again_by_its_refresh(world: World) -> None:
+    post_id = write()
+    assert world.queues.take(FANOUTS) == [FanOut(post_id).to_json()]
+    refreshing.refresh([Refresh.from_json(body) for body in world.queues.take(REFRESHES)])
+    assert world.queues.messages[FANOUTS] == []
+
+
+def test_a_post_whose_writer_died_after_the_commit_is_sent_by_its_refresh(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(post_ids: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("plaza.content.publishing.publish", die)
+        with pytest.raises(Killed):
+            write()
+    world.queues.drain()
+    assert len(inbox(101)) == 1
+
+
+def test_a_post_that_was_written_while_the_queue_was_away_is_sent_later(world: World) -> None:
+    world.queues.away = True
+    post_id = write()
+    with pytest.raises(QueueDown):
+        publishing.publish_unsent()
+    world.queues.away = False
+    assert publishing.publish_unsent() == 1
+    assert publishing.publish_unsent() == 0
+    world.queues.drain()
+    assert [inbox(who) for who in FOLLOWERS] == [[post_id]] * 7
+
+
+def test_more_posts_than_one_round_takes_are_all_sent(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plaza.content.publishing._MOST_AT_ONCE", 3)
+    redis_content.note_unsent(range(1, 11), 1)
+    assert publishing.publish_unsent() == 10
+    assert len(world.queues.take(FANOUTS)) == 10

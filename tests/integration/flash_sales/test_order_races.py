@@ -1,0 +1,58 @@
+"""Consumers, the recovery and the consumer of the DLQ at the same orders, in processes."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+
+from plaza.flash_sales import OrderReserved, ordering, reading
+from plaza.flash_sales.queues import ORDERS
+from plaza.infra import mysql
+from tests.support import sales
+from tests.support.consumers import deadlocks, end, go, working
+from tests.support.plaza import World
+
+BATCH = 20
+
+
+def deciding(
+    what: str, facts: Sequence[OrderReserved]
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    """A process that will decide ``facts``, in batches, when it is told to."""
+    bodies = [fact.to_json() for fact in facts]
+    return working(what, [bodies[i : i + BATCH] for i in range(0, len(bodies), BATCH)])
+
+
+def test_whoever_decides_an_order_first_decides_it_for_all(
+    plaza: World, set_up: Callable[..., None]
+) -> None:
+    set_up(orders_per_s=100_000)
+    vouchers = [sales.offer(stock=200) for _ in range(2)]
+    for buyer in range(1, 201):
+        for voucher in vouchers:
+            ordering.order(voucher.id, buyer)
+    facts = sales.facts(plaza.queues.take(ORDERS))
+    mysql.write("UPDATE voucher SET stock = 100")  # an older life of the sale sold the others
+    before, chance = deadlocks(), random.Random(1)
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(deciding(what, chance.sample(facts, len(facts))))
+            for what in ("orders", "orders", "orders given up", "orders given up")
+        ]
+        for process in processes:
+            go(process)
+        for process in processes:
+            end(process)
+    assert deadlocks() == before
+    for voucher in vouchers:
+        rows = sales.rows(voucher.id).values()
+        won = sum(row.won for row in rows)
+        assert len(rows) == 200
+        assert won == 100
+        sales.check(voucher.id)
+        assert sales.counts(voucher.id) == (100, 0, 100)
+        assert sales.stock(voucher.id) == 0
+        for row in rows:
+            assert reading.read_order(row.order_id, row.buyer_id) == row.order

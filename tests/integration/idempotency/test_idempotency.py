@@ -1,0 +1,265 @@
+"""A creation that is sent twice under one Idempotency-Key is one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import pymysql
+import pytest
+
+from local.paths import ROOT
+from local.stack.servers import connect_mysql
+from plaza import idempotency
+from plaza.content import mysql_content
+from plaza.content.contract import PostQuestion
+from plaza.idempotency import Attempt
+from plaza.infra import mysql, redis
+from plaza.reactions import LIKE, Target
+from plaza.reactions.reacting import react
+from tests.support.content_api import (
+    COMMENT,
+    POST,
+    REVIEW,
+    SHOP,
+    add_shop,
+    add_users,
+    as_another_process,
+    ask,
+    check_counters,
+    comment,
+    post,
+    somebody_waits,
+)
+from tests.support.looking import wait_for
+from tests.support.plaza import World
+
+KEY = "0b7e6a2c-2f3d-4d0b-9d6a-6f0f6a0c8f11"
+
+
+@pytest.fixture(autouse=True)
+def world(plaza: World) -> World:
+    add_users(7, 8)
+    add_shop()
+    return plaza
+
+
+def rows() -> int:
+    """How many texts there are."""
+    [(count,)] = mysql.fetch_all("SELECT COUNT(*) FROM content")
+    return int(count)
+
+
+# ---------------------------------------------------------------- one after the other
+
+
+def test_the_same_again_is_answered_with_what_was_made() -> None:
+    post_id = post(8)
+    for path, body in (
+        ("/posts", POST),
+        (f"/posts/{post_id}/comments", COMMENT),
+        (f"/shops/{SHOP}/reviews", REVIEW),
+    ):
+        before = rows()
+        key = KEY + path
+        first = ask("POST", path, body, key=key)
+        for forgotten in (lambda: None, as_another_process, lambda: redis.execute("FLUSHALL")):
+            forgotten()
+            again = ask("POST", path, body, key=key)
+            assert (again.status, again.body) == (201, first.body)
+        assert rows() == before + 1
+    check_counters()
+
+
+def test_the_answer_shows_what_it_is_by_now(world: World) -> None:
+    first = ask("POST", "/posts", POST, key=KEY)
+    react(LIKE, Target("post", int(first.body["id"])), 7, True)
+    comment(first.body["id"])
+    again = ask("POST", "/posts", POST, key=KEY).body
+    assert (again["likes"], again["comments"], again["mine"]["liked"]) == (1, 1, True)
+
+
+def test_spaces_and_order_of_the_json_make_no_difference_and_images_left_out_are_none() -> None:
+    first = ask("POST", "/posts", POST, key=KEY)
+    said = '{ "body":"Ask for the thick ones.", "title":"Noodles",\n "kind":"note" }'
+    again = ask("POST", "/posts", said, key=KEY)
+    assert (again.status, again.body["id"]) == (201, first.body["id"])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        POST | {"title": "Soup"},
+        POST | {"kind": "blog"},
+        POST | {"body": "Ask for the thin ones."},
+        POST | {"images": ["https://pics.example/"]},
+    ],
+    ids=str,
+)
+def test_something_else_under_the_same_key_is_a_conflict(other: dict[str, Any]) -> None:
+    ask("POST", "/posts", POST, key=KEY)
+    refused = ask("POST", "/posts", other, key=KEY)
+    assert (refused.status, refused.slug) == (409, "key-reused")
+    assert rows() == 1
+    check_counters()
+
+
+def test_the_same_body_somewhere_else_is_a_conflict() -> None:
+    first, second = post(8), post(8)
+    ask("POST", f"/posts/{first}/comments", COMMENT, key=KEY)
+    assert ask("POST", f"/posts/{second}/comments", COMMENT, key=KEY).slug == "key-reused"
+    assert ask("POST", "/posts", POST, key=KEY).slug == "key-reused"
+
+
+def test_a_key_is_a_users_own_and_without_one_each_is_another() -> None:
+    ids = {
+        ask("POST", "/posts", POST, user=7, key=KEY).body["id"],
+        ask("POST", "/posts", POST, user=8, key=KEY).body["id"],
+        ask("POST", "/posts", POST, user=7, key=KEY.upper()).body["id"],
+        ask("POST", "/posts", POST, user=7).body["id"],
+        ask("POST", "/posts", POST, user=7).body["id"],
+    }
+    assert len(ids) == rows() == 5
+    check_counters()
+
+
+def test_what_was_refused_uses_no_key_up() -> None:
+    assert ask("POST", "/posts/999/comments", COMMENT, key=KEY).status == 404
+    assert ask("POST", "/posts", POST | {"title": ""}, key=KEY).status == 400
+    assert mysql.fetch_all("SELECT COUNT(*) FROM creation") == [(0,)]
+    assert ask("POST", "/posts", POST, key=KEY).status == 201
+
+
+def test_what_was_made_and_then_deleted_is_not_made_again() -> None:
+    first = ask("POST", "/posts", POST, key=KEY)
+    ask("DELETE", f"/posts/{first.body['id']}")
+    again = ask("POST", "/posts", POST, key=KEY)
+    assert (again.status, again.slug) == (410, "gone")
+    assert rows() == 1
+    check_counters()
+
+
+def test_a_comment_is_answered_again_although_its_post_was_deleted_since() -> None:
+    post_id = post(8)
+    first = ask("POST", f"/posts/{post_id}/comments", COMMENT, key=KEY)
+    ask("DELETE", f"/posts/{post_id}", user=8)
+    again = ask("POST", f"/posts/{post_id}/comments", COMMENT, key=KEY)
+    assert (again.status, again.body["id"]) == (201, first.body["id"])
+
+
+def test_after_a_day_a_key_may_be_used_again() -> None:
+    first = ask("POST", "/posts", POST, key=KEY)
+    idempotency.delete_expired(100)
+    assert ask("POST", "/posts", POST, key=KEY).body["id"] == first.body["id"]
+    mysql.write("UPDATE creation SET created_at = created_at - INTERVAL 25 HOUR")
+    idempotency.delete_expired(100)
+    assert ask("POST", "/posts", POST, key=KEY).body["id"] != first.body["id"]
+
+
+@pytest.mark.parametrize("key", ["", "a" * 129, "a b", "é", "a\x7f", "a\n", "\x00"], ids=ascii)
+def test_a_key_is_some_visible_ascii(key: str) -> None:
+    refused = ask("POST", "/posts", POST, key=key)
+    assert refused.status == 400
+    assert refused.body["errors"][0]["field"] == "header.idempotency-key"
+    assert rows() == 0
+
+
+@pytest.mark.parametrize("key", ["a", "a" * 128, "a,b", "!~", "';--"])
+def test_any_other_is_taken_as_it_is(key: str) -> None:
+    first = ask("POST", "/posts", POST, key=key)
+    assert (first.status, ask("POST", "/posts", POST, key=key).body["id"]) == (
+        201,
+        first.body["id"],
+    )
+
+
+# ---------------------------------------------------------------- at once
+
+
+@contextmanager
+def half_done(mysql_url: str, content_id: int) -> Iterator[pymysql.Connection[Any]]:
+    """Another process is in the middle of the same creation: it has the key, and no commit yet."""
+    draft = PostQuestion.model_validate(POST).draft(7)
+    other = connect_mysql(mysql_url)
+    try:
+        other.begin()
+        with other.cursor() as cursor:
+            target = Target("post", content_id)
+            assert idempotency.claim(cursor, 7, Attempt.of(KEY, asdict(draft)), target)
+            mysql_content.insert(cursor, content_id, draft)
+            cursor.execute(
+                "INSERT INTO user_counter (user_id, posts_total, ver) VALUES (7, 1, 1)"
+                " ON DUPLICATE KEY UPDATE posts_total = posts_total + 1, ver = ver + 1"
+            )
+        yield other
+    finally:
+        other.close()
+
+
+def test_the_second_of_two_at_once_waits_and_finds_what_the_first_made(mysql_url: str) -> None:
+    with half_done(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
+        second = pool.submit(ask, "POST", "/posts", POST, key=KEY)
+        wait_for(lambda: somebody_waits(mysql_url), "the second waits for the first")
+        other.commit()
+        reply = second.result()
+    assert (reply.status, reply.body["id"]) == (201, "4711")
+    assert rows() == 1
+    check_counters()
+
+
+def test_the_second_of_two_at_once_makes_it_when_the_first_gives_up(mysql_url: str) -> None:
+    with half_done(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
+        second = pool.submit(ask, "POST", "/posts", POST, key=KEY)
+        wait_for(lambda: somebody_waits(mysql_url), "the second waits for the first")
+        other.rollback()
+        reply = second.result()
+    assert reply.status == 201
+    assert reply.body["id"] != "4711"
+    assert rows() == 1
+    check_counters()
+
+
+ONE_TRY = """
+import sys
+from dataclasses import asdict
+from plaza.content import writing
+from plaza.idempotency import Attempt
+from plaza.content.contract import PostQuestion
+from plaza.infra import mysql, redis, sqs
+sqs.send = lambda *args, **options: None
+sqs.send_all = lambda queue, bodies, until_s=None: len(bodies)
+draft = PostQuestion(kind="note", title="t", body="b").draft(7)
+redis.execute("PING"), mysql.fetch_all("SELECT 1")
+print("ready", flush=True)
+sys.stdin.readline()
+attempts = [Attempt.of(f"k{n}", asdict(draft)) for n in range(20)]
+print([writing.create(draft, attempt).text.id for attempt in attempts], flush=True)
+"""
+
+
+def test_processes_that_create_the_same_at_once_make_it_once() -> None:
+    env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers/common/python'}"}
+    command = [sys.executable, "-c", ONE_TRY]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    tries = [subprocess.Popen(command, cwd=ROOT, env=env, **pipes) for _ in range(4)]
+    try:
+        assert [one.stdout.readline() for one in tries if one.stdout] == ["ready\n"] * 4
+        flush = threading.Thread(target=lambda: [redis.execute("FLUSHALL") for _ in range(20)])
+        flush.start()
+        said = [one.communicate("go\n", timeout=60)[0].splitlines()[-1] for one in tries]
+        flush.join()
+    finally:
+        for one in tries:
+            one.kill()
+            one.wait()
+    assert len(set(said)) == 1
+    assert len(set(said[0].strip("[]").split(", "))) == rows() == 20
+    redis.execute("FLUSHALL")
+    check_counters()

@@ -1,0 +1,231 @@
+"""Servers that answer, and can't do their work: failing over, full, busy. That is down, too."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis as redis_py
+from pymysql.cursors import Cursor
+
+from local.stack.servers import Server, prepare_redis, running
+from plaza.infra import mysql, redis
+from plaza.infra.mysql import MysqlDown
+from plaza.infra.redis import RedisDown
+from plaza.reactions import LIKE, reacting, reading
+from plaza.reactions.reactions import Undecided
+from tests.support.keyspace import find_keys
+from tests.support.looking import POST, meta, outbox, recent
+from tests.support.plaza import World, forget
+
+SetUp = Callable[..., None]
+Commands = list[tuple[str, ...]]
+
+
+@pytest.fixture
+def other_redis(plaza: World, set_up: SetUp, tmp_path: Any) -> Iterator[Server]:
+    """A Redis that only this test uses, and may leave in any state."""
+    with running(prepare_redis(tmp_path / "redis")) as server:
+        set_up(redis_url=server.url, redis_cluster=0)
+        yield server
+
+
+def tell(server: Server, *command: str) -> Any:
+    with redis_py.Redis.from_url(server.url, decode_responses=True) as client:
+        return client.execute_command(*command)
+
+
+def fill_up(server: Server) -> None:
+    tell(server, "CONFIG", "SET", "maxmemory", "1")
+
+
+def lose_replicas(server: Server) -> None:
+    tell(server, "CONFIG", "SET", "min-replicas-to-write", "1")
+
+
+def fail_to_save(server: Server) -> None:
+    (server.directory / "dump.rdb").mkdir()  # nothing can be put in its place
+    tell(server, "CONFIG", "SET", "save", "3600 1")
+    tell(server, "BGSAVE")
+    deadline_s = time.monotonic() + 10
+    while "rdb_last_bgsave_status:err" not in str(tell(server, "INFO")).replace("': '", ":"):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+
+
+def become_a_replica(server: Server) -> None:
+    tell(server, "REPLICAOF", "127.0.0.1", "1")
+
+
+def be_busy(server: Server) -> None:
+    tell(server, "CONFIG", "SET", "busy-reply-threshold", "1")
+    with (
+        contextlib.suppress(redis_py.TimeoutError),
+        redis_py.Redis.from_url(server.url, socket_timeout=0.2) as client,
+    ):
+        client.eval("while true do end", 0)
+
+
+@pytest.mark.parametrize("fail", [fill_up, lose_replicas, fail_to_save, become_a_replica, be_busy])
+def test_a_redis_that_takes_no_writes_is_down_and_a_like_is_provisional(
+    plaza: World, other_redis: Server, fail: Callable[[Server], None]
+) -> None:
+    plaza.add(POST)
+    assert reacting.react(LIKE, POST, 7, True).exact
+    fail(other_redis)
+    assert not reacting.react(LIKE, POST, 8, True).exact
+    with pytest.raises(RedisDown):
+        redis.pipeline([("SET", "a", "1"), ("SET", "b", "1")])
+    with pytest.raises(RedisDown):
+        redis.execute("SET", "a", "1")
+
+
+def test_a_master_that_became_a_replica_is_left_for_who_has_its_name_now(
+    plaza: World, other_redis: Server
+) -> None:
+    before = redis.execute("CLIENT", "ID")
+    become_a_replica(other_redis)
+    with pytest.raises(RedisDown):
+        redis.execute("SET", "a", "1")
+    assert redis.execute("CLIENT", "ID") != before
+
+
+def test_what_a_demoted_master_refused_is_done_by_the_new_one_at_once(
+    plaza: World, other_redis: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first try meets the old connection; the second finds who has the name by then."""
+    plaza.add(POST)
+    assert reacting.react(LIKE, POST, 7, True).exact
+    forget_client = redis.forget_client
+
+    def have_a_new_master() -> None:
+        forget_client()
+        tell(other_redis, "REPLICAOF", "NO", "ONE")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(redis, "forget_client", have_a_new_master)
+        become_a_replica(other_redis)
+        outcome = reacting.react(LIKE, POST, 8, True)
+        assert (outcome.total, outcome.changed) == (2, True)
+        become_a_replica(other_redis)
+        assert redis.pipeline([("SET", "a", "1"), ("GET", "a")]) == [True, "1"]
+
+
+def test_a_like_that_a_promoted_replica_decided_as_of_its_master_has_no_answer(
+    plaza: World, other_redis: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node knows the script, and the client sends again what it had packed for another run."""
+    plaza.add(POST)
+    reacting.react(LIKE, POST, 7, True)
+    redis_client = redis.client()
+    execute = redis_client.execute_command
+
+    def execute_command(*command: Any, **options: Any) -> Any:
+        answer = execute(*command, **options)
+        if command[0] == "EVALSHA":
+            monkeypatch.setitem(redis._nodes, "", redis._nodes[""]._replace(run_id="promoted"))
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_client, "execute_command", execute_command)
+        with pytest.raises(Undecided):
+            reacting.react(LIKE, POST, 8, True)
+    assert reacting.react(LIKE, POST, 8, True).total == 2
+
+
+@pytest.mark.parametrize("first", ["reads", "likes"])
+def test_a_redis_that_restarted_with_older_data_is_not_believed(
+    plaza: World, other_redis: Server, first: str
+) -> None:
+    """A single Redis, restored to a moment ago: one like, MySQL has two, and all is quiet."""
+    plaza.add(POST)
+    reacting.react(LIKE, POST, 7, True)
+    tell(other_redis, "SAVE")  # with 7 in the outbox
+    reacting.react(LIKE, POST, 8, True)
+    plaza.queues.drain()
+    run_id = meta()["run_id"]
+    other_redis.kill()
+    other_redis.start()
+    if first == "likes":
+        # A node that restarted does not know the script: its text goes there with its run_id.
+        assert reacting.react(LIKE, POST, 9, True).total == 3
+        plaza.queues.drain()
+    on = [7, 8, 9] if first == "likes" else [7, 8]
+    for actor in on:
+        assert reading.count([(LIKE, POST)], actor) == ([(len(on), True)], True)
+    assert meta()["run_id"] != run_id
+    assert (outbox(), recent()) == ({}, on)
+    assert reacting.react(LIKE, POST, 8, False).total == len(on) - 1
+
+
+def test_what_was_on_its_way_to_a_redis_that_restarted_is_saved_and_counted(
+    plaza: World, other_redis: Server
+) -> None:
+    plaza.add(POST)
+    reacting.react(LIKE, POST, 7, True)
+    plaza.queues.drain()
+    tell(other_redis, "SAVE")
+    reacting.react(LIKE, POST, 8, True)  # on the queue, and in no outbox any more
+    other_redis.kill()
+    other_redis.start()
+    forget()
+    assert reading.count([(LIKE, POST)], 8) == ([(1, False)], True)
+    plaza.queues.drain()
+    assert reading.count([(LIKE, POST)], 8) == ([(2, True)], True)
+    assert (recent(), outbox()) == ([7, 8], {})
+
+
+def test_the_list_of_a_user_that_came_back_with_older_data_is_read_from_mysql_again(
+    plaza: World, other_redis: Server
+) -> None:
+    plaza.add(POST)
+    assert reading.reacted(LIKE, 7, None, 10) == ([], None)
+    tell(other_redis, "SAVE")  # with an empty list
+    reacting.react(LIKE, POST, 7, True)
+    plaza.queues.drain()
+    other_redis.kill()
+    other_redis.start()
+    [liked], _ = reading.reacted(LIKE, 7, None, 10)
+    assert liked.target == POST
+    [key] = find_keys("*:like:user:7:newest")
+    assert redis.execute("ZCARD", key) == 2, "it is in Redis as of this run"
+
+
+@pytest.mark.parametrize("code", [1290, 1836, 1792, 1927, 1317, 4031, 1021, 1114, 1040, 1053])
+@pytest.mark.parametrize("how", ["write", "fetch_all", "atomically"])
+def test_a_mysql_that_can_not_do_its_work_is_down_and_left_for_who_has_its_name_now(
+    plaza: World, code: int, how: str
+) -> None:
+    statement = f"SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = {code}, MESSAGE_TEXT = 'no'"
+    run: dict[str, Callable[[], object]] = {
+        "write": lambda: mysql.write(statement),
+        "fetch_all": lambda: mysql.fetch_all(statement),
+        "atomically": lambda: mysql.atomically(lambda cursor: cursor.execute(statement)),
+    }
+    [(before,)] = mysql.fetch_all("SELECT CONNECTION_ID()")
+    with pytest.raises(MysqlDown):
+        run[how]()
+    [(after,)] = mysql.fetch_all("SELECT CONNECTION_ID()")
+    assert after != before
+
+
+def test_what_a_demoted_writer_refused_is_done_by_the_new_one_at_once(plaza: World) -> None:
+    """The first try meets the old connection; the second finds who has the name by then."""
+    tries = []
+
+    def refuse_once(cursor: Any, sql: str, args: object = ()) -> Any:
+        tries.append(sql)
+        if len(tries) == 1:
+            sql = "SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 1290"
+        return execute(cursor, sql, args)
+
+    mysql.fetch_all("SELECT 1")
+    execute = Cursor.execute
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("plaza.infra.mysql.Cursor.execute", refuse_once)
+        assert mysql.write("DELETE FROM star") == 0
+    assert tries.count("DELETE FROM star") == 2
+    forget()

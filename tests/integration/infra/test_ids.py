@@ -1,0 +1,277 @@
+"""Ids: nobody gets one twice, whatever happens to Redis, to clocks and to processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from local.paths import ROOT
+from plaza.infra import ids, redis
+from plaza.infra.ids import BLOCK, EPOCH_S, SerialsUsedUp, new_id
+from tests.support.plaza import World
+from tests.support.recording import recorded
+
+DAY_S = 86_400
+MIDNIGHT_S = 21_000 * DAY_S
+NOON_S = MIDNIGHT_S + DAY_S // 2
+AHEAD = 49_000
+"""How many serials a Redis leases before their time."""
+
+
+@dataclass
+class Clocks:
+    """The clock of this process; that of Redis differs by ``redis_s``. They go on in a sleep."""
+
+    now_s: float = NOON_S
+    redis_s: float = 0
+
+    def time(self) -> float:
+        return self.now_s
+
+    def sleep(self, how_long_s: float) -> None:
+        self.now_s += how_long_s
+
+
+@pytest.fixture
+def clocks(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Clocks:
+    clocks = Clocks()
+    lease = ids._LEASE.source.replace("redis.call('TIME')", "{ARGV[2], ARGV[3]}")
+    assert "TIME" not in lease
+
+    def run(_: object, keys: tuple[str, ...], args: tuple[int, ...]) -> Any:
+        now = divmod(round((clocks.now_s + clocks.redis_s) * 1e6), 1_000_000)
+        return redis.execute("EVAL", lease, len(keys), *keys, *args, *now)
+
+    monkeypatch.setattr("plaza.infra.ids.redis.run", run)
+    monkeypatch.setattr(ids, "time", clocks)
+    return clocks
+
+
+class Process:
+    """Makes ids as another process would: from a block of its own."""
+
+    def __init__(self) -> None:
+        self.block: ids._Block | None = None
+
+    def new_ids(self, count: int = 1) -> list[int]:
+        ids._block = self.block
+        made = [new_id() for _ in range(count)]
+        self.block = ids._block
+        return made
+
+
+def day_of(an_id: int) -> int:
+    return second_of(an_id) // DAY_S
+
+
+def second_of(an_id: int) -> int:
+    return (an_id >> 32) + EPOCH_S
+
+
+def all_different(*made: list[int]) -> bool:
+    together = [an_id for part in made for an_id in part]
+    return len(set(together)) == len(together)
+
+
+# ---------------------------------------------------------------- as a rule
+
+
+def test_ids_grow_and_fit_63_bits_and_begin_with_the_time(clocks: Clocks) -> None:
+    made = Process().new_ids(BLOCK * 3 + 1)
+    assert made == sorted(set(made))
+    assert 0 < made[0] < made[-1] < 2**63
+    clocks.now_s += 1
+    [later] = Process().new_ids()
+    assert second_of(later) == NOON_S + 1 > second_of(made[-1]) == NOON_S
+
+
+def test_a_block_is_used_to_its_end_before_redis_is_asked_again(
+    clocks: Clocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = Process()
+    process.new_ids()
+    clocks.now_s += 1
+    asked: list[object] = []
+    run = redis.run
+    monkeypatch.setattr(
+        "plaza.infra.ids.redis.run", lambda *args: recorded(asked, args, run(*args))
+    )
+    process.new_ids(BLOCK - 1)
+    assert asked == []
+    process.new_ids()
+    assert len(asked) == 1
+
+
+def test_ids_of_many_processes_at_one_time_are_all_different(plaza: World) -> None:
+    code = "from plaza.infra.ids import new_id\nfor _ in range(2500): print(new_id())"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    made = [[int(line) for line in process.communicate()[0].split()] for process in processes]
+    assert [len(part) for part in made] == [2_500] * 4
+    assert all(part == sorted(part) for part in made)
+    assert all_different(*made)
+
+
+# ---------------------------------------------------------------- Redis lost its data
+
+
+def test_what_was_leased_right_before_redis_was_emptied_is_not_leased_again(plaza: World) -> None:
+    """With the real clock: a few blocks, and all is lost within a millisecond."""
+    leased: list[int] = []
+    for _ in range(10):
+        for _ in range(5):
+            block = ids._lease()
+            leased += range(block.next, block.end)
+        redis.execute("FLUSHALL")
+    assert all_different(leased)
+    assert leased == sorted(leased)
+
+
+@pytest.mark.parametrize("after_s", [0, 0.0005, 0.9, 1, 5, 3600])
+def test_processes_that_go_on_with_old_blocks_meet_nobody_in_an_emptied_redis(
+    clocks: Clocks, after_s: float
+) -> None:
+    made = []
+    for _ in range(4):
+        early, late = Process(), Process()
+        made += early.new_ids(BLOCK + 1)
+        clocks.now_s += after_s
+        redis.execute("FLUSHALL")
+        made += late.new_ids(BLOCK * 2) + early.new_ids(BLOCK * 2)
+    assert all_different(made)
+
+
+def test_a_burst_before_redis_was_emptied_is_not_leased_again(clocks: Clocks) -> None:
+    Process().new_ids()
+    clocks.now_s += 10
+    made = Process().new_ids(40_000)
+    redis.execute("FLUSHALL")
+    made += Process().new_ids(1_000)
+    assert all_different(made)
+
+
+def test_a_failover_that_lost_the_newest_leases_gives_none_of_them_again(clocks: Clocks) -> None:
+    made = Process().new_ids()
+    copy = redis.client().dump(ids._KEY)
+    made += Process().new_ids(30_000)
+    clocks.now_s += 1
+    redis.client().restore(ids._KEY, 0, copy, replace=True)
+    made += Process().new_ids(30_000)
+    assert all_different(made)
+
+
+# ---------------------------------------------------------------- many at once
+
+
+def test_a_second_s_worth_is_leased_ahead_and_then_one_waits(clocks: Clocks) -> None:
+    Process().new_ids()
+    clocks.now_s += 2
+    before_s = clocks.now_s
+    made = Process().new_ids(AHEAD)
+    assert clocks.now_s == before_s
+    made += Process().new_ids(BLOCK)
+    assert 0 < clocks.now_s - before_s < 0.1
+    assert all_different(made)
+
+
+def test_a_clock_that_stands_still_ends_in_an_answer(clocks: Clocks) -> None:
+    clocks.sleep = lambda how_long_s: None  # type: ignore[method-assign]
+    with pytest.raises(SerialsUsedUp) as refusal:
+        Process().new_ids()
+    assert refusal.value.retry_after_s == 1
+
+
+def test_an_empty_redis_makes_the_first_one_wait_for_milliseconds(plaza: World) -> None:
+    began_s = time.monotonic()
+    new_id()
+    assert time.monotonic() - began_s < 0.5
+
+
+# ---------------------------------------------------------------- midnight
+
+
+def test_a_process_that_was_frozen_over_midnight_takes_no_serial_of_yesterday(
+    clocks: Clocks,
+) -> None:
+    clocks.now_s = MIDNIGHT_S - 2
+    frozen, awake = Process(), Process()
+    made = frozen.new_ids(3)
+    clocks.now_s = MIDNIGHT_S + 0.01
+    made += awake.new_ids(BLOCK) + frozen.new_ids(BLOCK) + awake.new_ids(BLOCK)
+    assert [day_of(an_id) for an_id in made] == [20_999] * 3 + [21_000] * BLOCK * 3
+    assert all_different(made)
+
+
+@pytest.mark.parametrize("redis_s", [-3, 0, 3])
+def test_clocks_that_disagree_about_the_day_make_no_id_twice(
+    clocks: Clocks, redis_s: float
+) -> None:
+    clocks.now_s, clocks.redis_s = MIDNIGHT_S - 5, redis_s
+    one, other, made = Process(), Process(), []
+    for _ in range(100):
+        clocks.sleep(0.1)
+        made += one.new_ids(7) + other.new_ids(7)
+    assert all_different(made)
+    assert {day_of(an_id) for an_id in made} == {20_999, 21_000}
+
+
+def test_an_id_stands_in_the_day_of_its_serial(clocks: Clocks) -> None:
+    """Redis is in tomorrow already, where serials begin anew, and somebody still has a block."""
+    clocks.now_s = MIDNIGHT_S - DAY_S + 1
+    Process().new_ids()
+    clocks.now_s = MIDNIGHT_S - DAY_S + 5
+    since_morning, late = Process(), Process()
+    made = since_morning.new_ids()
+    clocks.now_s, clocks.redis_s = MIDNIGHT_S - 1, 6
+    made += since_morning.new_ids(BLOCK - 1) + late.new_ids(BLOCK)
+    serials = [an_id & 0xFFFFFFFF for an_id in made]
+    assert serials[:BLOCK] == serials[BLOCK:], "or this shows nothing"
+    assert all_different(made)
+
+
+def test_the_last_serial_of_a_day_fits_32_bits(clocks: Clocks) -> None:
+    clocks.now_s = MIDNIGHT_S - 1.5
+    Process().new_ids()
+    clocks.now_s = MIDNIGHT_S - 0.001
+    made = Process().new_ids(AHEAD - BLOCK)
+    assert {second_of(an_id) for an_id in made} == {MIDNIGHT_S - 1}
+    assert 2**32 - 2**26 < max(an_id & 0xFFFFFFFF for an_id in made) < 2**32
+
+
+def test_the_key_does_not_stay_for_ever_and_outlives_its_day(plaza: World) -> None:
+    new_id()
+    assert DAY_S < redis.execute("TTL", ids._KEY) <= 2 * DAY_S
+
+
+# ---------------------------------------------------------------- a clock that goes back
+
+
+@pytest.mark.parametrize("back_s", [0.01, 5, DAY_S])
+def test_a_redis_whose_clock_went_back_gives_nothing_twice(clocks: Clocks, back_s: float) -> None:
+    clocks.now_s = MIDNIGHT_S + 4
+    process = Process()
+    made = process.new_ids()
+    clocks.now_s += 4
+    made += process.new_ids(BLOCK)
+    clocks.redis_s = -back_s
+    made += Process().new_ids(BLOCK * 20) + process.new_ids(BLOCK * 20)
+    clocks.redis_s = 0
+    made += Process().new_ids(BLOCK * 20)
+    assert all_different(made)
+    assert {day_of(an_id) for an_id in made} == {21_000}
+
+
+def test_a_process_whose_clock_went_back_makes_no_id_twice(clocks: Clocks) -> None:
+    process = Process()
+    made = process.new_ids(50)
+    clocks.now_s, clocks.redis_s = clocks.now_s - 1, 1
+    clocks.sleep(0.5)
+    made += process.new_ids(BLOCK)
+    assert all_different(made)

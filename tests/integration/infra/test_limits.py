@@ -1,0 +1,129 @@
+"""Sliding windows: what is admitted counts, what is refused doesn't, and time is moved by hand."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from plaza.infra import limits, redis
+from plaza.infra.limits import Attempt, Window, limit_key
+from plaza.infra.redis import RedisDown
+from tests.integration.conftest import Away
+from tests.support.keyspace import own_client
+from tests.support.plaza import World
+from tests.support.signing import let_pass
+
+MINUTE, HOUR = Window(60, 1), Window(3600, 5)
+BOTH = (MINUTE, HOUR)
+
+
+def attempt(who: str = "ada") -> Attempt:
+    return Attempt("trying", who)
+
+
+def counted(who: str = "ada") -> int:
+    return int(redis.execute("ZCARD", limit_key(attempt(who))))
+
+
+def test_one_a_minute_and_the_wait_is_told(plaza: World) -> None:
+    assert limits.admit(attempt(), BOTH) == 0
+    assert 59_000 < limits.admit(attempt(), BOTH) <= 60_000
+    assert counted() == 1
+
+
+def test_the_edge_of_a_window_is_sharp(plaza: World) -> None:
+    assert limits.admit(attempt(), BOTH) == 0
+    let_pass(50_000)
+    assert 0 < limits.admit(attempt(), BOTH) <= 10_000
+    let_pass(9_000)
+    assert 0 < limits.admit(attempt(), BOTH) <= 1_000
+    let_pass(1_000)
+    assert limits.admit(attempt(), BOTH) == 0
+
+
+def test_what_is_refused_does_not_make_it_later(plaza: World) -> None:
+    assert limits.admit(attempt(), BOTH) == 0
+    let_pass(40_000)
+    waits = [limits.admit(attempt(), BOTH) for _ in range(20)]
+    assert all(0 < wait <= 20_000 for wait in waits)
+    assert waits == sorted(waits, reverse=True)
+    let_pass(20_000)
+    assert limits.admit(attempt(), BOTH) == 0
+
+
+def test_the_sixth_within_an_hour_waits_for_the_first_to_leave_it(plaza: World) -> None:
+    for _ in range(5):
+        assert limits.admit(attempt(), BOTH) == 0
+        let_pass(61_000)
+    wait_ms = limits.admit(attempt(), BOTH)
+    assert 3_290_000 < wait_ms <= 3_295_000, "3,600 s less five times 61"
+    let_pass(3_280_000)
+    assert 0 < limits.admit(attempt(), BOTH) <= 15_000
+    let_pass(15_000)
+    assert limits.admit(attempt(), BOTH) == 0
+    assert 59_000 < limits.admit(attempt(), BOTH) <= 61_000, "now the second has to leave"
+
+
+def test_it_slides_and_does_not_start_afresh_with_the_clock(plaza: World) -> None:
+    window = (Window(60, 3),)
+    for _ in range(3):
+        assert limits.admit(attempt(), window) == 0
+        let_pass(15_000)
+    assert 14_000 < limits.admit(attempt(), window) <= 15_000
+    let_pass(15_000)
+    assert limits.admit(attempt(), window) == 0
+    assert 14_000 < limits.admit(attempt(), window) <= 15_000
+
+
+def test_an_attempt_that_is_sent_again_counts_once(plaza: World) -> None:
+    once = attempt()
+    assert [limits.admit(once, BOTH) for _ in range(3)] == [0, 0, 0]
+    assert counted() == 1
+
+
+def test_an_attempt_that_is_taken_back_does_not_count(plaza: World) -> None:
+    once = attempt()
+    limits.admit(once, BOTH)
+    limits.take_back(once)
+    assert counted() == 0
+    assert limits.admit(attempt(), BOTH) == 0
+
+
+def test_others_and_other_things_are_not_limited_by_it(plaza: World) -> None:
+    assert limits.admit(attempt("ada"), BOTH) == 0
+    assert limits.admit(attempt("bob"), BOTH) == 0
+    assert limits.admit(Attempt("asking", "ada"), BOTH) == 0
+    assert limits.admit(attempt("ada"), BOTH) > 0
+
+
+def test_redis_keeps_no_more_than_the_most_and_no_longer_than_the_window(plaza: World) -> None:
+    for _ in range(20):
+        limits.admit(attempt(), (Window(60, 3),))
+        let_pass(10_000)
+    assert counted() <= 4
+    assert 0 < redis.execute("PTTL", limit_key(attempt())) <= 60_000
+
+
+def test_of_many_at_once_as_many_pass_as_may(plaza: World) -> None:
+    script = limits._ADMIT
+    barrier, answers = threading.Barrier(16, timeout=60), []
+
+    def try_it(number: int) -> None:
+        with own_client() as own:
+            barrier.wait()
+            for i in range(20):
+                args = (f"{number}-{i}", 60_000, 7)
+                answers.append(own.eval(script.source, 1, limit_key(attempt()), *args))
+
+    threads = [threading.Thread(target=try_it, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(answers), answers.count(0)) == (320, 7)
+
+
+def test_without_redis_nothing_is_admitted(plaza: World, redis_away: Away) -> None:
+    with redis_away(), pytest.raises(RedisDown):
+        limits.admit(attempt(), BOTH)

@@ -1,0 +1,145 @@
+"""Rows that others hold, and clients that vanish with them: neither is an outage of MySQL."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from local.paths import LAYER, ROOT
+from local.stack.servers import connect_mysql
+from plaza.infra import mysql
+from plaza.infra.mysql import LockTimeout
+from plaza.infra.retries import MAX_BUSY_S, Action, Delivery, RetryPolicy, decide
+from tests.support.looking import wait_for
+from tests.support.plaza import World
+
+SetUp = Callable[..., None]
+
+VANISHES = """
+from plaza.infra import mysql
+
+def hold(cursor):
+    cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE")
+    print("held", flush=True)
+    input()
+
+mysql.atomically(hold)
+"""
+
+
+@contextmanager
+def held_row(mysql_url: str) -> Iterator[None]:
+    with connect_mysql(mysql_url) as other, other.cursor() as cursor:
+        other.begin()
+        cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE")
+        yield
+        other.rollback()
+
+
+def touch() -> None:
+    mysql.write("UPDATE log_gate SET id = id WHERE id = 1")
+
+
+def touch_in_a_transaction() -> None:
+    mysql.atomically(lambda cursor: cursor.execute("UPDATE log_gate SET id = id WHERE id = 1"))
+
+
+@pytest.mark.parametrize("statement", [touch, touch_in_a_transaction])
+def test_a_row_that_is_held_is_no_failure_of_mysql(
+    plaza: World, set_up: SetUp, mysql_url: str, statement: Callable[[], None]
+) -> None:
+    set_up(mysql_statement_timeout_s=2)  # as functions of the API have it
+    with held_row(mysql_url):
+        with pytest.raises(LockTimeout):
+            statement()
+        assert mysql.breaker.fail_counter == 0
+        assert mysql.fetch_all("SELECT 1") == [(1,)], "unrelated reads go on"
+    statement()
+
+
+@pytest.mark.parametrize(("timeout_s", "lock_wait_s"), [(2, 1), (10, 5), (280, 5)])
+def test_a_lock_wait_ends_before_the_statement_does(
+    plaza: World, set_up: SetUp, timeout_s: int, lock_wait_s: int
+) -> None:
+    set_up(mysql_statement_timeout_s=timeout_s)
+    names = ("innodb_lock_wait_timeout", "lock_wait_timeout")
+    for name in names:
+        assert mysql.fetch_all(f"SELECT @@SESSION.{name}") == [(lock_wait_s,)]
+
+
+def test_who_waited_for_a_row_spends_no_attempt() -> None:
+    """Consumers of one hot target take turns; none of them uses its attempts up by that."""
+    delivery = Delivery(5, 0, 0, 0, is_resent=False)
+    decision = decide(delivery, LockTimeout("others hold the rows"), RetryPolicy(), now_ms=1_000)
+    assert (decision.action, decision.attempts) == (Action.SEND_AGAIN, 0)
+    assert 1 <= decision.delay_s <= MAX_BUSY_S
+
+
+def test_a_row_that_is_let_go_of_in_time_is_written(
+    plaza: World, set_up: SetUp, mysql_url: str
+) -> None:
+    """Given a row that is held for longer than one lock wait, when it is written, it succeeds."""
+    set_up(mysql_statement_timeout_s=2)
+    with connect_mysql(mysql_url) as other, other.cursor() as cursor:
+        cursor.execute("SET SESSION wait_timeout = 1")
+        other.begin()
+        cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE")
+        touch()  # the other's session ends meanwhile, and with it its transaction
+
+
+def test_the_rows_of_a_client_that_vanished_are_free_soon(
+    plaza: World, set_up: SetUp, mysql_url: str
+) -> None:
+    """Given a process that is stopped within a transaction, its connection still open."""
+    env = os.environ | {"PYTHONPATH": f"{ROOT}:{LAYER}", "PLAZA_MYSQL_IDLE_TIMEOUT_S": "2"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", VANISHES],
+        cwd=ROOT,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        process.send_signal(signal.SIGSTOP)
+        began_s = time.monotonic()
+        set_up(mysql_statement_timeout_s=2)
+
+        def is_free() -> bool:
+            try:
+                touch_in_a_transaction()
+            except LockTimeout:
+                return False
+            return True
+
+        wait_for(is_free, "its rows are free")
+        assert time.monotonic() - began_s < 10
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_connection_that_idled_for_too_long_is_replaced(plaza: World, set_up: SetUp) -> None:
+    """Given a session that the server has ended meanwhile, a transaction finds another."""
+    set_up(mysql_idle_timeout_s=2)
+    assert mysql.fetch_all("SELECT @@SESSION.wait_timeout") == [(2,)]
+    [(session,)] = mysql.fetch_all("SELECT CONNECTION_ID()")
+    with connect_mysql(os.environ["PLAZA_MYSQL_URL"]) as other, other.cursor() as cursor:
+
+        def has_ended() -> bool:
+            cursor.execute("SELECT id FROM information_schema.processlist")
+            return session not in [row[0] for row in cursor.fetchall()]
+
+        wait_for(has_ended, "the server ends it")
+    touch_in_a_transaction()
+    assert mysql.breaker.fail_counter == 0
+    assert mysql.fetch_all("SELECT CONNECTION_ID()") != [(session,)]

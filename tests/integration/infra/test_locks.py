@@ -1,0 +1,69 @@
+"""A reply of Redis that is lost: the client sends the command again, and it must not be refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from redis.connection import Connection
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from plaza.flash_sales import redis_vouchers
+from plaza.infra import cache, redis
+from plaza.recommendations import redis_recommendations
+from tests.support.plaza import World
+
+KEY = "{1}:thing"
+
+
+@contextmanager
+def a_lost_reply(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The connection breaks after the next command was executed, before its reply is read."""
+    redis.execute("PING")
+    lost: list[str] = []
+    read_response = Connection.read_response
+
+    def lose_one(self: Any, *args: Any, **options: Any) -> Any:
+        reply = read_response(self, *args, **options)
+        if not lost:
+            lost.append(str(reply))
+            self.disconnect()
+            raise RedisConnectionError("Connection closed by server.")
+        return reply
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Connection, "read_response", lose_one)
+        yield lost
+    assert lost
+
+
+TAKES: dict[str, Callable[[], bool]] = {
+    "lock": lambda: redis.try_lock(KEY, 5) is not None,
+    "rebuild of a value": lambda: cache.claim_rebuilds([KEY]) == [True],
+    "loading of a sale": lambda: redis_vouchers.take_lease(7),
+    "rebuild of a list": lambda: redis_recommendations.look(7).ask,
+}
+
+
+@pytest.mark.parametrize("what", TAKES)
+def test_who_lost_the_reply_has_what_it_took(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    TAKES[what]()  # Redis knows the scripts
+    redis.execute("FLUSHALL")
+    with a_lost_reply(monkeypatch):
+        assert TAKES[what]()
+    assert not TAKES[what](), "others do not get it"
+
+
+def test_who_lost_the_reply_gives_the_lock_back(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with a_lost_reply(monkeypatch):
+        lock = redis.try_lock(KEY, 5)
+    assert lock
+    assert redis.unlock(lock)
+    assert not redis.unlock(lock), "it has ended"
+    assert redis.try_lock(KEY, 5)

@@ -1,0 +1,146 @@
+"""Migrations on a real MariaDB: each once, forward only, one deploy at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local.stack.servers import connect_mysql
+from plaza.infra import migrations, mysql
+from plaza.infra.migrations import MigrationsBusy, apply_migrations
+from tests.support.plaza import World
+
+TABLES = (
+    "content",
+    "content_counter",
+    "reaction",
+    "reaction_log",
+    "schema_migration",
+    "session",
+    "user",
+    "user_counter",
+)
+
+
+@pytest.fixture
+def folder(plaza: World, tmp_path: Path) -> Iterator[Path]:
+    (tmp_path / "9001_first.sql").write_text("CREATE TABLE IF NOT EXISTS try_a (n INT);\n")
+    (tmp_path / "9002_second.sql").write_text(
+        "-- two statements;\nCREATE TABLE IF NOT EXISTS try_b (n INT);\n"
+        "ALTER TABLE try_b ADD COLUMN m INT;\n"
+    )
+    (tmp_path / "readme.txt").write_text("no SQL")
+    yield tmp_path
+    mysql.write("DROP TABLE IF EXISTS try_a, try_b")
+    mysql.write("DELETE FROM schema_migration WHERE name LIKE '9%%'", ())
+
+
+def recorded() -> list[str]:
+    return [
+        name
+        for (name,) in mysql.fetch_all("SELECT name FROM schema_migration ORDER BY name")
+        if name.startswith("9")
+    ]
+
+
+def test_the_tables_are_there_and_a_second_deploy_has_nothing_to_do(plaza: World) -> None:
+    assert {name for (name,) in mysql.fetch_all("SHOW TABLES")} >= set(TABLES)
+    assert apply_migrations() == []
+
+
+def test_files_are_applied_in_their_order_and_once(folder: Path) -> None:
+    assert apply_migrations(folder) == ["9001_first", "9002_second"]
+    assert recorded() == ["9001_first", "9002_second"]
+    assert mysql.fetch_all("SELECT n, m FROM try_b") == []
+    assert apply_migrations(folder) == []
+
+
+def test_a_file_that_came_later_is_applied_alone(folder: Path) -> None:
+    later = (folder / "9002_second.sql").read_text()
+    (folder / "9002_second.sql").unlink()
+    assert apply_migrations(folder) == ["9001_first"]
+    (folder / "9002_second.sql").write_text(later)
+    assert apply_migrations(folder) == ["9002_second"]
+
+
+def test_a_file_that_failed_half_way_is_repeated_whole(folder: Path) -> None:
+    good = (folder / "9002_second.sql").read_text()
+    (folder / "9002_second.sql").write_text(good + "CREATE TABEL oops (n INT);\n")
+    with pytest.raises(Exception, match="1064"):
+        apply_migrations(folder)
+    assert recorded() == ["9001_first"]
+    (folder / "9002_second.sql").write_text(good)
+    assert apply_migrations(folder) == ["9002_second"], "and the lock was given back"
+
+
+def test_an_alter_that_was_done_before_the_crash_is_no_failure_the_second_time(
+    folder: Path,
+) -> None:
+    """The first statements were applied, then the deploy died; nothing recorded that."""
+    (folder / "9002_second.sql").write_text(
+        "CREATE TABLE IF NOT EXISTS try_b (n INT);\n"
+        "ALTER TABLE try_b\n  ADD COLUMN m INT,\n  ADD KEY by_m (m);\n"
+        "ALTER TABLE try_b ADD KEY by_n (n);\n"
+        "ALTER TABLE try_b ADD COLUMN o INT;\n"
+    )
+    statements = migrations.statements_of((folder / "9002_second.sql").read_text())
+    for done in range(1, len(statements)):
+        for statement in statements[:done]:
+            mysql.write(statement)
+        assert apply_migrations(folder)[-1] == "9002_second"
+        columns = [name for name, *_ in mysql.fetch_all("SHOW COLUMNS FROM try_b")]
+        keys = {row[2] for row in mysql.fetch_all("SHOW KEYS FROM try_b")}
+        assert (columns, keys) == (["n", "m", "o"], {"by_m", "by_n"})
+        mysql.write("DROP TABLE try_b")
+        mysql.write("DELETE FROM schema_migration WHERE name = '9002_second'")
+
+
+def test_an_alter_that_fails_for_another_reason_stops_the_deploy(folder: Path) -> None:
+    (folder / "9002_second.sql").write_text("ALTER TABLE try_a ADD KEY by_x (x);\n")
+    with pytest.raises(Exception, match="1072"):
+        apply_migrations(folder)
+    assert recorded() == ["9001_first"]
+
+
+def test_every_migration_of_ours_bears_to_be_repeated(plaza: World) -> None:
+    """Each file again, as if the deploy had died before it was recorded."""
+
+    def tables() -> list[tuple[str, str]]:
+        return [
+            mysql.fetch_all(f"SHOW CREATE TABLE {name}")[0]
+            for (name,) in mysql.fetch_all("SHOW TABLES")
+        ]
+
+    before = tables()
+    mysql.write("DELETE FROM schema_migration")
+    assert apply_migrations() == sorted(file.stem for file in migrations.FOLDER.glob("[0-9]*.sql"))
+    assert tables() == before
+
+
+def test_a_deploy_does_not_run_into_another(
+    folder: Path, mysql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch_all = mysql.fetch_all
+
+    def impatient(sql: str, args: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+        return fetch_all(sql.replace("%s, 10)", "%s, 0)"), args)
+
+    monkeypatch.setattr("plaza.infra.migrations.mysql.fetch_all", impatient)
+    with connect_mysql(mysql_url) as other, other.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK('plaza-migrations', 0)")
+        with pytest.raises(MigrationsBusy):
+            apply_migrations(folder)
+    assert recorded() == []
+    assert apply_migrations(folder)
+
+
+def test_every_key_column_compares_byte_by_byte(plaza: World) -> None:
+    """A collation that ignores case or accents would make two targets one."""
+    found = mysql.fetch_all(
+        "SELECT TABLE_NAME, COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS"
+        " WHERE TABLE_SCHEMA = DATABASE() AND COLUMN_KEY = 'PRI' AND COLLATION_NAME IS NOT NULL"
+    )
+    keys = [row for row in found if row[0] not in ("schema_migration",)]
+    assert {collation for _, _, collation in keys} == {"ascii_bin"}

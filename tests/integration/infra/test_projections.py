@@ -1,0 +1,186 @@
+"""project.lua and the readers and writers around it: the newest stays, in whatever order."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from plaza import counters
+from plaza.counters import UserCounter, redis_counters
+from plaza.infra import mysql, projections, redis
+from plaza.infra.projections import FENCE_TTL_S, TTL_S, Projection, key_of
+from tests.support.plaza import World
+from tests.support.recording import recorded
+
+KEY = key_of("user:7", "counters")
+
+
+def create(ver: int, value: str = "") -> None:
+    projections.keep_all([Projection(KEY, ver, value or f"v{ver}")], create=True)
+
+
+def update(ver: int) -> None:
+    projections.keep_all([Projection(KEY, ver, f"v{ver}")], create=False)
+
+
+def held() -> tuple[int, str] | None:
+    return projections.read_all([KEY])[0]
+
+
+# ---------------------------------------------------------------- one after the other
+
+
+def test_a_reader_creates_and_a_writer_updates_what_is_there(plaza: World) -> None:
+    assert held() is None
+    create(3)
+    assert held() == (3, "v3")
+    update(4)
+    assert held() == (4, "v4")
+
+
+def test_a_writer_that_finds_nothing_leaves_a_fence_that_nobody_reads(plaza: World) -> None:
+    update(4)
+    assert held() is None
+    assert redis.client().hgetall(KEY) == {"ver": "4"}
+    assert 0 < redis.execute("TTL", KEY) <= FENCE_TTL_S
+
+
+def test_a_reader_who_read_before_the_writer_does_not_get_past_the_fence(plaza: World) -> None:
+    update(4)
+    create(3)
+    assert held() is None
+    create(4)
+    assert held() == (4, "v4")
+
+
+def test_a_late_writer_does_not_lower_a_fence(plaza: World) -> None:
+    update(9)
+    update(4)
+    create(5)
+    assert held() is None
+    update(10)
+    create(9)
+    assert held() is None
+
+
+@pytest.mark.parametrize("create_first", [True, False])
+def test_of_all_orders_and_repeats_the_newest_is_the_end(plaza: World, create_first: bool) -> None:
+    for order in permutations([1, 2, 3, 2, 1]):
+        redis.execute("DEL", KEY)
+        if create_first:
+            create(0)
+        for ver in order:
+            update(ver)
+        assert held() == ((3, "v3") if create_first else None)
+        for ver in order:
+            create(ver)
+        assert held() == (3, "v3")
+
+
+def test_versions_are_compared_as_numbers_and_exactly(plaza: World) -> None:
+    create(9)
+    update(10)
+    assert held() == (10, "v10")
+    create(2**53 - 2)
+    update(2**53 - 1)
+    assert held() == (2**53 - 1, f"v{2**53 - 1}")
+    update(2**53 - 2)
+    assert held() == (2**53 - 1, f"v{2**53 - 1}")
+
+
+def test_a_projection_lives_an_hour_and_a_fence_that_became_one_too(plaza: World) -> None:
+    update(1)
+    create(1)
+    assert TTL_S * 0.89 < redis.execute("TTL", KEY) <= TTL_S * 1.1
+    redis.execute("EXPIRE", KEY, 5)
+    update(2)
+    assert redis.execute("TTL", KEY) > TTL_S * 0.89
+
+
+def test_an_empty_value_is_a_value(plaza: World) -> None:
+    projections.keep_all([Projection(KEY, 1, "")], create=True)
+    assert held() == (1, "")
+
+
+def test_many_take_one_round_trip_and_none_take_none(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Any] = []
+    pipeline = redis._pipeline
+    monkeypatch.setattr(redis, "_pipeline", lambda *args: recorded(sent, args, pipeline(*args)))
+    many = [Projection(key_of(f"user:{n}", "counters"), 1, str(n)) for n in range(1, 201)]
+    projections.keep_all(many, create=True)
+    assert projections.read_all([p.key for p in many]) == [(1, str(n)) for n in range(1, 201)]
+    assert len(sent) == 2
+    projections.keep_all([], create=True)
+    assert projections.read_all([]) == []
+    assert len(sent) == 2
+
+
+# ---------------------------------------------------------------- a reader's fill, and a writer
+
+
+def write(total: int, ver: int) -> None:
+    mysql.write(
+        "INSERT INTO user_counter (user_id, posts_total, ver) VALUES (7, %s, %s)"
+        " ON DUPLICATE KEY UPDATE posts_total = VALUES(posts_total), ver = VALUES(ver)",
+        (total, ver),
+    )
+
+
+def in_redis() -> UserCounter | None:
+    return redis_counters.read_users([7]).get(7)
+
+
+@pytest.mark.parametrize("when", ["before it reads", "after it read", "after it filled"])
+def test_wherever_a_writer_comes_in_redis_ends_with_what_mysql_has(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    write(1, 1)
+    read = counters.mysql_counters.read_users
+
+    def commit_and_project() -> None:
+        write(2, 2)
+        counters.project_users(read([7]))
+
+    def read_around(ids: list[int]) -> dict[int, UserCounter]:
+        if when == "before it reads":
+            commit_and_project()
+        found = read(ids)
+        if when == "after it read":
+            commit_and_project()
+        return found
+
+    monkeypatch.setattr(counters.mysql_counters, "read_users", read_around)
+    seen = counters.read_users([7])[7]
+    if when == "after it filled":
+        commit_and_project()
+    assert seen.posts_total == (2 if when == "before it reads" else 1)
+    assert in_redis() in (None, UserCounter(posts_total=2, ver=2))
+    monkeypatch.undo()
+    assert counters.read_users([7])[7] == UserCounter(posts_total=2, ver=2)
+    assert in_redis() == UserCounter(posts_total=2, ver=2)
+
+
+def test_a_writer_between_its_commit_and_its_projection_is_overtaken_and_does_no_harm(
+    plaza: World,
+) -> None:
+    write(1, 1)
+    counters.read_users([7])
+    write(2, 2)
+    slow = counters.mysql_counters.read_users([7])
+    write(3, 3)
+    counters.project_again([7])
+    counters.project_users(slow)
+    assert in_redis() == UserCounter(posts_total=3, ver=3)
+
+
+def test_two_readers_who_fill_at_once_end_with_the_newer(plaza: World) -> None:
+    write(1, 1)
+    early = counters.mysql_counters.read_users([7])
+    write(2, 2)
+    counters.read_users([7])
+    redis_counters.keep_users(early, create=True)
+    assert in_redis() == UserCounter(posts_total=2, ver=2)

@@ -1,0 +1,446 @@
+"""The walk through all keys: in bounded steps, over all nodes, on from where it ended."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import redis as redis_py
+
+from bench.round_trips import counting
+from local.stack import keys as local_keys
+from local.stack import servers
+from local.stack.ports import free_port
+from plaza.infra import redis
+from plaza.infra.hot_keys import Command, Sampler, hot_key
+from plaza.infra.shards import SHARDS
+from plaza.keyspace import key_scan
+from plaza.keyspace.key_scan import REPORT_KEY, WALK_KEY, Walk
+from plaza.reactions import LIKE, Target, reacting, reading
+from plaza.reactions.hot_totals import hot_totals
+from tests.integration.conftest import Away
+from tests.support.functions import event, handler
+from tests.support.plaza import World, forget
+
+POST = Target("post", 11)
+
+
+def walk_all() -> Walk:
+    return key_scan.walk(Walk(time.time()), 60)
+
+
+def by_key(walked: Walk) -> dict[str, key_scan.Found]:
+    return {found.key: found for of_type in walked.biggest.values() for found in of_type}
+
+
+def fill(number: int) -> None:
+    redis.client().mset({f"{{1}}:small:{i}": "x" for i in range(number)})
+
+
+# ---------------------------------------------------------------- what is found
+
+
+def test_each_type_is_measured_in_its_own_way(plaza: World) -> None:
+    client = redis.client()
+    client.set("{1}:string", "x" * 5_000)
+    client.hset("{1}:hash", mapping={f"f{i}": i for i in range(100)})
+    client.zadd("{1}:zset", {f"m{i}": i for i in range(200)})
+    client.sadd("{1}:set", *range(300))
+    client.rpush("{1}:list", *range(400))
+    found = by_key(walk_all())
+    assert {key: (f.type, f.length) for key, f in found.items()} == {
+        "{1}:string": ("string", 5_000),
+        "{1}:hash": ("hash", 100),
+        "{1}:zset": ("zset", 200),
+        "{1}:set": ("set", 300),
+        "{1}:list": ("list", 400),
+    }
+    assert 5_000 < found["{1}:string"].bytes < 8_000
+
+
+def test_ten_thousand_members_are_enough_and_one_more_is_too_many(plaza: World) -> None:
+    client = redis.client()
+    for number in (10_000, 10_001):
+        client.sadd(f"{{1}}:set:{number}", *range(number))
+        client.hset(f"{{1}}:hash:{number}", mapping={str(i): 1 for i in range(number)})
+    walked = walk_all()
+    assert sorted(found.key for found in walked.above) == ["{1}:hash:10001", "{1}:set:10001"]
+    assert walked.above_total == 2
+
+
+def test_a_megabyte_is_too_big_whatever_it_is_of(plaza: World) -> None:
+    client = redis.client()
+    client.set("{1}:text", "x" * 1_000_000)
+    client.set("{1}:less", "x" * 900_000)
+    client.hset("{1}:hash", mapping={str(i): "x" * 2_000 for i in range(600)})
+    assert sorted(found.key for found in walk_all().above) == ["{1}:hash", "{1}:text"]
+
+
+@pytest.mark.parametrize(
+    "key", ["{1}:like:post:1:bloom", "{1}:like:post:1:filling", "{2}:shops:filter"]
+)
+def test_a_bloom_filter_may_be_a_mebibyte_and_no_more(plaza: World, key: str) -> None:
+    redis.execute("SETBIT", key, 8_388_608, 1)
+    assert walk_all().above == []
+    redis.execute("SETBIT", key, 8_400_000, 1)
+    assert [found.key for found in walk_all().above] == [key]
+
+
+def test_what_grows_with_the_shops_is_shown_and_alarms_nobody(plaza: World) -> None:
+    for key in ("{1}:shops:all:places", "{1}:shops:7:vers:next", "{1}:other:places"):
+        redis.execute("ZADD", key, *(part for i in range(10_001) for part in (i, i)))
+    walked = walk_all()
+    assert (walked.above_total, walked.unforeseen, len(walked.above)) == (3, 1, 3)
+
+
+def test_the_biggest_of_each_type_come_first_and_there_are_ten(plaza: World) -> None:
+    client = redis.client()
+    for i in range(1, 31):
+        client.set(f"{{1}}:s:{i}", "x" * i * 1_000)
+        client.sadd(f"{{1}}:set:{i}", *(f"member {j}" for j in range(i * 10)))
+    biggest = walk_all().biggest
+    assert [f.key for f in biggest["string"]] == [f"{{1}}:s:{i}" for i in range(30, 20, -1)]
+    sizes = [f.length for f in biggest["set"]]  # of memory, Redis makes an estimate
+    assert len(sizes) == 10
+    assert min(sizes) >= 170
+
+
+# ---------------------------------------------------------------- in steps
+
+
+def test_a_step_is_three_round_trips_and_looks_at_about_500_keys(plaza: World) -> None:
+    fill(20_000)
+    redis.pipeline([("PING",)])
+    with counting() as counter:
+        walked = key_scan.walk(Walk(time.time()), 0)
+    assert counter.sent == 3 + len(redis.nodes()) - 1, "of a cluster, one node has keys"
+    assert 400 <= walked.seen <= 700
+    assert not walked.ended_s
+
+
+def test_the_next_run_goes_on_where_the_last_one_ended(plaza: World) -> None:
+    fill(5_000)
+    redis.execute("ZADD", "{9}:big", *(part for i in range(10_001) for part in (i, i)))
+    runs, seen = 0, [0]
+    while not redis.execute("EXISTS", REPORT_KEY):
+        runs += 1
+        seen.append(key_scan.scan_keys(most_s=0)["walked"])
+    assert 7 <= runs <= 13, "5,000 keys in steps of 500"
+    assert seen == sorted(seen)
+    assert seen[-1] >= 5_001
+    assert not redis.execute("EXISTS", WALK_KEY), "the next run begins a new walk"
+    report = key_scan.read_report()
+    assert report is not None
+    assert [found.key for found in report.above] == ["{9}:big"]
+
+
+def test_a_walk_comes_back_from_redis_as_it_went(plaza: World) -> None:
+    fill(2_000)
+    walked = key_scan.walk(Walk(time.time()), 0)
+    assert Walk.from_json(walked.to_json()) == walked
+    assert len(walked.to_json()) < 4_000
+
+
+def test_every_key_that_is_there_all_the_while_is_seen(plaza: World) -> None:
+    fill(3_000)
+    redis.execute("SET", "{1}:needle", "x" * 50_000)
+    walked = Walk(time.time())
+    for number in range(100):
+        if walked.ended_s:
+            break
+        walked = key_scan.walk(Walk.from_json(walked.to_json()), 0)
+        redis.client().mset({f"{{2}}:{number}:{i}": "x" for i in range(300)})  # the table grows
+        redis.execute("DEL", *(f"{{1}}:small:{number * 50 + i}" for i in range(50)))
+    assert walked.ended_s
+    assert "{1}:needle" in by_key(walked)
+
+
+def test_a_key_that_goes_while_it_is_measured_is_left_out(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(10)
+    ask_node = redis.ask_node
+
+    def ask_and_delete(node: Any, commands: Any) -> Any:
+        answers = ask_node(node, commands)
+        if commands[0][0] == "TYPE":
+            redis.execute("DEL", "{1}:small:3")
+            redis.execute("DEL", "{1}:small:4")
+            redis.execute("SADD", "{1}:small:4", 1)  # another type now
+        return answers
+
+    monkeypatch.setattr(redis, "ask_node", ask_and_delete)
+    assert walk_all().seen == 8
+
+
+# ---------------------------------------------------------------- over all nodes
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, set_up: Callable[..., None]) -> Iterator[list[Any]]:
+    """A cluster of two primaries; clients of each."""
+    nodes, buses = [], [free_port(), free_port()]
+    for number, bus in enumerate(buses):
+        server = servers.prepare_redis(tmp_path / f"node{number}" / "redis")
+        with (server.directory / "redis.conf").open("a") as conf:
+            conf.write(f"cluster-enabled yes\ncluster-port {bus}\n")
+        nodes.append(server)
+    try:
+        for server in nodes:
+            server.start()
+        clients: list[Any] = [redis_py.Redis.from_url(s.url, decode_responses=True) for s in nodes]
+        clients[0].execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 8191)
+        clients[1].execute_command("CLUSTER", "ADDSLOTSRANGE", 8192, 16383)
+        clients[1].execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[0].port, buses[0])
+        until_s = time.monotonic() + 20
+        while any(
+            "cluster_state:ok" not in str(c.execute_command("CLUSTER", "INFO")) for c in clients
+        ):
+            assert time.monotonic() < until_s, "the cluster does not form"
+            time.sleep(0.05)
+        set_up(redis_url=nodes[0].url.removesuffix("/0"), redis_cluster=1)
+        yield clients
+        for client in clients:
+            client.close()
+    finally:
+        for server in nodes:
+            server.stop()
+        forget()
+
+
+def test_every_primary_of_a_cluster_is_walked(cluster: list[Any]) -> None:
+    for i in range(3_000):
+        redis.execute("SET", f"{{{i % SHARDS}}}:{i}", "x")
+    assert all(client.dbsize() > 500 for client in cluster)
+    for shard in (1, 2, 3, 4):
+        redis.execute("SET", f"{{{shard}}}:big", "x" * 1_000_001)
+    assert all(client.keys("*:big") for client in cluster), "some on each"
+
+    seen: list[int] = []
+    while not redis.execute("EXISTS", REPORT_KEY):
+        seen.append(key_scan.scan_keys(most_s=0)["walked"])
+    assert len(seen) >= 3
+    report = key_scan.read_report()
+    assert report is not None
+    assert report.seen >= 3_004
+    assert sorted(found.key for found in report.above) == [f"{{{i}}}:big" for i in (1, 2, 3, 4)]
+    assert len(report.cursors) == 2
+
+
+def test_a_node_that_went_is_forgotten_and_one_that_came_is_walked(plaza: World) -> None:
+    fill(100)
+    walked = key_scan.walk(Walk(time.time(), cursors={"10.0.0.9:6379": 77}), 60)
+    assert (walked.cursors, walked.seen) == (dict.fromkeys(redis.nodes(), -1), 100)
+
+
+def test_limits_hold_and_what_is_told_goes_to_one_node_of_a_cluster(
+    cluster: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis, "sampler", always_telling())
+    for i in range(20):
+        redis.execute("SET", f"{{{i}}}:a", 1)
+    found = [k for client in cluster for k in client.keys("*:hot:*")]
+    assert len(found) == 20
+    assert {hot.key for hot in key_scan.read_hottest()} == {f"{{{i}}}:a" for i in range(20)}
+
+
+# ---------------------------------------------------------------- what is reported
+
+
+def test_what_was_found_is_in_the_log_and_in_metrics(
+    plaza: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    redis.execute("SET", "{1}:big", "x" * 2_000_000)
+    redis.execute("SADD", "{1}:set", *range(20))
+    tell("{1}:big", 3_000)
+    capsys.readouterr()
+    said = handler("schedule/scan_keys")(event("scan_keys.schedule"), None)
+    assert said == {"walked": 3, "above_limits": 1, "whole": 1}
+    line = json.loads(capsys.readouterr().out)
+    assert line["event"] == "keys_scanned"
+    assert (line["keys_above_limits"], line["above"], line["most_members"]) == (1, ["{1}:big"], 20)
+    assert line["biggest_key_bytes"] > 2_000_000
+    assert line["hottest"] == [["{1}:big", 10.0]]
+    named = {metric["Name"] for metric in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]}
+    assert {"keys_above_limits", "biggest_key_bytes", "hottest_key_per_s"} <= named
+
+
+def test_whose_session_it_is_is_not_told() -> None:
+    assert key_scan.shown("{7}:session:0123abcd") == "{7}:session:..."
+    assert key_scan.shown("{7}:challenge:0123abcd") == "{7}:challenge:..."
+    assert key_scan.shown("{7}:like:post:11:meta") == "{7}:like:post:11:meta"
+
+
+def test_the_command_shows_the_same(plaza: World, capsys: pytest.CaptureFixture[str]) -> None:
+    redis.execute("ZADD", "{1}:zset", *(part for i in range(10_001) for part in (i, i)))
+    fill(5)
+    tell("{1}:zset", 6_000)
+    stack = cast(Any, SimpleNamespace(environment=dict))
+    args = argparse.Namespace(most=3, minutes=5, json=True)
+    assert local_keys.main(stack, args) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["walked"], report["whole"]) == (7, True)
+    assert [row["key"] for row in report["above"]] == ["{1}:zset"]
+    assert {row["type"] for row in report["big"]} == {"string", "zset"}
+    assert report["hot"] == [{"key": "{1}:zset", "per_s": 20.0}]
+
+    args.json = False
+    local_keys.main(stack, args)
+    shown = capsys.readouterr().out
+    assert "{1}:zset" in shown
+    assert "10,001" in shown
+    assert "too big" in shown
+
+
+# ---------------------------------------------------------------- hot keys
+
+
+def tell(key: str, count: int) -> None:
+    redis.execute("ZINCRBY", hot_key("{5}", int(time.time() // 60)), count, key)
+
+
+def always_telling() -> Sampler:
+    """It counts every command, and tells with every command."""
+
+    class Telling(Sampler):
+        def notice(self, commands: Sequence[Command]) -> list[Command]:
+            self._told_s = 0
+            return super().notice(commands)
+
+    return Telling(gap=lambda: 1)
+
+
+def test_what_was_counted_costs_no_round_trip(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redis.pipeline([("PING",)])
+    monkeypatch.setattr(redis, "sampler", always_telling())
+    with counting() as counter:
+        assert redis.execute("SET", "{1}:a", 1) is True
+        assert redis.execute("GET", "{1}:a") == "1"
+        assert redis.pipeline([("GET", "{1}:a"), ("EXISTS", "{1}:b")]) == ["1", 0]
+    assert counter.sent == 3
+    assert next(iter(key_scan.read_hottest())).key == "{1}:a"
+
+
+def test_scripts_and_their_first_loading_go_as_ever(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plaza.add(POST)
+    monkeypatch.setattr(redis, "sampler", always_telling())
+    redis.execute("SCRIPT", "FLUSH")
+    assert reacting.react(LIKE, POST, 7, True).total == 1
+    assert reacting.react(LIKE, POST, 7, True).changed is False
+    assert reading.count([(LIKE, POST)], 7) == ([(1, True)], True)
+
+
+def test_what_redis_thinks_of_the_counts_is_nobodys_concern(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis, "sampler", always_telling())
+    redis.execute("SET", hot_key("{1}", int(time.time() // 60)), "not a zset")
+    assert redis.execute("SET", "{1}:a", 1) is True
+    assert redis.execute("GET", "{1}:a") == "1"
+
+
+def test_the_hottest_of_the_last_minutes_are_summed_over_all_who_told(plaza: World) -> None:
+    now = int(time.time() // 60)
+    for minute, shard, key, count in [
+        (now, 1, "a", 600), (now, 2, "a", 300), (now - 1, 1, "a", 300), (now - 1, 9, "b", 2_400),
+        (now - 7, 1, "c", 10_000),
+    ]:  # fmt: skip
+        redis.execute("ZINCRBY", hot_key(f"{{{shard}}}", minute), count, key)
+    assert key_scan.read_hottest(minutes=5) == [("b", 8.0), ("a", 4.0)]
+    with counting() as counter:
+        key_scan.read_hottest()
+    assert counter.sent == 1
+
+
+# ---------------------------------------------------------------- hot targets
+
+
+def read(times: int, actor_id: int | None = None) -> int:
+    """How many round trips it takes that so many ask for the total."""
+    with counting() as counter:
+        for _ in range(times):
+            reading.count([(LIKE, POST)], actor_id)
+    return counter.sent
+
+
+@pytest.fixture
+def post(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+    """A post that two like, and a clock that stands still."""
+    now = [1_000.0]
+    monkeypatch.setattr(hot_totals, "_clock", lambda: now[0])
+    hot_totals._began_s = now[0]
+    plaza.add(POST)
+    for actor in (8, 9):
+        reacting.react(LIKE, POST, actor, True)
+    yield now
+    hot_totals.clear()
+    hot_totals._began_s = 0
+
+
+def like_elsewhere(actor: int) -> None:
+    """In another process, of which this one hears nothing."""
+    hot, hot_totals._values = hot_totals._values, {}
+    reacting.react(LIKE, POST, actor, True)
+    hot_totals._values = hot
+
+
+def total(actor_id: int | None = None) -> int:
+    return reading.count([(LIKE, POST)], actor_id)[0][0].total
+
+
+def test_a_hot_target_is_asked_of_redis_once_a_second(post: list[float]) -> None:
+    assert read(500) == 20
+    post[0] += 1
+    assert read(500) == 1
+
+
+def test_a_total_from_memory_is_at_most_a_second_old(post: list[float]) -> None:
+    read(500)
+    like_elsewhere(10)
+    post[0] += 0.9
+    assert total() == 2
+    post[0] += 0.1
+    assert total() == 3
+
+
+def test_who_has_a_session_is_told_by_redis_each_time(post: list[float]) -> None:
+    read(500)
+    like_elsewhere(10)
+    assert read(30, actor_id=10) == 30
+    assert reading.count([(LIKE, POST)], 10) == ([(3, True)], True)
+    assert reading.count([(LIKE, POST)], 11) == ([(3, False)], True)
+
+
+def test_what_changes_here_is_not_shown_from_memory(post: list[float]) -> None:
+    read(500)
+    outcome = reacting.react(LIKE, POST, 10, True)
+    assert (outcome.total, outcome.changed) == (3, True)
+    assert total() == 3
+    assert reacting.react(LIKE, POST, 10, True).changed is False
+
+
+def test_of_a_page_only_what_is_not_in_memory_is_asked_for(post: list[float], plaza: World) -> None:
+    other = Target("post", 12)
+    plaza.add(other)
+    read(500)
+    page = [(LIKE, other), (LIKE, POST), (LIKE, other)]
+    assert reading.count(page, None) == ([(0, False), (2, False), (0, False)], True)
+
+
+def test_what_is_not_exact_is_not_kept(post: list[float], redis_away: Away, plaza: World) -> None:
+    plaza.queues.drain()
+    with redis_away():
+        for _ in range(30):
+            counts, exact = reading.count([(LIKE, POST)], None)
+            assert (counts, exact) == ([(2, False)], False)
+        assert hot_totals.ask(("like", POST)) is None

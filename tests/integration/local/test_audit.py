@@ -1,0 +1,456 @@
+"""The audit on a real Redis and a real database: what it reads, and with how many questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pymysql.cursors
+import pytest
+import redis.client
+
+from local.audit.evidence import read_cache, read_record
+from local.audit.truth import Truth, compare
+from plaza import counters
+from plaza.checkins import checking_in
+from plaza.checkins.redis_checkins import Keys
+from plaza.flash_sales import ordering, recovering, redis_vouchers
+from plaza.infra import mysql
+from plaza.infra import redis as plaza_redis
+from plaza.infra.spill import spill
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Kind, Target, rebuilding, redis_reactions, saving
+from plaza.reactions.queues import Step
+from plaza.reactions.reacting import load, react
+from plaza.reactions.reactions import Key, ReactionEvent
+from plaza.reactions.redis_reactions import Keys as TargetKeys
+from plaza.recommendations import rolling_up
+from tests.support import looking
+from tests.support.keyspace import find_keys
+from tests.support.plaza import World
+from tests.support.sales import offer
+from tests.support.servers import IS_CLUSTER
+
+POST = Target("post", 7)
+REVIEW = Target("review", 70)
+
+
+class Audit:
+    """``python -m local audit``, without the queues of a stack."""
+
+    def __init__(self, redis_url: str, mysql_url: str) -> None:
+        self.redis_url, self.mysql_url = redis_url, mysql_url
+
+    def __call__(self) -> Truth:
+        cache = read_cache(self.redis_url, cluster=IS_CLUSTER)
+        return compare(read_record(self.mysql_url, cache=cache), cache, {})
+
+
+@pytest.fixture
+def audit(redis_url: str, mysql_url: str, plaza: World) -> Audit:
+    return Audit(redis_url, mysql_url)
+
+
+@pytest.fixture
+def people(plaza: World) -> World:
+    """Users 1 to 4; user 1 wrote a post that 2 and 3 like, 4 commented on; 2 and 3 follow 1."""
+    for user_id in range(1, 5):
+        mysql.write("INSERT INTO user (id, nickname) VALUES (%s, 'somebody')", (user_id,))
+    plaza.add(POST, author_id=1)
+    mysql.write(
+        "INSERT INTO content (content_type, content_id, author_id, parent_id)"
+        " VALUES ('comment', 8, 4, 7)"
+    )
+    mysql.atomically(_count_what_was_written)
+    for user_id in (2, 3):
+        react(LIKE, POST, user_id, True)
+        react(FOLLOW, Target("user", 1), user_id, True)
+    plaza.queues.drain()
+    counters.read_users([1, 2])
+    counters.read_comments([7])
+    return plaza
+
+
+def _count_what_was_written(cursor: pymysql.cursors.Cursor) -> None:
+    counters.lock_content(cursor, [POST])
+    counters.add_to_content(cursor, {POST: {"comment_total": 1}})
+    counters.add_to_users(cursor, {(1,): {"posts_total": 1}})
+
+
+def test_what_plaza_wrote_is_clean_and_all_of_it_is_seen(people: World, audit: Audit) -> None:
+    truth = audit()
+    assert (truth.clean, truth.differences) == (True, [])
+    assert truth.totals["like"] == (2, 2, 2, 2)
+    assert truth.totals["follow"] == (2, 2, 2, 2)
+    assert truth.counters == {
+        "comments": (1, 1, 1, 1),
+        "followers": (2, 2, 2, 2),
+        "following": (2, 2, 1, 1),
+        "posts": (1, 1, 1, 1),
+        "likes_received": (2, 2, 2, 2),
+        "collects_received": (0, 0, 0, 0),
+    }
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        (
+            "UPDATE user_counter SET followers_total = 3 WHERE user_id = 1",
+            "followers of user 1: counter 3, rows 2",
+        ),
+        (
+            "UPDATE user_counter SET following_total = 0 WHERE user_id = 3",
+            "following of user 3: counter 0, rows 1",
+        ),
+        (
+            "UPDATE content SET deleted_at = NOW(6) WHERE content_type = 'post'",
+            "posts of user 1: counter 1, rows 0",
+        ),
+        (
+            "UPDATE content SET deleted_at = NOW(6) WHERE content_type = 'comment'",
+            "comments of post:7: counter 1, rows 0",
+        ),
+        (
+            "DELETE FROM user_counter WHERE user_id = 1",
+            "likes received of user 1: counter 0, rows 2",
+        ),
+        (
+            "UPDATE content_counter SET follow_total = 1 WHERE target_type = 'user'",
+            "follow user:1: Redis 2, counter 1, rows 2",
+        ),
+    ],
+)
+def test_a_row_that_somebody_touched_is_found(
+    people: World, audit: Audit, statement: str, said: str
+) -> None:
+    mysql.write(statement)
+    truth = audit()
+    assert said in [str(difference) for difference in truth.differences]
+    assert truth.drift >= 1
+
+
+def test_claims_and_old_projections_are_found(people: World, audit: Audit) -> None:
+    mysql.write("UPDATE user_counter SET ver = ver + 1, posts_total = 2 WHERE user_id = 1")
+    plaza_redis.execute("FLUSHALL")
+    counters.read_users([1])
+    mysql.write("UPDATE user_counter SET ver = ver + 1, posts_total = 1 WHERE user_id = 1")
+    assert counters.claim(2, "following_total", 5000, "user:3")
+    truth = audit()
+    assert [difference.of for difference in truth.differences] == [
+        "counters of user 1",
+        "claims of user 2",
+    ]
+    assert (truth.drift, truth.others) == (0, 2)
+
+
+# ---------------------------------------------------------------- votes, vouchers, check-ins
+
+
+@pytest.fixture
+def busy(people: World) -> World:
+    """A review that 2 and 3 like and post 7, rolled up; a sale that 2 won; days of 2 and 3."""
+    people.add(REVIEW, author_id=1)
+    for user_id in (2, 3):
+        react(LIKE, REVIEW, user_id, True)
+        checking_in.check_in(user_id)
+    voucher = offer(stock=3)
+    ordering.order(voucher.id, 2)
+    people.queues.drain()
+    rolling_up.roll_up_votes()
+    return people
+
+
+def test_what_all_of_plaza_wrote_is_clean_and_all_of_it_is_seen(busy: World, audit: Audit) -> None:
+    truth = audit()
+    assert (truth.clean, truth.differences) == (True, [])
+    assert (truth.vouchers, truth.sold, truth.checkins) == (1, 1, 2)
+
+
+def said(truth: Truth) -> list[str]:
+    return [difference.of.partition(" ")[0] for difference in truth.differences]
+
+
+@pytest.mark.parametrize(
+    ("statement", "of"),
+    [
+        ("UPDATE content SET votes = 3 WHERE content_type = 'review'", ["votes"]),
+        ("UPDATE post_hour SET net = net + 1", ["hours"]),
+        ("DELETE FROM post_hour", ["hours"]),
+        ("UPDATE voucher SET stock = 1", ["voucher", "voucher"]),
+        ("DELETE FROM voucher_order", ["voucher", "order", "voucher"]),
+        ("DELETE FROM checkin WHERE user_id = 2", ["streak", "check-ins"]),
+        (
+            "INSERT INTO checkin (user_id, day, ver)"
+            " SELECT user_id, day - INTERVAL 1 DAY, ver FROM checkin WHERE user_id = 3",
+            ["streak"],
+        ),
+    ],
+)
+def test_a_vote_a_voucher_or_a_day_that_somebody_touched_is_found(
+    busy: World, audit: Audit, statement: str, of: list[str]
+) -> None:
+    mysql.write(statement)
+    truth = audit()
+    assert said(truth)[: len(of)] == of
+    assert not truth.clean
+
+
+def test_votes_that_are_not_rolled_up_yet_are_no_difference(busy: World, audit: Audit) -> None:
+    react(LIKE, REVIEW, 4, True)
+    react(LIKE, POST, 4, True)
+    busy.queues.drain()
+    assert audit().clean
+    rolling_up.roll_up_votes()
+    assert audit().clean
+
+
+def test_redis_that_was_touched_is_found(busy: World, audit: Audit) -> None:
+    [state] = find_keys("*:voucher:*:state")
+    plaza_redis.execute("HINCRBY", state, "stock", 1)
+    keys = Keys(2)
+    plaza_redis.execute("HSET", keys.head, "streak", 5)
+    assert said(audit()) == ["voucher", "streak"]
+
+
+def test_what_is_pending_is_told_as_pending(busy: World, audit: Audit) -> None:
+    voucher = offer(stock=3)
+    ordering.order(voucher.id, 3)
+    checking_in.check_in(4)
+    truth = audit()
+    assert (truth.pending, truth.dirty, truth.quiet, truth.differences) == (2, 1, False, [])
+    busy.queues.drain()
+    assert audit().clean
+
+
+def test_an_order_that_sqs_did_not_take_is_pending_until_the_recovery_decides_it(
+    busy: World, audit: Audit
+) -> None:
+    voucher = offer(stock=3)
+    busy.queues.away = True
+    ordering.order(voucher.id, 3)
+    busy.queues.away = False
+    truth = audit()
+    assert (truth.pending, truth.quiet, truth.differences) == (2, False, [])  # in both places
+    recovering.recover_orders()
+    assert audit().clean
+
+
+def test_one_id_of_two_orders_is_found_at_any_time(busy: World, audit: Audit) -> None:
+    voucher = offer(stock=3)
+    made, _ = ordering.order(voucher.id, 3)
+    life = redis_vouchers.find_lives([voucher.id])[voucher.id]
+    redis_vouchers.reserve(life, made.id, 4)
+    truth = audit()
+    assert [str(difference) for difference in truth.differences] == [
+        f"order {made.id}: one id, 2 orders:"
+        f" voucher {voucher.id} of buyer 3, voucher {voucher.id} of buyer 4"
+    ]
+    assert truth.drift == 1
+
+
+def test_an_order_that_nothing_decides_is_found(busy: World, audit: Audit) -> None:
+    voucher = offer(stock=3)
+    made, _ = ordering.order(voucher.id, 3)
+    assert audit().differences == []  # the recovery will
+    mysql.write("UPDATE voucher SET settled_at = UTC_TIMESTAMP(6) WHERE id = %s", (voucher.id,))
+    said = f"order {made.id}: of buyer 3, voucher {voucher.id}: nothing decides it"
+    assert [str(difference) for difference in audit().differences] == [said]
+    plaza_redis.execute("DEL", *find_keys(f"*:voucher:{voucher.id}:*"))
+    assert [str(difference) for difference in audit().differences] == [said]  # by its pointer
+
+
+def test_an_outbox_of_check_ins_that_no_sweeper_finds_is_a_difference(
+    busy: World, audit: Audit
+) -> None:
+    checking_in.check_in(4)
+    plaza_redis.execute("DEL", Keys(4).dirty)
+    assert [str(d) for d in audit().differences] == [
+        "check-ins of user 4: 1 pending, and not dirty"
+    ]
+
+
+# ---------------------------------------------------------------- membership, outboxes, commits
+
+
+def of_post(kind: Kind = LIKE) -> TargetKeys:
+    return redis_reactions.keys_of(kind.name, POST)
+
+
+@pytest.fixture
+def viral(people: World, set_up: Callable[..., None]) -> World:
+    """Twelve more like the post, of which Redis keeps four and a Bloom filter."""
+    set_up(recent_cap=4)
+    redis_reactions.drop_all([(LIKE, POST, None)])
+    for user_id in range(101, 113):
+        react(LIKE, POST, user_id, True)
+    people.queues.drain()
+    rebuilding.rebuild([Step(LIKE, POST, "", 0)])
+    return people
+
+
+def test_a_target_with_a_filter_is_clean(viral: World, audit: Audit) -> None:
+    truth = audit()
+    assert (truth.clean, truth.totals["like"]) == (True, (14, 14, 14, 14))
+    meta = looking.meta(POST)
+    assert (meta["complete"], len(looking.recent(POST))) == (0, 4)
+    assert meta["bloom"] > 0
+
+
+def test_an_actor_whom_the_filter_denies_is_found(viral: World, audit: Audit) -> None:
+    keys = of_post()
+    plaza_redis.execute("DEL", keys.bloom)
+    plaza_redis.execute("SETBIT", keys.bloom, looking.meta(POST)["bloom"], 1)
+    [difference] = audit().differences
+    assert "in the rows and denied by the filter: 2, 3, 101" in str(difference)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("ZREM", "recent", 112), "in the rows and not in Redis: 112"),
+        (("ZADD", "recent", 1, 112), "at another version in Redis: 112"),
+        (("ZADD", "recent", 2**52, 999), "in Redis and not in the rows: 999"),
+    ],
+)
+def test_a_member_of_recent_that_was_touched_is_found(
+    viral: World, audit: Audit, command: tuple[str, str, int], said: str
+) -> None:
+    name, of, *rest = command
+    plaza_redis.execute(name, getattr(of_post(), of), *rest)
+    assert said in [difference.said for difference in audit().differences]
+
+
+@pytest.mark.parametrize(
+    ("field", "by", "said"),
+    [
+        ("base", 1, "Redis 4, counter 3, rows 3"),
+        ("delta", 1, "delta 2, the outbox comes to 1"),
+        ("waiting", 1, "waits for 2, the outbox has 1"),
+        ("s", 1, "Redis @3, MySQL @2"),
+        ("ver", -(10**15), "version"),
+        ("protocol", 1, "unreadable: protocol 3"),
+    ],
+)
+def test_a_number_of_a_target_that_was_touched_is_found_while_it_is_busy(
+    people: World, audit: Audit, field: str, by: int, said: str
+) -> None:
+    react(LIKE, POST, 4, True)
+    people.queues.drain()
+    react(LIKE, POST, 1, True)
+    assert audit().differences == []
+    plaza_redis.execute("HINCRBY", of_post().meta, field, by)
+    found = [difference.said for difference in audit().differences]
+    assert any(one.startswith(said.replace("Redis 4,", "Redis 5 with 1 pending,")) for one in found)
+
+
+def test_commits_that_redis_was_not_told_of_are_on_their_way(
+    people: World, audit: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s = looking.meta(POST)["s"]
+    react(LIKE, POST, 4, True)
+    react(LIKE, POST, 2, False)
+    with monkeypatch.context() as patched:
+        patched.setattr(saving, "acknowledge", lambda saved: None)
+        people.queues.drain()
+    truth = audit()
+    assert (truth.pending, truth.differences) == (2, []), "right for the version that Redis has"
+    plaza_redis.execute("HINCRBY", of_post().meta, "base", 1)
+    plaza_redis.execute("ZREM", of_post().recent, 3)
+    assert [d.said for d in audit().differences] == [
+        f"Redis 3 with 2 pending @{s}, 0 since, counter 2, rows 2",
+        "in the rows and not in Redis: 3",
+    ]
+
+
+def test_a_lost_commit_is_found_once_all_is_quiet(people: World, audit: Audit) -> None:
+    saving.save([ReactionEvent(Key(*POST, "like", 4), True, 2**50)])
+    assert audit().clean
+    s = looking.meta(POST)["s"]
+    plaza_redis.execute("HSET", of_post().meta, "s", s - 1, "base", 2)
+    plaza_redis.execute("ZREM", of_post().recent, 4)
+    assert [d.said for d in audit().differences] == [f"Redis @{s - 1}, MySQL @{s}"]
+
+
+def test_an_outbox_that_no_sweeper_finds_is_found(people: World, audit: Audit) -> None:
+    react(LIKE, POST, 4, True)
+    keys = of_post()
+    plaza_redis.execute("ZREM", keys.outboxes, keys.member)
+    assert [str(d) for d in audit().differences] == ["like post:7: 1 pending, and not in outboxes"]
+    plaza_redis.execute("ZADD", keys.outboxes, 2**53, keys.member)
+    assert audit().others == 1
+
+
+def test_commits_ahead_that_nothing_will_finish_are_found(people: World, audit: Audit) -> None:
+    keys = of_post()
+    plaza_redis.execute("HSET", keys.ahead, 9, "3|4 5 1")
+    assert [d.said for d in audit().differences] == ["commits are ahead @1, and not swept: 9"]
+    plaza_redis.execute("DEL", keys.meta)
+    assert [d.said for d in audit().differences] == ["not loaded, commits are ahead for ever: 9"]
+
+
+def test_messages_that_nobody_sends_are_found(people: World, audit: Audit) -> None:
+    spill("reactions", "{}")
+    truth = audit()
+    assert (truth.quiet, truth.spilled, truth.differences) == (False, {"reactions": 1}, [])
+    spill("orders", "{}")
+    assert [str(d) for d in audit().differences] == [
+        "queue orders: 1 spilled, and sent by no sweeper"
+    ]
+
+
+def test_what_another_run_of_redis_loaded_counts_as_not_loaded(people: World, audit: Audit) -> None:
+    keys = of_post()
+    plaza_redis.execute("HSET", keys.meta, "run_id", "another", "base", 77)
+    truth = audit()
+    assert (truth.clean, truth.totals["like"].hot) == (True, 0)
+    load([(LIKE, POST)])
+    assert audit().totals["like"] == (2, 2, 2, 2)
+
+
+def test_a_cold_target_is_compared_with_the_log_too(people: World, audit: Audit) -> None:
+    react(COLLECT, POST, 2, True)
+    people.queues.drain()
+    redis_reactions.drop_all([(COLLECT, POST, None)])
+    assert audit().clean
+    mysql.write("UPDATE reaction_log SET change_by = 0 WHERE kind = 'collect'")
+    assert [str(d) for d in audit().differences] == [
+        "collect post:7: Redis not there, counter 1, rows 1, log 0"
+    ]
+
+
+def test_a_fence_says_nothing(people: World, audit: Audit) -> None:
+    plaza_redis.execute("FLUSHALL")
+    react(FOLLOW, Target("user", 1), 4, True)
+    people.queues.drain()  # leaves the version of a counter that is not in Redis
+    truth = audit()
+    assert (truth.clean, truth.counters["followers"]) == (True, (3, 3, 0, 0))
+
+
+def test_how_often_it_asks_does_not_depend_on_what_is_there(
+    people: World, audit: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, int] = {}
+
+    def count(owner: type, name: str) -> None:
+        real = getattr(owner, name)
+
+        def counted(self: object, *args: object, **named: object) -> object:
+            asked[name] = asked.get(name, 0) + 1
+            return real(self, *args, **named)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    count(pymysql.cursors.Cursor, "execute")
+    count(redis.client.Pipeline, "execute")
+    count(redis.client.Redis, "scan")
+    audit()
+    before = dict(asked)
+    asked.clear()
+    for user_id in range(100, 200):
+        mysql.write("INSERT INTO user (id, nickname) VALUES (%s, 'somebody')", (user_id,))
+        react(FOLLOW, Target("user", user_id), 1, True)
+    people.queues.drain()
+    counters.read_users(list(range(100, 200)))
+    asked.clear()
+    truth = audit()
+    assert (truth.clean, truth.counters["following"].rows) == (True, 102)
+    assert asked == before

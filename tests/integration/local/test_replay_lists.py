@@ -1,0 +1,126 @@
+"""What a replay asks the API for beside totals: whole lists, and users about themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from local.load.asking import Asker
+from local.load.follows_piece import ask_mine as ask_own_follows
+from local.load.interactions import Reaction
+from local.load.interactions_piece import (
+    Mine,
+    ask_likers,
+    ask_mine,
+    ask_own_lists,
+    find_wrong_mine,
+    find_wrong_orders,
+    find_wrong_own_lists,
+)
+from plaza import follows
+from plaza.infra import mysql
+from plaza.reactions import COLLECT, KINDS, LIKE, Target, reacting
+from tests.support.content_api import ask as ask_function
+from tests.support.plaza import World
+
+LARGE, SMALL = 7, 8
+LIKERS = range(1, 231)  # three pages
+READER = 1
+
+
+class FunctionAsker(Asker):
+    """Asks the functions in this process."""
+
+    def __init__(self) -> None:
+        self._concurrency = 1
+
+    async def ask(
+        self, path: str, *, question: Any = None, user_id: int | None = None
+    ) -> Mapping[str, Any]:
+        """The answer of the function that has the route."""
+        is_profile = path.startswith("/users/") and "/me/" not in path
+        reply = ask_function(
+            "GET" if question is None else "POST",
+            path,
+            question,
+            user=user_id,
+            folder="api/users" if is_profile else "api/reactions",
+        )
+        assert reply.status == 200, reply.body
+        answer: Mapping[str, Any] = reply.body
+        return answer
+
+
+def say_nothing(text: str) -> None:
+    pass
+
+
+@pytest.fixture
+def after(plaza: World) -> set[Reaction]:
+    """All like a large post; the reader likes and collects many others."""
+    made = {Reaction("like", LARGE, user_id) for user_id in LIKERS}
+    made |= {Reaction("like", post_id, READER) for post_id in range(100, 220)}
+    made |= {Reaction("collect", post_id, READER) for post_id in range(100, 105)}
+    plaza.add(*(Target("post", post_id) for post_id in {SMALL, *(r.item_id for r in made)}))
+    for kind, item_id, user_id in sorted(made):
+        assert reacting.react(KINDS[kind], Target("post", item_id), user_id, True).changed
+    plaza.queues.drain()
+    return made
+
+
+def read(user_ids: list[int]) -> tuple[dict[int, list[int]], dict[int, list[int]], Mine]:
+    """Likers in both orders, and what users are answered about themselves."""
+    asker, posts = FunctionAsker(), [LARGE, SMALL]
+
+    async def do() -> tuple[dict[int, list[int]], dict[int, list[int]], Mine]:
+        return (
+            await ask_likers(asker, posts, say_nothing),
+            await ask_likers(asker, posts, say_nothing, "?order=latest"),
+            await ask_mine(asker, user_ids, posts, say_nothing),
+        )
+
+    return asyncio.run(do())
+
+
+def test_all_pages_of_both_orders_and_own_states_are_as_they_must_be(after: set[Reaction]) -> None:
+    earliest, latest, mine = read([1, 2, 230, 999])
+    assert earliest == {LARGE: list(LIKERS), SMALL: []}
+    assert find_wrong_orders(earliest, latest) == []
+    assert len(mine) == 8
+    assert find_wrong_mine(after, mine) == []
+
+
+def test_own_lists_are_read_to_their_end(after: set[Reaction]) -> None:
+    async def do() -> dict[str, dict[int, list[int]]]:
+        kinds = (LIKE.name, COLLECT.name)
+        asker = FunctionAsker()
+        return {kind: await ask_own_lists(asker, [READER], kind, say_nothing) for kind in kinds}
+
+    lists = asyncio.run(do())
+    posts = {reaction.item_id for reaction in after}
+    assert (len(lists["like"][READER]), len(lists["collect"][READER])) == (121, 5)
+    assert find_wrong_own_lists(after, lists, posts) == []
+
+
+def test_a_row_that_redis_does_not_know_shows_in_what_is_compared(after: set[Reaction]) -> None:
+    mysql.write(
+        "UPDATE reaction SET state = 0 WHERE target_id = %s AND actor_id = 3 AND kind = 'like'",
+        (LARGE,),
+    )
+    earliest, _, mine = read([3])
+    stored = after - {Reaction("like", LARGE, 3)}
+    assert find_wrong_mine(stored, mine) == ["user 3 is answered like True of post 7"]
+    assert set(earliest[LARGE]) == set(LIKERS)
+
+
+def test_users_are_asked_whether_they_follow(plaza: World) -> None:
+    mysql.write("INSERT INTO user (id, nickname) VALUES (1, 'Ada'), (2, 'Ben'), (3, 'Chloe')")
+    assert follows.follow(3, 1).changed
+
+    async def do() -> dict[tuple[int, int], bool]:
+        return await ask_own_follows(FunctionAsker(), [(1, 3), (2, 3)], say_nothing)
+
+    assert asyncio.run(do()) == {(1, 3): True, (2, 3): False}

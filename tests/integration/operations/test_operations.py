@@ -1,0 +1,384 @@
+"""Looking at queues and sending back what died, with the real client, on an SQS in this process."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from plaza import operations
+from plaza.infra import queue_ages, settings
+from plaza.infra import sqs as sqs_client
+from plaza.infra.consumer import consume
+from plaza.infra.queues import QueueDown
+from plaza.infra.retries import FIRST_SENT
+from plaza.operations import HasConsumer, redriving
+from plaza.reactions.reactions import Key, ReactionEvent
+from tests.support.functions import event, handler
+
+FACT = ReactionEvent(Key("post", 11, "like", 7), True, 5).to_json()
+
+
+class Sqs:
+    """Queues ``reactions`` and ``orders`` with their DLQs; that of orders has one, too."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        names = ("reactions", "reactions_dlq", "orders", "orders_dlq", "orders_dlq_dlq")
+        self.urls = {name: client.create_queue(QueueName=name)["QueueUrl"] for name in names}
+
+    def put(self, queue: str, body: str, **attributes: str) -> str:
+        said = {k: {"DataType": "String", "StringValue": v} for k, v in attributes.items()}
+        sent = self.client.send_message(
+            QueueUrl=self.urls[queue], MessageBody=body, MessageAttributes=said
+        )
+        return str(sent["MessageId"])
+
+    def take(self, queue: str) -> list[dict[str, Any]]:
+        taken: list[dict[str, Any]] = []
+        while found := self.client.receive_message(
+            QueueUrl=self.urls[queue],
+            MaxNumberOfMessages=10,
+            AttributeNames=["All"],
+            MessageAttributeNames=["All"],
+        ).get("Messages"):
+            taken += found
+        return taken
+
+
+@pytest.fixture
+def sqs(moto_sqs: Any, monkeypatch: pytest.MonkeyPatch) -> Sqs:
+    found = Sqs(moto_sqs)
+    for name, url in found.urls.items():
+        monkeypatch.setenv(f"PLAZA_QUEUE_{name.upper()}_URL", url)
+    settings.settings.cache_clear()
+    hold = sqs_client.receive
+    monkeypatch.setattr(sqs_client, "receive", lambda queue, hide_s: hold(queue, hide_s, wait_s=0))
+    return found
+
+
+def lines(capsys: pytest.CaptureFixture[str], of: str) -> list[dict[str, Any]]:
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [line for line in said if line["event"] == of]
+
+
+# ---------------------------------------------------------------- looking
+
+
+def test_queues_are_told_with_what_waits_and_what_died(sqs: Sqs) -> None:
+    for _ in range(3):
+        sqs.put("reactions", FACT)
+    sqs.put("reactions_dlq", FACT)
+    sqs.client.send_message(QueueUrl=sqs.urls["orders"], MessageBody="{}", DelaySeconds=60)
+    sqs.client.receive_message(QueueUrl=sqs.urls["reactions"], MaxNumberOfMessages=1)
+    found = {state.name: state for state in operations.read_queues()}
+    assert list(found) == ["orders", "orders_dlq", "reactions"]
+    assert found["reactions"][1:] == (2, 1, 0, None, 1)
+    assert found["orders"][1:] == (0, 0, 1, None, 0)
+
+
+def test_the_age_of_the_oldest_is_what_cloudwatch_says(sqs: Sqs) -> None:
+    import boto3
+
+    for age_s, ago_s in ((70.0, 120), (95.0, 10)):
+        boto3.client("cloudwatch").put_metric_data(
+            Namespace="AWS/SQS",
+            MetricData=[
+                {
+                    "MetricName": "ApproximateAgeOfOldestMessage",
+                    "Dimensions": [{"Name": "QueueName", "Value": "reactions"}],
+                    "Timestamp": datetime.fromtimestamp(time.time() - ago_s, UTC),
+                    "Value": age_s,
+                }
+            ],
+        )
+    assert queue_ages.read_ages(["orders", "reactions"]) == {"reactions": 95.0}
+
+
+def test_dead_letters_are_shown_and_stay_where_they_are(
+    sqs: Sqs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids = {sqs.put("reactions_dlq", FACT, cause="no fact", request_id=f"r{n}") for n in range(12)}
+    for _ in range(3):  # nobody is hidden from who looks next
+        letters = operations.show_dead_letters("reactions", 100, by="1")
+        assert {letter.id for letter in letters} == ids
+    assert letters[0].body == json.loads(FACT)
+    assert letters[0].cause == "no fact"
+    assert {letter.request_id for letter in letters} == {f"r{n}" for n in range(12)}
+    assert letters[0].receives == 3
+    assert len(operations.show_dead_letters("reactions", 5, by="1")) == 5
+    assert len(sqs.take("reactions_dlq")) == 12
+    assert [line["by"] for line in lines(capsys, "dead_letters_shown")] == ["1"] * 4
+
+
+def test_what_a_consumer_gives_up_for_good_is_not_shown_or_sent_back_beside_it(sqs: Sqs) -> None:
+    sqs.put("orders_dlq", "{}")
+    with pytest.raises(HasConsumer):
+        operations.show_dead_letters("orders", 10, by="1")
+    with pytest.raises(HasConsumer):
+        operations.redrive("orders", by="1")
+    [untouched] = sqs.take("orders_dlq")
+    assert untouched["Attributes"]["ApproximateReceiveCount"] == "1"
+    sqs.put("orders_dlq_dlq", "{}")
+    assert operations.redrive("orders_dlq", by="1").moved == 1
+    assert len(sqs.take("orders_dlq")) == 1
+
+
+# ---------------------------------------------------------------- sending back
+
+
+def test_all_that_died_goes_back_with_its_request_and_without_its_cause(
+    sqs: Sqs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for n in range(23):
+        sqs.put("reactions_dlq", f"{n}", cause="no fact", message_id="m", request_id=f"r{n}")
+    done = operations.redrive("reactions", by="9")
+    assert (done.moved, done.left, done.held_back) == (23, 0, False)
+    back = sqs.take("reactions")
+    assert sorted(int(m["Body"]) for m in back) == list(range(23))
+    for message in back:
+        assert set(message["MessageAttributes"]) == {"request_id", FIRST_SENT}
+        assert message["MessageAttributes"]["request_id"]["StringValue"] == f"r{message['Body']}"
+    [line] = lines(capsys, "messages_redriven")
+    assert (line["by"], line["queue"], line["redriven"]) == ("9", "reactions", 23)
+    again = operations.redrive("reactions", by="9")
+    assert (again.moved, again.left) == (0, 0)
+
+
+def test_a_provisional_event_keeps_its_version_to_a_dlq_and_back(
+    sqs: Sqs,
+) -> None:
+    """Its version is when the first queue took it; a move would make it newer than it is."""
+    sqs_client.send("reactions", ReactionEvent(Key("post", 11, "like", 7), True, None).to_json())
+    [message] = sqs.client.receive_message(
+        QueueUrl=sqs.urls["reactions"], AttributeNames=["All"], VisibilityTimeout=0
+    )["Messages"]
+    sent_ms = int(message["Attributes"]["SentTimestamp"])
+    for source, target in (("reactions", "reactions_dlq"), ("reactions_dlq", "reactions")) * 2:
+        time.sleep(0.002)  # SQS counts in milliseconds
+        [held] = sqs_client.receive(source, 30)
+        assert held.sent_ms >= sent_ms
+        assert sqs_client.move(source, target, [held]) == [held]
+    [back] = sqs.take("reactions")
+    assert int(back["Attributes"]["SentTimestamp"]) > sent_ms
+    assert stamped(back) == sent_ms * 1000 + 999
+
+
+def stamped(message: dict[str, Any]) -> int:
+    """The version that the consumer of reactions gives to the event in ``message``."""
+    found: list[ReactionEvent] = []
+    record = {
+        "messageId": message["MessageId"],
+        "receiptHandle": message["ReceiptHandle"],
+        "body": message["Body"],
+        "attributes": message["Attributes"] | {"ApproximateReceiveCount": "1"},
+        "messageAttributes": {
+            name: {"stringValue": value["StringValue"]}
+            for name, value in message.get("MessageAttributes", {}).items()
+        },
+    }
+    consume({"Records": [record]}, "reactions", ReactionEvent.from_json, found.extend)
+    return found[0].stamped
+
+
+def test_only_so_many_go_back(sqs: Sqs) -> None:
+    for n in range(30):
+        sqs.put("reactions_dlq", f"{n}")
+    done = operations.redrive("reactions", by="9", most=12)
+    assert (done.moved, done.left) == (12, 18)
+    assert len(sqs.take("reactions")) == 12
+    assert len(sqs.take("reactions_dlq")) == 18, "none is hidden"
+
+
+def test_only_the_chosen_go_back_and_those_that_are_not_there_are_named(sqs: Sqs) -> None:
+    ids = [sqs.put("reactions_dlq", f"{n}") for n in range(25)]
+    done = operations.redrive("reactions", by="9", ids=[ids[3], ids[24], "never-was"])
+    assert (done.moved, done.missing) == (2, ("never-was",))
+    assert sorted(m["Body"] for m in sqs.take("reactions")) == ["24", "3"]
+    assert len(sqs.take("reactions_dlq")) == 23, "none is hidden"
+
+
+def test_looking_for_the_chosen_goes_no_further_than_a_call_can(
+    sqs: Sqs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(30):
+        sqs.put("reactions_dlq", f"{n}")
+    monkeypatch.setattr(redriving, "MOST_PER_CALL", 10)
+    done = operations.redrive("reactions", by="9", ids=["never-was"])
+    assert (done.moved, done.missing, done.left) == (0, ("never-was",), 30)
+    received = [m["Attributes"]["ApproximateReceiveCount"] for m in sqs.take("reactions_dlq")]
+    assert sorted(received) == ["1"] * 20 + ["2"] * 10
+
+
+def test_who_dies_between_sending_and_deleting_leaves_one_too_many(
+    sqs: Sqs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sqs.put("reactions_dlq", "a")
+
+    def die(**_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqs_client.client(), "delete_message_batch", die)
+        with pytest.raises(KeyboardInterrupt):
+            operations.redrive("reactions", by="9")
+    assert [m["Body"] for m in sqs.take("reactions")] == ["a"]
+    assert sum(sqs_client.measure("reactions_dlq")) == 1
+
+
+def test_what_could_not_be_sent_stays(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(4):
+        sqs.put("reactions_dlq", f"{n}")
+    client = sqs_client.client()
+    send = client.send_message_batch
+
+    def refuse_one(**batch: Any) -> Any:
+        kept = [e for e in batch["Entries"] if e["MessageBody"] != "2"]
+        return send(QueueUrl=batch["QueueUrl"], Entries=kept)
+
+    monkeypatch.setattr(client, "send_message_batch", refuse_one)
+    done = operations.redrive("reactions", by="9")
+    assert (done.moved, done.left) == (3, 1)
+    assert [m["Body"] for m in sqs.take("reactions_dlq")] == ["2"]
+
+
+def test_an_sqs_that_goes_away_in_between_is_told_with_what_was_done(
+    sqs: Sqs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for n in range(25):
+        sqs.put("reactions_dlq", f"{n}")
+    move, calls = sqs_client.move, []
+
+    def fail_later(*args: Any, **options: Any) -> Any:
+        calls.append(args)
+        if len(calls) > 1:
+            raise QueueDown("SQS is away (a test says so)")
+        return move(*args, **options)
+
+    monkeypatch.setattr(sqs_client, "move", fail_later)
+    with pytest.raises(QueueDown):
+        operations.redrive("reactions", by="9")
+    [line] = lines(capsys, "messages_redriven")
+    assert line["redriven"] == len(sqs.take("reactions")) == 10
+    assert sum(sqs_client.measure("reactions_dlq")) == 15
+
+
+def test_what_comes_back_while_it_is_sent_is_not_sent_again(
+    sqs: Sqs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message that can't be read is buried anew at once; it must not go round for ever."""
+    sqs.put("reactions_dlq", "poison")
+    move, sent = sqs_client.move, []
+
+    def bury_at_once(source: str, target: str, held: Any, **options: Any) -> Any:
+        sent.extend(move(source, target, held, **options))
+        time.sleep(0.01)  # SQS counts in milliseconds
+        sqs.put("reactions_dlq", "poison", cause="no fact")
+        return held
+
+    monkeypatch.setattr(sqs_client, "move", bury_at_once)
+    assert operations.redrive("reactions", by="9").moved == 1
+    assert len(sent) == 1
+
+
+def test_a_queue_that_is_behind_is_given_nothing(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
+    sqs.put("reactions", "a")
+    sqs.put("reactions_dlq", "b")
+    monkeypatch.setattr(redriving, "_MOST_BACKLOG", 0)
+    done = operations.redrive("reactions", by="9", ids=["x"])
+    assert (done.moved, done.left, done.missing, done.held_back) == (0, 1, ("x",), True)
+    assert len(sqs.take("reactions_dlq")) == 1
+
+
+def test_it_goes_no_faster_than_a_consumer_that_just_recovered_can_bear(
+    sqs: Sqs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(30):
+        sqs.put("reactions_dlq", f"{n}")
+    monkeypatch.setattr(redriving, "PER_S", 40)
+    began_s = time.monotonic()
+    assert operations.redrive("reactions", by="9").moved == 30
+    assert time.monotonic() - began_s >= 30 / 40
+
+
+def test_big_messages_go_in_calls_that_sqs_takes(sqs: Sqs) -> None:
+    for n in range(6):
+        sqs.put("reactions_dlq", str(n) * 120_000)
+    assert operations.redrive("reactions", by="9").moved == 6
+
+
+# ---------------------------------------------------------------- the routes
+
+
+def ask(name: str, **changes: Any) -> tuple[int, Any]:
+    answer = handler("api/operations")(event(f"operations.{name}") | changes, None)
+    return answer["statusCode"], json.loads(answer["body"])
+
+
+def test_admins_see_queues_and_users_do_not(sqs: Sqs) -> None:
+    status, page = ask("list_queues")
+    assert (status, page["next"]) == (200, None)
+    assert [item["name"] for item in page["items"]] == ["orders", "orders_dlq", "reactions"]
+    assert ask("list_queues_as_user")[0] == 403
+
+
+@pytest.mark.parametrize("name", ["list_queues", "list_dead_letters", "redrive"])
+@pytest.mark.parametrize(
+    ("session", "status"),
+    [({}, 401), ({"user_id": "7", "role": "user"}, 403), ({"refusal": "unknown"}, 401)],
+)
+def test_only_admins_get_in(sqs: Sqs, name: str, session: dict[str, str], status: int) -> None:
+    sqs.put("reactions_dlq", FACT)
+    context = event(f"operations.{name}")["requestContext"]
+    context["authorizer"]["lambda"] = session
+    assert ask(name, requestContext=context)[0] == status
+    assert sqs.take("reactions") == []
+
+
+def test_dead_letters_are_sent_back_over_http(sqs: Sqs) -> None:
+    sqs.put("reactions_dlq", '{"phone": "+8613800138000"}', cause="no fact")
+    status, page = ask("list_dead_letters")
+    [item] = page["items"]
+    assert (status, item["cause"], item["body"]) == (200, "no fact", {"phone": "…"})
+    assert item["sent_at"].endswith("Z")
+    assert ask("redrive") == (200, {"moved": 1, "left": 0, "missing": [], "held_back": False})
+
+
+@pytest.mark.parametrize(
+    ("queue", "status"),
+    [("orders", 409), ("nothing", 404), ("reactions_dlq", 404), ("%2e%2e", 404), ("A" * 99, 404)],
+)
+def test_a_queue_that_is_none_or_not_for_people_is_refused(
+    sqs: Sqs, queue: str, status: int
+) -> None:
+    for name, rest in (("list_dead_letters", "dead-letters"), ("redrive", "redrives")):
+        path = f"/ops/queues/{queue}/{rest}"
+        context = event(f"operations.{name}")["requestContext"]
+        context["http"]["path"] = path
+        changes = {"rawPath": path, "pathParameters": {"queue": queue}, "requestContext": context}
+        assert ask(name, **changes)[0] == status
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "[]",
+        '{"most": 0}',
+        '{"most": "5"}',
+        '{"most": -1}',
+        '{"ids": []}',
+        '{"ids": ["a b"]}',
+        '{"ids": ["' + "a" * 101 + '"]}',
+        '{"ids": [1]}',
+        '{"ids": "a"}',
+        '{"queue": "orders"}',
+    ],
+)
+def test_a_question_that_makes_no_sense_moves_nothing(sqs: Sqs, body: str) -> None:
+    sqs.put("reactions_dlq", FACT)
+    assert ask("redrive", body=body)[0] == 400
+    assert len(sqs.take("reactions_dlq")) == 1

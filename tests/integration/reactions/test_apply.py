@@ -1,0 +1,642 @@
+"""apply.lua, code by code: commits reach Redis in the order of their counter's versions."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from plaza.infra import redis
+from plaza.infra.errors import UnknownProtocol
+from plaza.infra.settings import settings
+from plaza.infra.shards import shard_of
+from plaza.reactions import COLLECT, LIKE, Target, redis_reactions, saving
+from plaza.reactions.reactions import Commit, Reacted
+from plaza.reactions.redis_reactions import MAX_AHEAD, MAX_ROWS, Applied
+from plaza.reactions.saving import Saved
+from tests.support.keyspace import find_keys, redis_us
+from tests.support.looking import (
+    POST,
+    apply,
+    due,
+    gate,
+    insert_rows,
+    keys,
+    meta,
+    outbox,
+    put,
+    recent,
+    save_outbox,
+    total,
+)
+from tests.support.plaza import World
+
+SetUp = Callable[..., None]
+GAP_US = 1_000_000  # as in commits.inc.lua
+
+
+def lines(capsys: pytest.CaptureFixture[str], event: str) -> list[dict[str, Any]]:
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [line for line in found if line["event"] == event]
+
+
+def ahead() -> dict[int, str]:
+    """n -> what waits for the commit before it."""
+    return {int(n): text for n, text in redis.client().hgetall(keys().ahead).items()}
+
+
+def fence() -> int | None:
+    found = redis.execute("GET", keys().fence)
+    return None if found is None else int(found)
+
+
+def let_gap_be_old() -> None:
+    """As if the missing commit had been missed for longer than one may be on its way."""
+    redis.execute("HSET", keys().meta, "blocked", redis_us() - 2 * GAP_US)
+
+
+# ---------------------------------------------------------------- the commit that is next
+
+
+def test_what_is_saved_leaves_the_outbox_and_enters_recent(plaza: World) -> None:
+    put()
+    ver = gate(7).ver_us
+    assert apply(1, 1, [(7, ver, True)]) == Applied("APPLIED", 0, False, 1)
+    assert (outbox(), recent(), due()) == ({}, [7], None)
+    found = meta()
+    assert (found["base"], found["delta"], found["s"], found["waiting"]) == (1, 0, 1, 0)
+
+
+def test_some_are_left(plaza: World) -> None:
+    put()
+    first, second = gate(7).ver_us, gate(8).ver_us
+    assert apply(1, 1, [(7, first, True)]) == Applied("APPLIED", 1, False, 1)
+    assert outbox() == {8: (1, second, 0)}
+    assert recent() == [7]
+    assert due() is not None
+    assert total() == 2, "the base and the outbox on top of it"
+
+
+def test_an_entry_newer_than_what_is_saved_stays_and_its_base_moves(plaza: World) -> None:
+    put()
+    first = gate(7).ver_us
+    second = gate(7, on=False).ver_us
+    assert apply(1, 1, [(7, first, True)]).waiting == 1
+    assert outbox() == {7: (0, second, 1)}
+    assert (meta()["base"], meta()["delta"], total(), recent()) == (1, -1, 0, [7])
+    assert apply(2, 0, [(7, second, False)]) == Applied("APPLIED", 0, False, 2)
+    assert (total(), recent()) == (0, [])
+
+
+def test_a_row_newer_than_an_entry_answers_it_whatever_it_wanted(plaza: World) -> None:
+    """A provisional event of another device was later."""
+    put()
+    ver = gate(7).ver_us
+    assert apply(1, 0, [(7, ver + 1, False)]).waiting == 0
+    assert (outbox(), total(), recent()) == ({}, 0, [])
+    assert meta()["ver"] == ver + 1
+
+
+def test_an_actor_who_is_off_in_mysql_leaves_recent_and_one_who_is_on_enters_it(
+    plaza: World,
+) -> None:
+    """Accepted while Redis was unavailable: Redis hears of it only now."""
+    put(total=2, n=1, newest=[(7, 10), (8, 20)])
+    assert apply(2, 1, [(7, 30, False)]).code == "APPLIED"
+    assert (recent(), total()) == ([8], 1)
+    assert apply(3, 2, [(9, 40, True)]).code == "APPLIED"
+    assert (recent(), total(), meta()["complete"]) == ([8, 9], 2, 1)
+
+
+def test_an_actor_who_left_and_came_back_is_as_new_as_mysql_says(plaza: World) -> None:
+    put(total=2, n=1, newest=[(7, 10), (8, 20)])
+    assert apply(2, 2, [(7, 30, True)]).code == "APPLIED"
+    assert recent() == [8, 7]
+    assert meta()["ver"] == 30
+
+
+def test_an_actor_who_changed_several_times_has_one_entry(plaza: World) -> None:
+    put()
+    vers = [gate(7, on).ver_us for on in (True, False, True)]
+    assert meta()["waiting"] == 1
+    assert apply(1, 1, [(7, vers[-1], True)]) == Applied("APPLIED", 0, False, 1)
+
+
+def test_a_base_that_drifted_is_right_after_the_next_commit(plaza: World) -> None:
+    put(total=5, n=5, newest=[(1, 10)])
+    redis.execute("HSET", keys().meta, "base", 9)
+    ver = gate(7).ver_us
+    assert apply(6, 6, [(7, ver, True)]).code == "APPLIED"
+    assert total() == 6
+
+
+def test_nothing_is_reported_when_all_is_in_order(
+    plaza: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put()
+    ver = gate(7).ver_us
+    capsys.readouterr()
+    saving.acknowledge(Saved([Commit(LIKE, POST, 1, 1, True, [(7, ver, True)])], {}))
+    assert capsys.readouterr().out == ""
+
+
+# ---------------------------------------------------------------- duplicates
+
+
+def test_the_same_commit_twice_is_the_same_once(plaza: World) -> None:
+    put()
+    ver = gate(7).ver_us
+    apply(1, 1, [(7, ver, True)])
+    before = meta(), recent()
+    assert apply(1, 1, [(7, ver, True)]) == Applied("DUPLICATE", 0, False, 1)
+    assert (meta(), recent()) == before
+
+
+def test_a_duplicate_answers_entries_and_does_not_move_the_base(plaza: World) -> None:
+    """The gate asserted what is saved already; the consumer found the event in the log."""
+    put(total=1, n=4, newest=[(7, 10)])
+    assertion = gate(7)
+    second = gate(8).ver_us
+    assert apply(4, 1, [(7, assertion.ver_us, True)], is_new=False).waiting == 1
+    assert outbox() == {8: (1, second, 0)}
+    assert (meta()["base"], meta()["delta"], meta()["s"], recent()) == (1, 1, 4, [7])
+
+
+def test_a_late_duplicate_does_not_put_an_actor_back_who_is_off(plaza: World) -> None:
+    put(total=2, n=3, newest=[(7, 30), (8, 20)])
+    apply(4, 1, [(7, 40, False)])
+    assert apply(3, 2, [(7, 30, True)]).code == "DUPLICATE"
+    assert (recent(), total(), meta()["s"]) == ([8], 1, 4)
+    assert gate(7).code == "CHANGED"
+
+
+def test_a_late_duplicate_does_not_take_an_actor_out_who_came_back(plaza: World) -> None:
+    put(total=2, n=3, newest=[(7, 30), (8, 20)])
+    assert apply(2, 1, [(7, 25, False)]).code == "DUPLICATE"
+    assert recent() == [8, 7]
+
+
+def test_a_duplicate_does_not_answer_a_newer_entry(plaza: World) -> None:
+    put()
+    first = gate(7).ver_us
+    apply(1, 1, [(7, first, True)])
+    second = gate(7, on=False).ver_us
+    assert apply(1, 1, [(7, first, True)]) == Applied("DUPLICATE", 1, False, 1)
+    assert (outbox(), total()) == ({7: (0, second, 1)}, 0)
+
+
+# ---------------------------------------------------------------- out of order
+
+
+def test_a_commit_that_came_too_early_waits_for_the_one_before_it(plaza: World) -> None:
+    put()
+    first, second = gate(7).ver_us, gate(8).ver_us
+    assert apply(2, 2, [(8, second, True)]) == Applied("BUFFERED", 2, False, 0)
+    assert (set(outbox()), recent(), total(), set(ahead())) == ({7, 8}, [], 2, {2})
+    assert apply(1, 1, [(7, first, True)]) == Applied("APPLIED", 0, False, 2)
+    assert (outbox(), recent(), total(), ahead()) == ({}, [7, 8], 2, {})
+    assert "blocked" not in meta()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_commits_in_any_order_and_any_number_of_times_have_one_end(plaza: World, seed: int) -> None:
+    rng = random.Random(seed)
+    put()
+    on: dict[int, int] = {}
+    commits = []
+    for n in range(1, 26):
+        actor, state = rng.randint(1, 6), rng.random() < 0.6
+        if state:
+            on[actor] = 100 + n
+        else:
+            on.pop(actor, None)
+        commits.append((n, len(on), [(actor, 100 + n, state)]))
+    order = commits * 2
+    rng.shuffle(order)
+    for commit in order:
+        apply(*commit)
+    assert recent() == sorted(on, key=lambda actor: on[actor])
+    assert (total(), meta()["s"], meta()["ver"], ahead()) == (len(on), 25, 125, {})
+    assert ("blocked" in meta(), due()) == (False, None)
+
+
+def test_a_report_without_a_change_only_notes_that_a_commit_exists(plaza: World) -> None:
+    """Its rows are as of n, and those of other actors of that commit are not among them."""
+    put()
+    first = gate(7).ver_us
+    assert apply(1, 1, [(7, first, True)], is_new=False).code == "BUFFERED"
+    assert (ahead(), recent(), set(outbox()), meta()["s"]) == ({1: "?"}, [], {7}, 0)
+    assert meta()["blocked"] > 0
+    assert apply(1, 1, [(7, first, True)]) == Applied("APPLIED", 0, False, 1)
+    assert (ahead(), recent()) == ({}, [7])
+    assert "blocked" not in meta()
+
+
+def test_a_note_does_not_overwrite_the_commit_it_is_of(plaza: World) -> None:
+    put()
+    apply(2, 2, [(8, 20, True)])
+    apply(2, 2, [(8, 20, True)], is_new=False)
+    assert apply(1, 1, [(7, 10, True)]).s == 2
+    assert recent() == [7, 8]
+
+
+def test_a_commit_overwrites_the_note_of_itself(plaza: World) -> None:
+    put()
+    apply(2, 2, [(8, 20, True)], is_new=False)
+    assert apply(2, 2, [(8, 20, True)]).code == "BUFFERED"
+    assert apply(1, 1, [(7, 10, True)]).s == 2
+    assert recent() == [7, 8]
+
+
+def test_a_target_that_misses_a_commit_does_not_expire_and_is_swept(plaza: World) -> None:
+    put(total=1, newest=[(1, 10)])
+    assert redis.execute("PTTL", keys().meta) > 0
+    apply(2, 3, [(8, 20, True)])
+    assert (redis.execute("PTTL", keys().meta), redis.execute("PTTL", keys().recent)) == (-1, -1)
+    assert due() is not None
+    apply(1, 2, [(7, 15, True)])
+    assert redis.execute("PTTL", keys().meta) > 0
+    assert due() is None
+
+
+def test_rows_that_wait_keep_all_digits(plaza: World) -> None:
+    put()
+    actor, ver = 2**63 - 1, 2**53 - 2
+    apply(2, 2, [(actor, ver, True)])
+    apply(1, 1, [(actor - 1, ver - 1, True)])
+    assert recent() == [actor - 1, actor]
+    assert meta()["ver"] == ver
+
+
+# ---------------------------------------------------------------- a commit that never comes
+
+
+def test_a_commit_that_is_missing_for_a_second_was_lost(plaza: World) -> None:
+    put()
+    assert apply(2, 2, [(8, 20, True)]).code == "BUFFERED"
+    let_gap_be_old()
+    assert apply(2, 2, [(8, 20, True)]) == Applied("GAP", 0, False, 0)
+
+
+def test_while_commits_are_applied_the_second_begins_again(plaza: World) -> None:
+    put()
+    apply(2, 2, [(8, 20, True)])
+    apply(4, 4, [(9, 40, True)])
+    let_gap_be_old()
+    assert apply(1, 1, [(7, 10, True)]) == Applied("APPLIED", 0, False, 2)
+    assert redis_us() - meta()["blocked"] < GAP_US
+    assert apply(5, 5, [(10, 50, True)]).code in ("BUFFERED", "GAP")
+    assert set(ahead()) == {4, 5}
+
+
+def test_more_commits_ahead_than_may_wait_are_a_gap(plaza: World) -> None:
+    put()
+    for n in range(2, MAX_AHEAD + 2):
+        redis.execute("HDEL", keys().meta, "blocked")  # time stands still
+        assert apply(n, n, [(n, n, True)]).code == "BUFFERED"
+    assert apply(MAX_AHEAD + 2, 1, [(1, 1, True)]).code == "GAP"
+
+
+def test_a_target_that_misses_a_commit_is_loaded_again_and_keeps_its_outbox(
+    plaza: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The consumer of commit 2 died before it could tell Redis, and its batch was saved."""
+    insert_rows([(POST, 1, 1, 10), (POST, 2, 1, 20), (POST, 3, 1, 30)])
+    put(total=1, n=1, newest=[(1, 10)])
+    ver = gate(7).ver_us
+    third = Commit(LIKE, POST, 3, 3, True, [(3, 30, True)])
+    saving.acknowledge(Saved([third], {}))
+    assert (recent(), total()) == ([1], 2), "wait for it first"
+    let_gap_be_old()
+    saving.acknowledge(Saved([third], {}))
+    assert (recent(), total(), meta()["s"]) == ([1, 2, 3], 4, 3)
+    assert outbox() == {7: (1, ver, 0)}
+    assert (ahead(), "blocked" in meta()) == ({}, False)
+    [line] = lines(capsys, "targets_resynced")
+    assert line["resynced"] == 1
+
+
+def test_a_gap_that_another_consumer_cured_drops_nothing(plaza: World) -> None:
+    put(total=3, n=3, newest=[(1, 10), (2, 20), (3, 30)])
+    before = meta()
+    assert redis_reactions.drop_all([(LIKE, POST, 1)]) == ["MOVED"]
+    assert meta() == before
+
+
+# ---------------------------------------------------------------- more than fits one call
+
+
+def test_what_waits_is_applied_at_most_250_rows_a_call(plaza: World, set_up: SetUp) -> None:
+    set_up(recent_cap=5_000)
+    put()
+    for n in (2, 3, 4):
+        apply(n, 1 + 150 * (n - 1), [(n * 10_000 + i, n * 10_000 + i, True) for i in range(150)])
+    first = Commit(LIKE, POST, 1, 1, True, [(1, 1, True)])
+    expires_at_ms = redis_us() // 1000 + 10**6
+    calls = [redis_reactions.apply_call([first], expires_at_ms)]
+    assert redis.run_all(calls)[0][0][0] == "MORE"
+    assert (meta()["s"], total()) == (2, 151)
+    answer = redis_reactions.apply_all([first])[0]
+    assert (answer.s, answer.waiting) == (4, 0)
+    assert (total(), len(recent()), ahead()) == (451, 451, {})
+
+
+def test_apply_all_calls_again_while_there_is_more(plaza: World) -> None:
+    put()
+    for n in (2, 3, 4):
+        apply(n, 150 * (n - 1), [(n * 10_000 + i, n * 10_000 + i, True) for i in range(150)])
+    assert apply(1, 0, []).s == 4
+    assert (total(), ahead(), "blocked" in meta()) == (450, {}, False)
+
+
+def test_a_commit_of_more_rows_than_one_call_takes_is_applied(plaza: World) -> None:
+    put()
+    for n in (2, 1):
+        rows = [(n * 10_000 + i, n * 10_000 + i, True) for i in range(MAX_ROWS + 1)]
+        answer = apply(n, n * len(rows), rows)
+    assert (answer.s, total(), ahead()) == (2, 2 * (MAX_ROWS + 1), {})
+
+
+def test_a_large_commit_evicts_in_more_than_one_call(plaza: World) -> None:
+    cap = settings().recent_cap
+    put(total=cap, newest=[(actor, actor) for actor in range(1, cap + 1)])
+    rows = [(cap + i, cap + i, True) for i in range(1, MAX_ROWS + 1)]
+    first = Commit(LIKE, POST, 1, cap + MAX_ROWS, True, rows)
+    calls = [redis_reactions.apply_call([first], redis_us() // 1000 + 10**6)]
+    assert redis.run_all(calls)[0][0][0] == "MORE"
+    assert (len(recent()), meta()["complete"]) == (cap + MAX_ROWS, 1)
+    assert redis_reactions.apply_all([first])[0].s == 1
+    assert (len(recent()), meta()["complete"], meta()["floor"]) == (cap, 0, MAX_ROWS)
+    assert all(gate(actor, on=False).code == "UNKNOWN" for actor in (1, MAX_ROWS))
+    assert gate(MAX_ROWS + 1, on=False).code == "CHANGED"
+    assert total() == cap + MAX_ROWS - 1
+
+
+def test_as_many_rows_of_one_target_as_one_call_takes_are_applied(plaza: World) -> None:
+    put()
+    for actor in range(1, MAX_ROWS + 1):
+        gate(actor)
+    assert save_outbox(1, MAX_ROWS) == Applied("APPLIED", 0, False, 1)
+    assert (total(), len(recent()), meta()["delta"]) == (MAX_ROWS, MAX_ROWS, 0)
+
+
+# ---------------------------------------------------------------- recent, its floor and the filters
+
+
+def test_the_oldest_fall_out_of_recent_into_the_bloom_filter(plaza: World, set_up: SetUp) -> None:
+    set_up(recent_cap=3)
+    put(total=3, newest=[(1, 10), (2, 20), (3, 30)])
+    assert (meta()["complete"], meta()["bloom"]) == (1, 0)
+    apply(1, 4, [(4, 40, True)])
+    assert recent() == [2, 3, 4]
+    assert (meta()["complete"], meta()["bloom"], meta()["floor"]) == (0, 131_072, 10)
+    assert gate(1).code == "UNKNOWN", "in the filter: perhaps"
+    assert gate(9, on=False).code == "UNCHANGED", "a filter never lies about no"
+    assert total() == 4
+
+
+def test_a_lower_cap_is_reached_at_once(plaza: World, set_up: SetUp) -> None:
+    put(total=8, newest=[(actor, actor) for actor in range(1, 9)])
+    set_up(recent_cap=3)
+    apply(1, 9, [(20, 20, True)])
+    assert recent() == [7, 8, 20]
+    assert all(gate(actor, on=False).code == "UNKNOWN" for actor in range(1, 7))
+
+
+def test_an_unlike_evicts_nobody(plaza: World, set_up: SetUp) -> None:
+    set_up(recent_cap=3)
+    put(total=3, newest=[(1, 10), (2, 20), (3, 30)])
+    apply(1, 2, [(2, 40, False)])
+    apply(2, 3, [(4, 50, True)])
+    assert recent() == [1, 3, 4]
+    assert meta()["complete"] == 1
+
+
+def test_a_newcomer_joins_recent_above_its_floor_and_the_filter_below(
+    plaza: World, set_up: SetUp
+) -> None:
+    set_up(recent_cap=3)
+    put(total=9, n=1, newest=[(7, 30), (8, 40), (6, 20)], complete=False)
+    assert meta()["floor"] == 20
+    assert apply(2, 10, [(9, 35, True)]).code == "APPLIED"
+    assert recent() == [7, 9, 8], "the oldest fell out"
+    assert meta()["floor"] == 20
+    assert apply(3, 11, [(5, 10, True)]).code == "APPLIED"
+    assert recent() == [7, 9, 8], "not newer than the floor"
+    assert total() == 11
+
+
+def test_one_who_left_room_does_not_let_recent_have_a_hole(plaza: World, set_up: SetUp) -> None:
+    """An actor below the floor must not enter, also when recent has room again."""
+    set_up(recent_cap=2)
+    put(total=3, newest=[(1, 10), (2, 20)])
+    apply(1, 3, [(3, 30, True)])  # 1 falls out: the floor is 10
+    apply(2, 1, [(2, 40, False), (3, 41, False)])
+    apply(3, 2, [(4, 9, True)])
+    assert recent() == []
+    assert [gate(actor, on=False).code for actor in (1, 4)] == ["UNKNOWN"] * 2
+
+
+def test_who_is_below_the_floor_is_added_to_the_filter_in_use_and_to_the_one_being_built(
+    plaza: World,
+) -> None:
+    put(total=9, n=1, newest=[(7, 30)], complete=False)
+    redis_reactions.begin_bloom(LIKE, POST, "b1", 9)
+    redis_reactions.fill_bloom(LIKE, POST, "b1", [7], True)
+    redis_reactions.begin_bloom(LIKE, POST, "b2", 9)
+    [seen] = redis_reactions.read_all([(LIKE, POST)], 5)
+    assert seen is not None
+    assert seen.mine is False, "the filter says no"
+    apply(2, 10, [(5, 10, True)])
+    assert gate(5, on=False).code == "UNKNOWN"
+    assert redis_reactions.fill_bloom(LIKE, POST, "b2", [7], True) == "FINISHED"
+    assert gate(5, on=False).code == "UNKNOWN"
+
+
+def test_who_falls_out_after_a_scan_passed_their_place_joins_the_new_filter(
+    plaza: World, set_up: SetUp
+) -> None:
+    set_up(recent_cap=1)
+    put(total=1, newest=[(7, 10)])
+    apply(1, 2, [(8, 20, True)])
+    assert recent() == [8]
+    redis_reactions.begin_bloom(LIKE, POST, "b1", 9)
+    redis_reactions.fill_bloom(LIKE, POST, "b1", [7], False)
+    apply(2, 3, [(9, 30, True)])
+    assert redis_reactions.fill_bloom(LIKE, POST, "b1", [], True) == "FINISHED"
+    assert gate(8, on=False).code == "UNKNOWN", "the new filter must not say no"
+    assert gate(5, on=False).code == "UNCHANGED"
+
+
+def test_who_is_accepted_and_not_saved_is_never_in_a_filter_only(
+    plaza: World, set_up: SetUp
+) -> None:
+    """A filter built while the consumer is behind has no say about the outbox."""
+    set_up(recent_cap=2)
+    put(total=9, newest=[(1, 10), (2, 20)], complete=False)
+    redis_reactions.begin_bloom(LIKE, POST, "b1", 9)
+    redis_reactions.fill_bloom(LIKE, POST, "b1", [1, 2], True)
+    for actor in range(10, 30):
+        assert gate(actor).code == "CHANGED"
+    assert (recent(), total()) == ([1, 2], 29)
+    for actor in range(10, 30):
+        [seen] = redis_reactions.read_all([(LIKE, POST)], actor)
+        assert seen is not None
+        assert seen.mine is True
+        assert gate(actor, on=False).code == "CHANGED"
+
+
+# ---------------------------------------------------------------- while the target is not loaded
+
+
+def test_a_commit_of_a_cold_target_leaves_nothing(plaza: World) -> None:
+    assert apply(4, 1, [(7, 10, True)]) == Applied("COLD", 0, False, 0)
+    assert find_keys("*") == []
+
+
+def test_a_commit_of_a_cold_target_says_that_its_outbox_waits(plaza: World) -> None:
+    redis.execute("HSET", keys().outbox, 7, "1:10:0:cabc")
+    assert apply(4, 1, [(7, 10, True)]) == Applied("COLD", 1, False, 0)
+
+
+def test_a_commit_heard_of_while_a_target_is_loaded_waits_for_it(plaza: World) -> None:
+    [lease] = redis_reactions.take_load_leases([(LIKE, POST)])
+    assert lease.code == "TAKEN"
+    assert apply(4, 1, [(7, 10, True)]).code == "COLD"
+    assert ahead() == {4: "1|7 10 1"}
+    assert 0 < redis.execute("TTL", keys().ahead) <= 120
+    assert fence() is None
+
+
+def test_a_report_heard_of_while_a_target_is_loaded_raises_the_fence(plaza: World) -> None:
+    redis_reactions.take_load_leases([(LIKE, POST)])
+    for n in (4, 9, 5):
+        apply(n, 1, [(7, 10, True)], is_new=False)
+    assert (fence(), ahead()) == (9, {})
+    assert 0 < redis.execute("TTL", keys().fence) <= redis_reactions.FENCE_TTL_S
+
+
+def test_what_does_not_fit_into_ahead_raises_the_fence(plaza: World) -> None:
+    redis_reactions.take_load_leases([(LIKE, POST)])
+    for n in range(1, MAX_AHEAD + 3):
+        apply(n, n, [(n, n, True)])
+    assert len(ahead()) == MAX_AHEAD
+    assert fence() == MAX_AHEAD + 2
+
+
+# ---------------------------------------------------------------- many at once
+
+
+def test_targets_are_applied_in_one_go_each_by_itself(plaza: World) -> None:
+    put()
+    put(kind=COLLECT)
+    like, collect = gate(7).ver_us, gate(7, kind=COLLECT).ver_us
+    found = redis_reactions.apply_all(
+        [
+            Commit(LIKE, POST, 1, 1, True, [(7, like, True)]),
+            Commit(COLLECT, POST, 1, 5, True, [(7, collect, True)]),
+        ]
+    )
+    assert found == [Applied("APPLIED", 0, False, 1)] * 2
+    assert (total(), total(kind=COLLECT)) == (1, 5)
+
+
+def test_targets_of_one_shard_are_applied_by_one_call(plaza: World) -> None:
+    targets = neighbours(POST, 40)
+    for target in targets:
+        put(target=target)
+    commits = [Commit(LIKE, target, 1, 1, True, [(7, 10, True)]) for target in targets]
+    before = scripts_run()
+    assert set(redis_reactions.apply_all(commits)) == {Applied("APPLIED", 0, False, 1)}
+    assert scripts_run() - before == 2, "27 targets and 13"
+    assert {total(target=target) for target in targets} == {1}
+
+
+def test_commits_of_one_target_stay_in_order_among_those_of_its_neighbours(plaza: World) -> None:
+    other = neighbours(POST, 2)[1]
+    put()
+    put(target=other)
+    rows = [[(1000 * n + i, 1000 * n + i, True) for i in range(200)] for n in range(4)]
+    commits = [
+        Commit(LIKE, POST, 1, 200, True, rows[0]),
+        Commit(LIKE, other, 1, 200, True, rows[1]),
+        Commit(LIKE, POST, 2, 400, True, rows[2]),
+        Commit(LIKE, POST, 3, 401, True, [(9999, 9999, True)]),
+    ]
+    assert [applied.code for applied in redis_reactions.apply_all(commits)] == ["APPLIED"] * 4
+    assert (total(), total(target=other), ahead()) == (401, 200, {})
+
+
+def test_a_target_that_cannot_be_read_keeps_no_neighbour_from_its_commit(plaza: World) -> None:
+    broken, other = neighbours(POST, 2)
+    put(target=broken)
+    put(target=other)
+    redis.execute("HSET", keys(target=broken).meta, "protocol", 3)
+    commits = [Commit(LIKE, target, 1, 1, True, [(7, 10, True)]) for target in (broken, other)]
+    with pytest.raises(UnknownProtocol):
+        redis_reactions.apply_all(commits)
+    assert total(target=other) == 1
+
+
+def neighbours(target: Target, count: int) -> list[Target]:
+    """``target`` and others of its shard."""
+    shard = shard_of(str(target))
+    posts = (Target("post", n) for n in itertools.count(target.id))
+    return list(itertools.islice((t for t in posts if shard_of(str(t)) == shard), count))
+
+
+def scripts_run() -> int:
+    """Scripts that ran, by name or as text; a name that a node doesn't know runs nothing."""
+    stats = [node.info("commandstats") for node in redis.nodes().values()]
+    runs = [
+        of_node[c] for of_node in stats for c in ("cmdstat_evalsha", "cmdstat_eval") if c in of_node
+    ]
+    return sum(int(run["calls"]) - int(run["failed_calls"]) for run in runs)
+
+
+def test_the_lists_of_those_who_reacted_are_dropped_and_no_others(plaza: World) -> None:
+    for actor in (7, 8):
+        lease = redis_reactions.take_lease(LIKE, actor)
+        redis_reactions.fill_list(LIKE, actor, lease, [], 0)
+    apply(1, 1, [(7, 10, True)])
+    assert redis_reactions.read_list(LIKE, 7) is None
+    assert redis_reactions.read_list(LIKE, 8) == (0, [])
+
+
+# ---------------------------------------------------------------- my lists
+
+
+def test_a_list_is_filled_by_who_holds_the_lease(plaza: World) -> None:
+    lease = redis_reactions.take_lease(LIKE, 7)
+    redis_reactions.fill_list(LIKE, 7, lease, [Reacted(POST, 10)], 5)
+    assert redis_reactions.read_list(LIKE, 7) == (5, [Reacted(POST, 10)])
+
+
+def test_a_list_is_refused_when_a_reaction_was_saved_since_the_lease(plaza: World) -> None:
+    lease = redis_reactions.take_lease(LIKE, 7)
+    apply(1, 1, [(7, 10, True)])
+    redis_reactions.fill_list(LIKE, 7, lease, [], 0)
+    assert redis_reactions.read_list(LIKE, 7) is None
+
+
+def test_a_list_is_refused_from_a_reader_that_another_overtook(plaza: World) -> None:
+    early = redis_reactions.take_lease(LIKE, 7)
+    late = redis_reactions.take_lease(LIKE, 7)
+    redis_reactions.fill_list(LIKE, 7, early, [], 1)
+    assert redis_reactions.read_list(LIKE, 7) is None
+    redis_reactions.fill_list(LIKE, 7, late, [], 2)
+    assert redis_reactions.read_list(LIKE, 7) == (2, [])
+    redis_reactions.fill_list(LIKE, 7, late, [], 3)
+    assert redis_reactions.read_list(LIKE, 7) == (2, []), "a lease is used up"
+
+
+def test_a_lease_and_a_list_do_not_stay_for_ever(plaza: World) -> None:
+    lease = redis_reactions.take_lease(LIKE, 7)
+    newest_key, lease_key = redis_reactions._list_keys("like", 7)
+    assert 0 < redis.execute("TTL", lease_key) <= redis_reactions.LEASE_TTL_S
+    redis_reactions.fill_list(LIKE, 7, lease, [], 0)
+    assert 0 < redis.execute("TTL", newest_key) <= redis_reactions.LIST_TTL_S

@@ -1,0 +1,507 @@
+"""gate.lua, code by code, on a real Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plaza.infra import redis
+from plaza.infra.errors import UnknownProtocol
+from plaza.reactions import COLLECT, LIKE, Target, redis_reactions
+from tests.support.keyspace import redis_us
+from tests.support.looking import (
+    POST,
+    apply,
+    due,
+    gate,
+    gate_as_read,
+    keys,
+    meta,
+    outbox,
+    put,
+    recent,
+    save_outbox,
+    total,
+)
+from tests.support.plaza import World
+
+SetUp = Callable[..., None]
+BIG = (2**63 - 1, 2**63 - 2, 2**53 + 1, 2**53)
+MAX_TOGGLES = 20  # as in gate.lua
+
+
+def gate_call(
+    actor: int, on: bool, *, nonce: str = "", deadline_us: int = 2**53, run_id: str = ""
+) -> redis.Call:
+    k = keys()
+    return redis.Call(
+        redis_reactions.GATE,
+        (k.meta, k.outbox, k.recent, k.bloom, k.filling, k.asked, k.toggles, k.outboxes),
+        (
+            actor,
+            int(on),
+            nonce or f"n{actor}",
+            deadline_us,
+            run_id or redis.node_of(k.meta).run_id,
+            "",
+            0,
+            10**6,
+            k.member,
+        ),
+    )
+
+
+def read_call(actor: int) -> redis.Call:
+    k = keys()
+    return redis.Call(
+        redis_reactions.READ,
+        (k.meta, k.outbox, k.recent, k.bloom, k.filling),
+        (redis.node_of(k.meta).run_id, actor, 10**9),
+    )
+
+
+# ---------------------------------------------------------------- deciding
+
+
+def test_a_target_that_is_not_in_redis_is_cold_and_stays_away(plaza: World) -> None:
+    assert gate(7).code == "COLD"
+    assert redis.execute("DBSIZE") == 0
+
+
+def test_a_target_that_was_deleted_is_gone_for_everybody(plaza: World) -> None:
+    put(total=1, newest=[(7, 10)])
+    redis.execute("HSET", keys().meta, "gone", 1)
+    assert [gate(actor, on).code for actor in (7, 8) for on in (True, False)] == ["GONE"] * 4
+    assert (outbox(), recent()) == ({}, [7])
+
+
+def test_a_like_is_written_to_the_outbox_with_its_version_and_base(plaza: World) -> None:
+    put(total=3, n=5, newest=[(1, 10), (2, 20), (3, 30)])
+    before_us = redis_us()
+    decision = gate(7)
+    assert (decision.code, decision.total, decision.rebuild) == ("CHANGED", 4, False)
+    assert before_us <= decision.ver_us <= redis_us()
+    assert outbox() == {7: (1, decision.ver_us, 0)}
+    assert recent() == [1, 2, 3], "only what is saved is in recent"
+    assert due() == decision.ver_us
+    found = meta()
+    assert (found["base"], found["delta"], found["waiting"], found["s"]) == (3, 1, 1, 5)
+    assert found["ver"] == decision.ver_us
+
+
+def test_the_same_again_is_an_assertion_with_a_newer_version(plaza: World) -> None:
+    put()
+    first = gate(7)
+    again = gate(7)
+    assert (again.code, again.total) == ("UNCHANGED", 1)
+    assert again.ver_us > first.ver_us
+    assert outbox() == {7: (1, again.ver_us, 0)}
+    assert total() == 1
+
+
+def test_an_unchanged_answer_by_what_is_saved_is_an_assertion_too(plaza: World) -> None:
+    put(total=1, newest=[(1, 10)])
+    on, off = gate(1), gate(7, on=False)
+    assert (on.code, off.code) == ("UNCHANGED", "UNCHANGED")
+    assert outbox() == {1: (1, on.ver_us, 1), 7: (0, off.ver_us, 0)}
+    assert (total(), meta()["delta"], meta()["waiting"]) == (1, 0, 2)
+
+
+def test_an_unlike_takes_the_like_back_and_waits_in_the_outbox_too(plaza: World) -> None:
+    put()
+    first = gate(7)
+    second = gate(7, on=False)
+    assert (second.code, second.total) == ("CHANGED", 0)
+    assert second.ver_us > first.ver_us
+    assert outbox() == {7: (0, second.ver_us, 0)}
+    assert recent() == []
+    assert due() == first.ver_us, "the oldest version in the outbox"
+
+
+def test_an_unlike_of_what_was_not_liked_is_unchanged_when_recent_has_everybody(
+    plaza: World,
+) -> None:
+    put(total=1, newest=[(1, 10)])
+    assert gate(7, on=False).code == "UNCHANGED"
+    assert gate(1, on=False).code == "CHANGED"
+
+
+def test_the_outbox_counts_before_recent_and_the_expected_state(plaza: World) -> None:
+    put(total=1, newest=[(7, 10)], n=5)
+    gate(7, on=False)
+    assert gate(7, on=False, expected=(True, 99)).code == "UNCHANGED"
+
+
+def test_without_everybody_in_recent_only_mysql_knows_a_stranger(plaza: World) -> None:
+    put(total=9, n=5, newest=[(1, 10)], complete=False)
+    assert gate(1, on=False).code == "CHANGED", "an actor in recent is known"
+    decision = gate(7)
+    assert (decision.code, decision.rebuild) == ("UNKNOWN", True)
+    assert total() == 8
+    assert not gate(7).rebuild, "the build was requested"
+    assert 7 not in outbox()
+
+
+@pytest.mark.parametrize(
+    ("was_on", "wanted", "code"),
+    [
+        (True, True, "UNCHANGED"),
+        (True, False, "CHANGED"),
+        (False, True, "CHANGED"),
+        (False, False, "UNCHANGED"),
+    ],
+)
+def test_the_expected_state_decides_what_only_mysql_knew(
+    plaza: World, was_on: bool, wanted: bool, code: str
+) -> None:
+    put(total=9, n=5, complete=False)
+    decision = gate_as_read(7, wanted, was_on=was_on, n=5)
+    assert decision.code == code
+    assert outbox() == {7: (int(wanted), decision.ver_us, int(was_on))}
+
+
+def test_an_expected_state_that_nobody_asked_for_is_refused(plaza: World) -> None:
+    """The row may have changed, and been applied, before Redis began to watch for it."""
+    put(total=9, n=5, complete=False)
+    assert gate(7, expected=(False, 5)).code == "UNKNOWN"
+    assert gate(7, expected=(False, 4)).code == "UNKNOWN", "read before it was asked for"
+    assert gate(7, expected=(False, 5)).code == "CHANGED"
+
+
+def test_an_expected_state_is_refused_when_a_row_of_the_actor_was_applied_since(
+    plaza: World,
+) -> None:
+    put(total=9, n=5, newest=[(1, 100)], complete=False)
+    assert gate(7).code == "UNKNOWN"
+    # The row of 7 was read as off at version 5; then 7 liked elsewhere and that was saved.
+    assert apply(6, 10, [(7, 50, True)]).code == "APPLIED"
+    assert gate(7, on=False, expected=(False, 5)).code == "UNKNOWN"
+    assert gate(7, on=False, expected=(False, 5)).code == "UNKNOWN", "read before it was asked"
+    assert gate(7, on=False, expected=(True, 6)).code == "CHANGED"
+
+
+def test_rows_of_others_do_not_refuse_an_expected_state(plaza: World) -> None:
+    """On a busy target the version moves between any read and the next try."""
+    put(total=9, n=5, complete=False)
+    assert gate(7).code == "UNKNOWN"
+    for n in range(6, 12):
+        assert apply(n, n + 4, [(100 + n, n, True)]).code == "APPLIED"
+    assert gate(7, expected=(False, 5)).code == "CHANGED"
+
+
+# ---------------------------------------------------------------- repeats, late commands, restarts
+
+
+@pytest.mark.parametrize("first_code", ["CHANGED", "UNCHANGED"])
+def test_a_repeat_with_the_same_nonce_answers_as_the_first_time(
+    plaza: World, first_code: str
+) -> None:
+    """The reply was lost: the caller must publish the version that is in the outbox."""
+    put(total=1, newest=[(7, 10)])
+    want = first_code == "UNCHANGED"
+    first = gate(7, want, nonce="of-one-call")
+    before = meta(), outbox()
+    again = gate(7, want, nonce="of-one-call")
+    assert first.code == first_code
+    assert (again.code, again.total, again.ver_us) == (first.code, first.total, first.ver_us)
+    assert (meta(), outbox()) == before
+
+
+def test_a_repeat_is_not_limited_and_needs_no_room(plaza: World, set_up: SetUp) -> None:
+    set_up(outbox_limit=1)
+    put()
+    for _ in range(MAX_TOGGLES + 5):
+        assert gate(7, nonce="of-one-call").code == "CHANGED"
+
+
+def test_a_command_that_arrives_after_its_deadline_is_refused(plaza: World) -> None:
+    put()
+    late, at_us = redis.run_all([gate_call(7, True, deadline_us=redis_us() - 1)])[0]
+    assert late == "LATE"
+    assert at_us <= redis_us()
+    assert (outbox(), total(), due()) == ({}, 0, None)
+    assert redis.run_all([gate_call(7, True, deadline_us=redis_us() + 10**7)])[0][0] == "CHANGED"
+
+
+def test_a_command_for_a_node_that_restarted_finds_the_target_cold(plaza: World) -> None:
+    put(total=1, newest=[(7, 10)])
+    assert redis.run_all([gate_call(8, True, run_id="0" * 40)])[0][0] == "COLD"
+    assert outbox() == {}
+
+
+def test_what_was_loaded_in_another_run_of_the_node_is_cold_and_loaded_again(
+    plaza: World,
+) -> None:
+    """A Redis that restarted with older data: what it holds of the target is not believed."""
+    put(total=1, n=3, newest=[(7, 10)])
+    redis.execute("HSET", keys().meta, "run_id", "0" * 40)
+    assert gate(8).code == "COLD"
+    assert redis_reactions.read_all([(LIKE, POST)], 7) == [None]
+    assert redis_reactions.read_page(LIKE, POST, None, True, 5) is None
+    assert apply(4, 2, [(9, 20, True)]).code == "COLD"
+    assert put(total=2, n=4, newest=[(7, 10), (9, 20)]) == "HYDRATED"
+    assert (total(), recent()) == (2, [7, 9])
+
+
+def test_a_target_of_another_protocol_is_an_error_and_is_not_touched(plaza: World) -> None:
+    put()
+    redis.execute("HSET", keys().meta, "protocol", 3)
+    before = redis.client().hgetall(keys().meta)
+    for work in (
+        lambda: gate(7),
+        lambda: redis_reactions.read_all([(LIKE, POST)], 7),
+        lambda: apply(1, 1, [(7, 10, True)]),
+    ):
+        with pytest.raises(UnknownProtocol, match="PROTOCOL 3"):
+            work()
+    assert redis.breaker.current_state == "closed"
+    assert redis.client().hgetall(keys().meta) == before
+
+
+# ---------------------------------------------------------------- how often one may change
+
+
+def test_an_actor_who_toggles_quickly_is_limited_and_others_are_not(plaza: World) -> None:
+    put()
+    codes = [gate(7, on=n % 2 == 0).code for n in range(MAX_TOGGLES + 3)]
+    assert codes == ["CHANGED"] * (MAX_TOGGLES + 1) + ["LIMITED", "UNCHANGED"]
+    assert gate(8).code == "CHANGED"
+    put(kind=COLLECT)
+    assert gate(7, kind=COLLECT).code == "CHANGED"
+    start = redis.execute("HGET", keys().toggles, 7).partition(":")[0]
+    redis.execute("HSET", keys().toggles, 7, f"{int(start) - 60}:{MAX_TOGGLES}")
+    assert gate(7, on=False).code == "CHANGED", "a minute later"
+    assert 0 < redis.execute("TTL", keys().toggles) <= 60
+
+
+def test_toggles_are_limited_also_when_each_is_saved_at_once(plaza: World) -> None:
+    put()
+    n = 0
+    for n in range(1, 2 * MAX_TOGGLES + 1):
+        decision = gate(7, on=n % 2 == 1)
+        assert decision.code == "CHANGED"
+        save_outbox(n, n % 2)
+    gate(7)
+    save_outbox(n + 1, 1)
+    assert gate(7, on=False).code == "LIMITED"
+    assert outbox() == {}
+
+
+def test_a_like_and_its_late_unlike_leave_no_trace_of_a_toggle(plaza: World) -> None:
+    put(total=1, newest=[(7, redis_us() - 11_000_000)])
+    assert gate(7, on=False).code == "CHANGED"
+    assert redis.execute("EXISTS", keys().toggles) == 0
+
+
+# ---------------------------------------------------------------- versions and ids
+
+
+def test_a_version_grows_although_the_clock_is_behind(plaza: World) -> None:
+    ahead_us = redis_us() + 3_600_000_000
+    put(total=1, newest=[(1, ahead_us)])
+    assert gate(7).ver_us == ahead_us + 1
+    assert gate(8).ver_us == ahead_us + 2
+    assert gate(7, on=False).ver_us == ahead_us + 3
+
+
+def test_the_newest_version_of_a_row_that_is_off_counts_too(plaza: World) -> None:
+    ahead_us = redis_us() + 3_600_000_000
+    put(last_ver_us=ahead_us)
+    assert gate(7).ver_us == ahead_us + 1
+
+
+def test_the_version_of_a_row_that_was_applied_counts_too(plaza: World) -> None:
+    """A provisional event has its version from another clock."""
+    ahead_us = redis_us() + 3_600_000_000
+    put()
+    apply(1, 1, [(7, ahead_us, True)])
+    assert gate(7, on=False).ver_us == ahead_us + 1
+
+
+def test_versions_up_to_2_to_the_53_are_kept_exactly(plaza: World) -> None:
+    put(last_ver_us=2**53 - 3)
+    decision = gate(7)
+    assert decision.ver_us == 2**53 - 2
+    assert outbox()[7][1] == meta()["ver"] == 2**53 - 2
+    assert apply(1, 1, [(7, 2**53 - 2, True)]).waiting == 0
+    found = redis_reactions.read_page(LIKE, POST, None, False, 5)
+    assert found is not None
+    assert found[1] == [(7, 2**53 - 2)]
+
+
+def test_ids_of_63_bits_are_told_apart(plaza: World) -> None:
+    put()
+    for number, actor in enumerate(BIG, 1):
+        assert gate(actor).total == number
+    assert set(outbox()) == set(BIG)
+    save_outbox(1, len(BIG))
+    assert (outbox(), recent()) == ({}, list(BIG))
+    gate(BIG[0], on=False)
+    target = Target("comment", 2**63 - 1)
+    put(target=target)
+    assert gate(BIG[0], target=target).code == "CHANGED"
+    assert {t for _, t in redis_reactions.find_due(redis_us(), 10)} == {POST, target}
+
+
+# ---------------------------------------------------------------- the outbox has a limit
+
+
+def test_a_full_outbox_takes_no_new_actor_but_lets_those_in_it_change(
+    plaza: World, set_up: SetUp
+) -> None:
+    set_up(outbox_limit=2)
+    put()
+    gate(1)
+    gate(2)
+    assert gate(3).code == "FULL"
+    assert set(outbox()) == {1, 2}
+    assert total() == 2
+    assert gate(2, on=False).code == "CHANGED"
+    assert gate(1).code == "UNCHANGED", "an assertion of an actor in it needs no room"
+    assert gate(3, on=False).code == "FULL", "one that changes nothing would need an entry, too"
+
+
+# ---------------------------------------------------------------- eviction
+
+
+def test_the_gate_evicts_nobody(plaza: World, set_up: SetUp) -> None:
+    set_up(recent_cap=3)
+    put(total=3, newest=[(1, 10), (2, 20), (3, 30)])
+    for actor in range(4, 10):
+        gate(actor)
+    gate(2, on=False)
+    assert recent() == [1, 2, 3]
+    assert (meta()["complete"], meta()["bloom"]) == (1, 0)
+
+
+@pytest.mark.slow
+def test_the_filter_never_says_no_to_any_of_5000_members(plaza: World, set_up: SetUp) -> None:
+    set_up(recent_cap=10)
+    put()
+    members = [(n * 2_654_435_761) % (2**63 - 1) + 1 for n in range(1, 5_001)]
+    calls = [gate_call(actor, on=True) for actor in members]
+    assert {answer[0] for answer in redis.run_all(calls)} == {"CHANGED"}
+    versions = {actor: entry[1] for actor, entry in outbox().items()}
+    for n, start in enumerate(range(0, 5_000, 1_000), 1):
+        part = members[start : start + 1_000]
+        apply(n, n * 1_000, [(actor, versions[actor], True) for actor in part])
+    assert outbox() == {}
+
+    seen = redis.run_all([read_call(actor) for actor in members])
+    assert {answer[1] for answer in seen} <= {"1", ""}, "a member was told no"
+    assert sum(answer[1] == "1" for answer in seen) == 10
+
+    strangers = [actor + 2**62 for actor in range(1, 2_001)]
+    seen = redis.run_all([read_call(actor) for actor in strangers])
+    unsure = sum(answer[1] == "" for answer in seen)
+    assert unsure < 2_000 / 50, "a filter that knows nobody is no help"
+
+
+# ---------------------------------------------------------------- how long a target stays
+
+
+def expiries(target: Target = POST) -> dict[str, int]:
+    """Key -> when it goes (ms), -1 never; of the keys of the target that are there."""
+    k = keys(target)
+    found = {name: redis.execute("PEXPIRETIME", getattr(k, name)) for name in k._fields[:5]}
+    return {name: at_ms for name, at_ms in found.items() if at_ms != -2}
+
+
+def quiet_with_all_keys(set_up: SetUp) -> None:
+    """A target that has meta, recent, a filter in use and one being built, and is quiet."""
+    set_up(recent_cap=2, idle_ttl_s=1_000)
+    put()
+    for actor in (1, 2, 3):
+        gate(actor)
+    save_outbox(1, 3)
+    assert redis_reactions.begin_bloom(LIKE, POST, "b1", 3) == "BEGUN"
+    gate(3)
+    assert save_outbox(2, 3).waiting == 0
+
+
+def test_all_keys_of_a_quiet_target_go_at_one_instant(plaza: World, set_up: SetUp) -> None:
+    quiet_with_all_keys(set_up)
+    found = expiries()
+    assert set(found) == {"meta", "recent", "bloom", "filling"}
+    assert len(set(found.values())) == 1
+    left_s = found["meta"] / 1000 - redis_us() / 1e6
+    assert 890 <= left_s <= 1_110, "ten percent more or less: not all at once"
+
+
+def test_nothing_expires_while_the_outbox_has_entries(plaza: World, set_up: SetUp) -> None:
+    quiet_with_all_keys(set_up)
+    gate(9)
+    assert expiries() == dict.fromkeys(["meta", "outbox", "recent", "bloom", "filling"], -1)
+    assert redis.execute("TTL", keys().outboxes) == -1
+
+
+def test_a_key_made_later_goes_with_the_others(plaza: World, set_up: SetUp) -> None:
+    set_up(idle_ttl_s=1_000)
+    put(total=5, newest=[(1, 10)], complete=False)
+    assert redis_reactions.begin_bloom(LIKE, POST, "b1", 5) == "BEGUN"
+    assert len(set(expiries().values())) == 1
+    assert redis_reactions.fill_bloom(LIKE, POST, "b1", [1, 2], True) == "FINISHED"
+    found = expiries()
+    assert set(found) == {"meta", "recent", "bloom"}
+    assert len(set(found.values())) == 1
+    assert found["meta"] > 0
+
+
+def test_a_reader_keeps_a_target_warm_once_half_its_time_is_over(
+    plaza: World, set_up: SetUp
+) -> None:
+    set_up(idle_ttl_s=1_000)
+    put(total=1, newest=[(1, 10)])
+    before = expiries()
+    assert redis_reactions.read_all([(LIKE, POST)], 1)[0] is not None
+    assert expiries() == before, "not each time: that would be a write for each read"
+    for name in before:
+        redis.execute("PEXPIRE", getattr(keys(), name), 300_000)
+    redis_reactions.read_all([(LIKE, POST)], 1)
+    after = expiries()
+    assert len(set(after.values())) == 1
+    assert after["meta"] / 1000 - redis_us() / 1e6 > 890
+
+
+def test_reading_a_target_with_an_outbox_gives_it_no_time_to_expire(plaza: World) -> None:
+    put()
+    gate(1)
+    redis_reactions.read_all([(LIKE, POST)], 1)
+    gate(1)
+    assert set(expiries().values()) == {-1}
+
+
+# ---------------------------------------------------------------- anything, in any order
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    wishes=st.lists(st.tuples(st.integers(1, 5), st.booleans()), max_size=20),
+    cap=st.integers(1, 4),
+)
+def test_the_total_is_how_many_are_on_whatever_they_do(
+    plaza: World, set_up: SetUp, wishes: list[tuple[int, bool]], cap: int
+) -> None:
+    redis.execute("FLUSHALL")
+    set_up(recent_cap=cap)
+    put()
+    on: set[int] = set()
+    last_ver = 0
+    for actor, want in wishes:
+        decision = gate(actor, want)
+        assert decision.code == ("UNCHANGED" if (actor in on) == want else "CHANGED")
+        (on.add if want else on.discard)(actor)
+        assert decision.total == len(on)
+        assert decision.ver_us > last_ver
+        last_ver = decision.ver_us
+    assert {actor for actor, (state, _, _) in outbox().items() if state} == on
+    save_outbox(1, len(on))
+    assert (total(), outbox()) == (len(on), {})
+    assert set(recent()) <= on

@@ -1,0 +1,142 @@
+"""The id of a request in the rows that it made, and what was measured on the way."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from plaza.infra import mysql
+from plaza.reactions import LIKE, Target
+from plaza.reactions.reacting import react
+from plaza.reactions.reactions import Key, ReactionEvent
+from plaza.reactions.sweeping import sweep_outbox
+from tests.support.functions import event, handler
+from tests.support.plaza import World
+
+POST = Target("post", 11)
+
+
+def batch(body: str, request_id: str | None, queue: str = "reactions") -> dict[str, Any]:
+    """What Lambda hands over of one message."""
+    attributes = {"request_id": {"stringValue": request_id, "dataType": "String"}}
+    return {
+        "Records": [
+            {
+                "messageId": "m1",
+                "receiptHandle": "r1",
+                "body": body,
+                "attributes": {
+                    "ApproximateReceiveCount": "1",
+                    "SentTimestamp": str(int(time.time() * 1000)),
+                },
+                "messageAttributes": attributes if request_id else {},
+            }
+        ]
+    }
+
+
+def rows(sql: str) -> list[Any]:
+    return [row[0] for row in mysql.fetch_all(sql)]
+
+
+def fact(actor: int = 7, ver: int = 1_795_169_730_000_000) -> str:
+    return ReactionEvent(Key(*POST, "like", actor), True, ver).to_json()
+
+
+@pytest.fixture
+def content(plaza: World) -> World:
+    plaza.add(POST)
+    return plaza
+
+
+def test_a_like_is_logged_with_its_request(content: World) -> None:
+    save = handler("queue/save_reactions")
+    assert save(batch(fact(7), "my-like-0001"), None) == {"batchItemFailures": []}
+    assert save(batch(fact(8), None), None) == {"batchItemFailures": []}
+    sql = "SELECT request_id FROM reaction_log ORDER BY actor_id"
+    assert rows(sql) == ["my-like-0001", None]
+
+
+def test_what_comes_twice_keeps_the_request_it_came_with_first(content: World) -> None:
+    save = handler("queue/save_reactions")
+    for request_id in ("my-like-0001", "another-0001", None):
+        save(batch(fact(), request_id), None)
+    assert rows("SELECT request_id FROM reaction_log") == ["my-like-0001"]
+
+
+def test_a_forged_attribute_does_not_get_into_a_statement(content: World) -> None:
+    forged = "x',NOW()),('post',1,'like',1,1,1,1,'2026-01-01','y"
+    handler("queue/save_reactions")(batch(fact(), forged), None)
+    assert rows("SELECT request_id FROM reaction_log") == [None]
+
+
+def test_what_the_sweeper_sends_again_has_no_request(content: World) -> None:
+    content.queues.away = True
+    react(LIKE, POST, 7, True)
+    content.queues.away = False
+    content.let_sweeps_be_due()
+    sweep_outbox(grace_us=0)
+    content.queues.drain()
+    assert rows("SELECT request_id FROM reaction_log") == [None]
+
+
+def test_a_like_that_the_queue_refused_is_logged_with_its_request(content: World) -> None:
+    like = event("reactions.like_post")
+    like["headers"]["x-request-id"] = "my-like-0001"
+    content.queues.away = True
+    assert handler("api/reactions")(like, None)["statusCode"] == 200
+    content.queues.away = False
+    assert (
+        handler("schedule/sweep_outbox")(event("sweep_outbox.schedule"), None)["republished"] == 1
+    )
+    content.queues.drain()
+    assert rows("SELECT request_id FROM reaction_log") == ["my-like-0001"]
+
+
+def test_an_order_a_check_in_and_a_text_have_theirs(content: World) -> None:
+    order = {"order_id": 1795169730 << 32, "voucher_id": 3, "buyer_id": 7, "epoch": 1}
+    handler("queue/save_orders")(batch(json.dumps(order), "my-order-001", "orders"), None)
+    assert rows("SELECT request_id FROM voucher_order") == ["my-order-001"]
+    order["order_id"] += 1
+    handler("queue/give_up_orders")(batch(json.dumps(order), "my-order-002", "orders_dlq"), None)
+    assert rows("SELECT request_id FROM voucher_order ORDER BY order_id DESC LIMIT 1") == [
+        "my-order-002"
+    ]
+    checkin = {"user_id": 7, "day": "2026-11-20", "ver": 1_795_169_730_000_000}
+    handler("queue/save_checkins")(batch(json.dumps(checkin), "my-day-00001", "checkins"), None)
+    assert rows("SELECT request_id FROM checkin") == ["my-day-00001"]
+    mysql.write("INSERT INTO user (id, nickname) VALUES (7, 'ada')")
+    asked = event("content.create_post")
+    asked["headers"]["x-request-id"] = "my-post-0001"
+    answer = handler("api/content")(asked, None)
+    assert answer["headers"]["x-request-id"] == "my-post-0001"
+    made = json.loads(answer["body"])["id"]
+    assert rows(f"SELECT request_id FROM content WHERE content_id = {made}") == ["my-post-0001"]
+
+
+def test_how_late_it_was_settled_is_told_of_what_changed(
+    content: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for actor in (7, 8, 9):
+        react(LIKE, POST, actor, True)
+    bodies = content.queues.take("reactions")
+    facts = [ReactionEvent.from_json(body) for body in bodies]
+    records = [batch(body, None)["Records"][0] | {"messageId": body} for body in bodies]
+    save = handler("queue/save_reactions")
+    capsys.readouterr()
+    began_s = time.time()
+    save({"Records": records}, None)
+    [settled] = lines_of(capsys, "reactions_settled")
+    oldest_s = time.time() - facts[0].stamped / 1e6
+    assert 0 <= settled["settle_lag_p50_s"] <= settled["settle_lag_max_s"] <= oldest_s + 0.01
+    assert settled["settle_lag_max_s"] >= began_s - facts[0].stamped / 1e6 - 0.01
+    save({"Records": records}, None)  # what comes again changes nothing and is not late
+    assert lines_of(capsys, "reactions_settled") == []
+
+
+def lines_of(capsys: pytest.CaptureFixture[str], name: str) -> list[dict[str, Any]]:
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [line for line in said if line["event"] == name]

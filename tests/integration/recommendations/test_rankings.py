@@ -1,0 +1,521 @@
+"""Rankings: MySQL's order with its ties, late projections, healing, windows, pages."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from plaza.infra import mysql, redis
+from plaza.infra.redis import RedisDown
+from plaza.infra.token_bucket import TokenBucket
+from plaza.reactions import LIKE, reacting, redis_rankings, saving
+from plaza.reactions import rankings as rankings_door
+from plaza.reactions.reactions import PostLikes, Ranked, ReactionEvent, Window
+from plaza.recommendations import ranking, rolling_up
+from tests.integration.conftest import Away
+from tests.integration.recommendations.test_recommendations import own_connections
+from tests.support.consumers import statements
+from tests.support.content_api import ask, counting_work
+from tests.support.likes_log import (
+    HOUR_US,
+    NOW_US,
+    early_in_an_hour,
+    like,
+    most_liked,
+    post,
+    window_in_log,
+)
+from tests.support.plaza import World
+
+
+@pytest.fixture(autouse=True)
+def a_full_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the tests before asked MySQL for in Redis' place does not count."""
+    monkeypatch.setattr(ranking, "_instead_of_redis", TokenBucket(1_000, 1_000))
+
+
+def ranked(window: Window = "all", limit: int = 100) -> list[tuple[int, int]]:
+    """(likes, post) of the whole ranking, a page at a time."""
+    found: list[tuple[int, int]] = []
+    after: Ranked | None = None
+    while True:
+        page = ranking.rank(window, after, limit, None)
+        assert len(page.posts) <= limit
+        found += [(item.likes, item.post.text.id) for item in page.posts]
+        if page.last is None:
+            return found
+        after = page.last
+
+
+def in_redis() -> list[tuple[int, int]]:
+    """(likes, post) as Redis has them."""
+    pairs = iter(
+        redis.execute("ZRANGE", redis_rankings.ranking_key("all"), 0, -1, "REV", "WITHSCORES")
+    )
+    return [(int(score), int(member)) for member, score in zip(pairs, pairs, strict=True)]
+
+
+def refuse_mysql(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read from here on is read from Redis."""
+    monkeypatch.setattr(ranking, "_instead_of_redis", TokenBucket(0.0001, 0))
+
+
+def add_liked(likes: dict[int, int]) -> None:
+    """Posts with so many likes, straight into MySQL."""
+    values = ",".join(f"('post',{post_id},7)" for post_id in likes)
+    mysql.write(f"INSERT INTO content (content_type, content_id, author_id) VALUES {values}")
+    values = ",".join(f"('post',{post_id},{total},1)" for post_id, total in likes.items())
+    mysql.write(
+        "INSERT INTO content_counter (target_type, target_id, like_total, like_ver)"
+        f" VALUES {values}"
+    )
+
+
+# ---------------------------------------------------------------- of all time
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_after_any_history_the_ranking_is_in_the_order_of_mysql(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Only consumers keep it up here; messages come twice and late."""
+    draw = random.Random(seed)
+    ids = [*draw.sample(range(1, 2**63), 20), *range(1, 11)]
+    plaza.add(*map(post, ids))
+    ranking.refresh_rankings()
+    refuse_mysql(monkeypatch)
+    kept: list[str] = []
+    for _ in range(15):
+        for _ in range(20):
+            reacting.react(LIKE, post(draw.choice(ids)), draw.randint(1, 6), draw.random() < 0.6)
+        bodies = plaza.queues.messages["reactions"]
+        kept += bodies
+        bodies += draw.choices(kept, k=5)
+        draw.shuffle(bodies)
+        plaza.queues.drain()
+        assert ranked(limit=7) == most_liked()
+    assert len({likes for likes, _ in most_liked()}) < len(most_liked()), "there are ties"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_projections_in_any_order_the_newest_stays(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    draw = random.Random(seed)
+    monkeypatch.setattr(redis_rankings, "_MAX_POSTS_PER_CALL", 7)
+    histories = {post_id: [draw.randint(0, 9) for _ in range(8)] for post_id in range(1, 9)}
+    sent = [
+        PostLikes(post_id, likes, ver)
+        for post_id, history in histories.items()
+        for ver, likes in enumerate(history, 1)
+    ]
+    sent += draw.choices(sent, k=40)
+    draw.shuffle(sent)
+    while sent:
+        size = draw.randint(1, 9)
+        redis_rankings.project_likes(sent[:size])
+        del sent[:size]
+    newest = [(history[-1], post_id) for post_id, history in histories.items() if history[-1]]
+    assert in_redis() == sorted(newest, reverse=True)
+
+
+def test_a_consumer_that_was_stopped_after_its_commit_does_not_win(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plaza.add(post(1), post(2))
+    stopped: list[Any] = []
+    project = redis_rankings.project_likes
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_rankings, "project_likes", stopped.append)
+        saving.save([like(post(1), actor) for actor in range(1, 6)])
+    saving.save([like(post(1), actor, on=False, at=1) for actor in range(1, 5)])
+    saving.save([like(post(2), actor) for actor in (1, 2)])
+    for late in stopped:
+        project(late)
+    assert in_redis() == [(2, 2), (1, 1)]
+
+
+def test_a_post_that_fell_out_comes_back(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_rankings, "RANKING_KEPT", 3)
+    redis_rankings.project_likes([PostLikes(n, n, 1) for n in range(1, 5)])
+    assert in_redis() == [(4, 4), (3, 3), (2, 2)]
+    redis_rankings.project_likes([PostLikes(1, 9, 2)])
+    assert in_redis() == [(9, 1), (4, 4), (3, 3)]
+    redis_rankings.project_likes([PostLikes(2, 2, 1)])
+    assert in_redis() == [(9, 1), (4, 4), (3, 3)], "it is heard, and there is no room"
+    redis_rankings.project_likes([PostLikes(1, 0, 3), PostLikes(2, 2, 1)])
+    assert in_redis() == [(4, 4), (3, 3), (2, 2)]
+    redis_rankings.project_likes([PostLikes(1, 9, 2)])
+    assert in_redis() == [(4, 4), (3, 3), (2, 2)], "late"
+
+
+def test_versions_are_forgotten_once_nobody_can_be_late_and_never_of_who_is_ranked(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_rankings, "RANKING_KEPT", 2)
+    monkeypatch.setattr(redis_rankings, "REMEMBERED", 4)
+    vers, heard = redis_rankings.heard_keys()
+    redis_rankings.project_likes([PostLikes(n, 1_000 - n, 5) for n in range(1, 21)])
+    assert redis.execute("HLEN", vers) == 20, "somebody may be late still"
+    for member in redis.execute("ZRANGE", heard, 0, -1):
+        redis.execute("ZADD", heard, 1, member)  # long ago
+    redis_rankings.project_likes([PostLikes(n, 5, 5) for n in range(21, 25)])
+    assert redis.execute("HLEN", vers) == redis.execute("ZCARD", heard) == 6
+    assert {int(m) for m in redis.execute("HKEYS", vers)} == {1, 2, 21, 22, 23, 24}
+    redis_rankings.project_likes([PostLikes(1, 7, 4), PostLikes(2, 7, 4)])
+    assert in_redis() == [(999, 1), (998, 2)], "late, and known to be"
+
+
+def test_one_call_forgets_a_bounded_number_of_versions_and_the_next_ones_the_rest(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """480,000 posts that were heard of long ago kept Redis busy for 1.3 s."""
+    monkeypatch.setattr(redis_rankings, "RANKING_KEPT", 2)
+    monkeypatch.setattr(redis_rankings, "REMEMBERED", 4)
+    monkeypatch.setattr(redis_rankings, "_MAX_FORGOTTEN", 10)
+    vers, heard = redis_rankings.heard_keys()
+    redis_rankings.project_likes([PostLikes(n, 1_000 - n, 5) for n in range(1, 101)])
+    for member in redis.execute("ZRANGE", heard, 0, -1):
+        redis.execute("ZADD", heard, 1, member)
+    left = []
+    for n in range(101, 121):
+        redis_rankings.project_likes([PostLikes(n, 1, 5)])
+        left.append(redis.execute("HLEN", vers))
+    assert left[0] == 100 + 1 - (10 + 1) + 2, "11 were looked at, and two of them are ranked"
+    assert all(before - after <= 11 for before, after in pairwise(left))
+    assert left[-1] <= 4 + 20, "what is young, and no more"
+
+
+def test_a_redis_that_is_emptied_during_a_refresh_has_no_empty_ranking(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plaza.add(*map(post, range(1, 6)))
+    saving.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
+    mark = redis_rankings.mark_ranking_whole
+
+    def lose_then_mark(*args: Any) -> None:
+        redis.execute("FLUSHALL")
+        mark(*args)
+
+    monkeypatch.setattr(rankings_door, "mark_ranking_whole", lose_then_mark)
+    ranking.refresh_rankings()
+    refuse_mysql(monkeypatch)
+    assert ranked() == most_liked()
+
+
+@pytest.mark.parametrize("lost_after", [1, 2])
+def test_a_ranking_that_lost_a_part_is_not_whole(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, lost_after: int
+) -> None:
+    monkeypatch.setattr(redis_rankings, "_MAX_POSTS_PER_CALL", 2)
+    calls = redis_rankings.whole_projection([PostLikes(n, n, 1) for n in range(1, 7)], 7)
+    assert len(calls) == 3
+    redis.run_all(calls[:lost_after])
+    redis.execute("FLUSHALL")
+    redis.run_all(calls[lost_after:])
+    assert redis_rankings.read_ranking("all", None, 10) is None
+    redis.run_all(redis_rankings.whole_projection([PostLikes(n, n, 1) for n in range(1, 7)], 8))
+    assert redis_rankings.read_ranking("all", None, 1) == [Ranked(6, 6)]
+
+
+def test_a_settle_that_was_postponed_tells_the_ranking_later(
+    plaza: World, redis_away: Away
+) -> None:
+    plaza.add(post(1))
+    with redis_away():
+        saving.save([like(post(1), actor) for actor in (1, 2)])
+    assert in_redis() == []
+    plaza.queues.drain()
+    assert in_redis() == [(2, 1)]
+
+
+# ---------------------------------------------------------------- healing
+
+
+def test_what_redis_lost_is_healed(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    plaza.add(*map(post, range(1, 8)))
+    saving.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
+    ranking.refresh_rankings()
+    redis.execute("FLUSHALL")
+    saving.save([like(post(6), 1)])
+    assert ranked() == most_liked(), "from MySQL until it is whole"
+    ranking.refresh_rankings()
+    refuse_mysql(monkeypatch)
+    assert ranked() == most_liked()
+    assert in_redis() == most_liked()
+
+
+def test_projections_that_were_lost_are_healed(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plaza.add(*map(post, range(1, 8)))
+    saving.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_rankings, "project_likes", lambda posts: None)
+        saving.save([like(post(5), actor, on=False, at=1) for actor in range(1, 6)])
+        saving.save([like(post(4), actor, on=False, at=1) for actor in range(1, 4)])
+        saving.save([like(post(7), actor) for actor in range(1, 9)])
+    assert in_redis() != most_liked()
+    ranking.refresh_rankings()
+    assert in_redis() == most_liked() == [(8, 7), (3, 3), (2, 2), (1, 4), (1, 1)]
+
+
+def test_the_tail_is_filled_from_mysql(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (redis_rankings, ranking):
+        monkeypatch.setattr(module, "RANKING_KEPT", 3)
+    plaza.add(*map(post, range(1, 7)))
+    saving.save([like(post(n), actor) for n in range(1, 7) for actor in range(1, n + 1)])
+    saving.save([like(post(n), actor, on=False, at=1) for n in (5, 6) for actor in range(1, 7)])
+    assert in_redis() == [(4, 4)], "who is next isn't known here"
+    ranking.refresh_rankings()
+    assert in_redis() == most_liked(3) == [(4, 4), (3, 3), (2, 2)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_refreshes_beside_consumers_at_work_turn_nothing_back(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """A batch is saved between what the refresh reads and what it tells."""
+    draw = random.Random(seed)
+    plaza.add(*map(post, range(1, 11)))
+    facts = [
+        like(post(n), actor, on=draw.random() < 0.7, at=at)
+        for at, n, actor in [(k, draw.randint(1, 10), draw.randint(1, 5)) for k in range(300)]
+    ]
+    at_work: list[Any] = []
+    project_likes = redis_rankings.project_likes
+
+    def and_then(posts: Any) -> None:
+        if not at_work and facts:
+            at_work.append(1)
+            saving.save([facts.pop(0) for _ in range(min(10, len(facts)))])
+            at_work.clear()
+        project_likes(posts)
+
+    monkeypatch.setattr(rankings_door, "project_likes", and_then)
+    while facts:
+        ranking.refresh_rankings()
+        assert in_redis() == most_liked()
+
+
+def test_a_deleted_post_is_not_shown_and_never_comes_back(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plaza.add(*map(post, range(1, 6)), author_id=7)
+    saving.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
+    ranking.refresh_rankings()
+    assert ask("DELETE", "/posts/5", user=7).status == 204
+    assert ask("DELETE", "/posts/3", user=7).status == 204
+    page = ranking.rank("all", None, 2, None)
+    assert [item.post.text.id for item in page.posts] == [4, 2], "and the page is full"
+    ranking.refresh_rankings()
+    assert in_redis() == [(4, 4), (2, 2), (1, 1)]
+    saving.save([like(post(5), 9)])
+    assert in_redis() == [(4, 4), (2, 2), (1, 1)]
+
+
+def test_a_refresh_takes_the_same_number_of_statements_whatever_there_is(plaza: World) -> None:
+    taken = []
+    for first, count in ((1, 5), (100, 50), (1_000, 500)):
+        add_liked(dict.fromkeys(range(first, first + count), first))
+        redis_rankings.project_likes([PostLikes(10**6 + n, 1, 1) for n in range(first)])
+        before = statements()
+        ranking.refresh_rankings()
+        taken.append(statements() - before - 1)
+    assert taken == [4, 4, 4]
+
+
+# ---------------------------------------------------------------- windows
+
+
+def random_facts(draw: random.Random, count: int) -> list[ReactionEvent]:
+    return [
+        like(
+            post(draw.randint(1, 12)),
+            draw.randint(1, 5),
+            on=draw.random() < 0.65,
+            at=-draw.randint(0, 9 * 24) * HOUR_US - draw.randint(-5, 5) * HOUR_US // 10,
+            provisional=draw.random() < 0.2,
+        )
+        for _ in range(count)
+    ]
+
+
+def this_hour() -> int:
+    return time.time_ns() // 1000 // HOUR_US
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_day_and_week_are_what_a_query_over_the_log_says(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    draw = random.Random(seed)
+    plaza.add(*map(post, range(1, 13)))
+    compared = 0
+    for _ in range(5):
+        facts = random_facts(draw, 80)
+        saving.save(facts[:50])
+        rolling_up.roll_up_votes()
+        saving.save(facts[30:])
+        rolling_up.roll_up_votes()
+        hour = this_hour()
+        ranking.refresh_rankings()
+        for window, hours in (("day", 24), ("week", 168)):
+            expected = window_in_log(hour - hours + 1, hour)
+            assert ranked(window, limit=3) == expected  # type: ignore[arg-type]
+            with monkeypatch.context() as patch:
+                patch.setattr(rankings_door, "read_ranking", lambda *args: None)
+                assert ranked(window, limit=3) == expected, "from MySQL"  # type: ignore[arg-type]
+            compared += len(expected)
+    assert compared > 20  # how many are ahead at one moment depends on the hour's minutes
+
+
+def test_a_window_is_its_whole_hours_and_the_one_that_runs(plaza: World) -> None:
+    plaza.add(*map(post, range(1, 6)))
+    begin = early_in_an_hour() * HOUR_US - NOW_US
+    at = {1: 0, 2: -23 * HOUR_US, 3: -23 * HOUR_US - 1, 4: -167 * HOUR_US, 5: -167 * HOUR_US - 1}
+    saving.save([like(post(n), 1, at=begin + us) for n, us in at.items()])
+    rolling_up.roll_up_votes()
+    ranking.refresh_rankings()
+    assert ranked("day") == [(1, 2), (1, 1)]
+    assert ranked("week") == [(1, 4), (1, 3), (1, 2), (1, 1)]
+    assert len(ranked("all")) == 5
+
+
+def test_an_older_window_does_not_take_the_place_of_a_newer(plaza: World) -> None:
+    assert redis_rankings.swap_ranking("day", [Ranked(3, 1)], 20)
+    assert not redis_rankings.swap_ranking("day", [Ranked(9, 2)], 10)
+    assert redis_rankings.read_ranking("day", None, 10) == [Ranked(3, 1)]
+    assert redis_rankings.swap_ranking("day", [], 20), "as new"
+    assert redis_rankings.read_ranking("day", None, 10) == []
+
+
+def test_a_reader_never_sees_half_a_window(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    rankings = [
+        [Ranked(9, n) for n in range(100, 0, -1)],
+        [Ranked(1, n) for n in range(500, 400, -1)],
+    ]
+    redis_rankings.swap_ranking("week", rankings[0], 0)
+    seen, done = [], threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            seen.append(redis_rankings.read_ranking("week", None, 100))
+
+    with own_connections(monkeypatch):
+        readers = [threading.Thread(target=read) for _ in range(4)]
+        for reader in readers:
+            reader.start()
+        for n in range(400):
+            redis_rankings.swap_ranking("week", rankings[n % 2], n)
+        done.set()
+        for reader in readers:
+            reader.join()
+    assert len(seen) > 100
+    assert all(found in rankings for found in seen)
+
+
+# ---------------------------------------------------------------- pages
+
+
+@pytest.mark.parametrize("source", ["Redis", "MySQL"])
+def test_a_thousand_are_shown_each_once(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    """Most of them with as many likes as hundreds of others."""
+    draw = random.Random(1)
+    likes = {post_id: draw.choice((1, 2, 3, 50)) for post_id in draw.sample(range(1, 2**63), 1_700)}
+    add_liked(likes)
+    if source == "Redis":
+        ranking.refresh_rankings()
+        refuse_mysql(monkeypatch)
+    found = ranked(limit=97)
+    assert len(found) == len(set(found)) == 1_000
+    assert (
+        found
+        == most_liked(1_000)
+        == sorted(((n, p) for p, n in likes.items()), reverse=True)[:1_000]
+    )
+
+
+def test_the_route_gives_posts_whole_with_their_score(plaza: World) -> None:
+    plaza.add(post(1), post(2), post(3))
+    for actor in (7, 8):
+        reacting.react(LIKE, post(2), actor, True)
+    reacting.react(LIKE, post(1), 7, True)
+    plaza.queues.drain()
+    rolling_up.roll_up_votes()
+    ranking.refresh_rankings()
+    reacting.react(LIKE, post(1), 9, True)  # not saved yet
+    for path in ("/posts/ranking?limit=1", "/posts/ranking?limit=1&window=day"):
+        first = ask("GET", path, user=7, folder="api/recommendations")
+        assert first.status == 200, first.body
+        [item] = first.body["items"]
+        assert (item["id"], item["score"], item["likes"]) == ("2", 2, 2)
+        assert item["mine"] == {"liked": True, "collected": False}
+        path += f"&cursor={first.body['next']}"
+        second = ask("GET", path, user=None, folder="api/recommendations")
+        [item] = second.body["items"]
+        assert (item["id"], item["score"], item["likes"], item["mine"]) == ("1", 1, 2, None)
+        assert second.body["next"] is None
+
+
+@pytest.mark.parametrize(
+    "query", ["window=year", "limit=0", "limit=101", "cursor=x", "cursor=WzFd", "cursor=WyIxIiwxXQ"]
+)
+def test_what_makes_no_sense_is_bad_input(plaza: World, query: str) -> None:
+    reply = ask("GET", f"/posts/ranking?{query}", folder="api/recommendations")
+    assert (reply.status, reply.slug) == (400, "bad-input")
+
+
+@pytest.mark.parametrize("likes", [-(2**63) + 1, -1, 0, 2**53 + 1, 2**63 - 1])
+@pytest.mark.parametrize("post_id", [-(2**63) + 1, 0, 2**63 - 1])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_forged_cursor_breaks_nothing(
+    plaza: World, likes: int, post_id: int, whole: bool
+) -> None:
+    plaza.add(post(1))
+    saving.save([like(post(1), 1)])
+    if whole:
+        ranking.refresh_rankings()
+    for window in ("all", "day"):
+        page = ranking.rank(window, Ranked(likes, post_id), 10, None)
+        expected = [1] if window == "all" and (likes, post_id) > (1, 1) else []
+        assert [item.post.text.id for item in page.posts] == expected
+
+
+def test_a_page_takes_the_same_work_whatever_its_length(plaza: World) -> None:
+    add_liked(dict.fromkeys(range(1, 201), 5))
+    ranking.refresh_rankings()
+    ranked()
+    work = []
+    for limit in (1, 10, 100):
+        ranking.rank("all", None, limit, 7)
+        with counting_work() as counted:
+            assert len(ranking.rank("all", None, limit, 7).posts) == limit
+        work.append((counted.round_trips, counted.statements))
+    assert len(set(work)) == 1, work
+    assert work[0][0] <= 6, "the ranking, and posts whole"
+
+
+# ---------------------------------------------------------------- outages
+
+
+def test_without_redis_rankings_come_from_mysql_so_many_times(
+    plaza: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plaza.add(post(1), post(2))
+    saving.save([like(post(2), 1)])
+    rolling_up.roll_up_votes()
+    ranking.refresh_rankings()
+    monkeypatch.setattr(ranking, "_instead_of_redis", TokenBucket(0.001, 2))
+    with redis_away():
+        assert ranked("all") == [(1, 2)]
+        assert ranked("day") == [(1, 2)]
+        with pytest.raises(RedisDown):
+            ranked("all")

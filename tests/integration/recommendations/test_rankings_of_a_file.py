@@ -1,0 +1,78 @@
+"""All interactions of a file, duplicates and late facts among them: rankings in MySQL's order.
+
+PLAZA_INTERACTIONS names a file as `replay` takes it, in place of a small made-up one:
+
+    PLAZA_INTERACTIONS=../shared/data/interactions.csv.gz \\
+        python -m pytest -q tests/integration/recommendations/test_rankings_of_a_file.py
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from local.load.crowd import make_crowd
+from local.load.interactions import plan, read_file
+from plaza.infra import mysql
+from plaza.reactions import KINDS, Target, reacting, saving
+from plaza.reactions.queues import REACTIONS
+from plaza.reactions.reactions import TooManyChanges
+from plaza.recommendations import ranking, rolling_up
+from tests.integration.recommendations.test_rankings import a_full_bucket, in_redis, ranked
+from tests.support.likes_log import HOUR_US, most_liked, window_in_log
+from tests.support.plaza import World, read_event
+
+__all__ = ["a_full_bucket"]  # a fixture that is used here too
+
+FILE = os.environ.get("PLAZA_INTERACTIONS")
+BATCH = 1_000
+
+
+@pytest.mark.slow
+def test_after_all_interactions_of_a_file_each_ranking_is_in_the_order_of_mysql(
+    plaza: World,
+) -> None:
+    rows = read_file(Path(FILE)) if FILE else make_crowd(60, 120, 3_000, first_id=1, seed=5)
+    requests, chance = plan(rows), random.Random(6)
+    posts = sorted({request.item_id for request in requests})
+    mysql.write(
+        "INSERT INTO content (content_type, content_id, author_id) VALUES "
+        + ",".join(f"('post', {post_id}, 99)" for post_id in posts)
+    )
+    late: list[str] = []
+    for number, request in enumerate(requests, 1):
+        kind, wanted = request.verb.value
+        if wanted is not None:
+            target = Target("post", request.item_id)
+            with suppress(TooManyChanges):
+                reacting.react(KINDS[kind], target, request.user_id, wanted)
+        if number % BATCH == 0 or number == len(requests):
+            facts = late + plaza.queues.take(REACTIONS)
+            chance.shuffle(facts)
+            late = [] if number == len(requests) else facts[: len(facts) // 10]
+            again = facts[: len(facts) // 5]  # some of them late, and some of them twice
+            batch = [read_event(fact) for fact in facts[len(late) :] + again]
+            if batch:
+                saving.save(batch)
+            if chance.random() < 0.1:
+                rolling_up.roll_up_votes()
+    plaza.queues.drain()
+    rolling_up.roll_up_votes()
+
+    expected = most_liked()
+    assert in_redis()[: len(expected)] == expected, "as consumers left it"
+    ranking.refresh_rankings()
+    assert ranked("all") == expected
+    hour = time.time_ns() // 1000 // HOUR_US
+    for window, hours in (("day", 24), ("week", 168)):
+        in_log = window_in_log(hour - hours + 1, hour)[:1_000]
+        assert ranked(window) == in_log  # type: ignore[arg-type]
+    counted = mysql.fetch_all(
+        "SELECT COUNT(*) FROM reaction WHERE target_type = 'post' AND kind = 'like' AND state = 1"
+    )
+    assert counted[0][0] >= sum(likes for likes, _ in expected) > 300

@@ -1,0 +1,871 @@
+"""Reconciliation on a real Redis and a real MariaDB: what differs is found, and repaired."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from bench.round_trips import counting
+from local.audit.evidence import read_cache, read_record
+from local.audit.truth import Truth, compare
+from plaza import counters
+from plaza.counters import mysql_counters, redis_counters
+from plaza.infra import mysql, redis, sqs
+from plaza.infra.queues import QueueDown
+from plaza.infra.shards import shard_of
+from plaza.reactions import (
+    COLLECT,
+    FOLLOW,
+    LIKE,
+    Kind,
+    Target,
+    mysql_reactions,
+    queues,
+    reacting,
+    reading,
+    redis_reactions,
+    saving,
+)
+from plaza.reactions.reactions import Key
+from plaza.recommendations import rolling_up
+from plaza.reconciliation import (
+    PartAsked,
+    RepairsAsked,
+    Report,
+    comparing,
+    mysql_counts,
+    mysql_runs,
+    repairing,
+    running,
+)
+from plaza.reconciliation.queues import COMPARISONS, REPAIRS
+from plaza.reconciliation.reconciliation import MOST_ID, Tally
+from tests.integration.conftest import Away
+from tests.support.consumers import statements
+from tests.support.functions import ask, event, handler
+from tests.support.keyspace import find_keys
+from tests.support.looking import add_users, counter, keys, meta, outbox, recent
+from tests.support.plaza import World
+
+POST, QUIET, REVIEW = Target("post", 7), Target("post", 8), Target("review", 9)
+AUTHOR = 1
+LIKERS = range(2, 12)
+SetUp = Callable[..., None]
+Damage = Callable[[], object]
+
+
+@pytest.fixture
+def audit(redis_url: str, mysql_url: str) -> Callable[[], Truth]:
+    """The table of truth, which shares no code with what is tested here."""
+    return lambda: compare(read_record(mysql_url), read_cache(redis_url), {})
+
+
+@pytest.fixture
+def crowd(set_up: SetUp, plaza: World) -> World:
+    """Users 1 to 11. 2 to 11 like a post of user 1, and some more; all of it is hot and quiet.
+
+    Redis keeps five of the likers by name, so that the post has a Bloom filter.
+    """
+    set_up(recent_cap=5)
+    add_users(*range(1, 12))
+    write(POST, AUTHOR)
+    write(QUIET, AUTHOR)
+    plaza.add(REVIEW, author_id=2)
+    write(Target("comment", 20), 3, POST.id)
+    write(Target("comment", 21), 4, POST.id)
+    for user_id in LIKERS:
+        reacting.react(LIKE, POST, user_id, True)
+    for user_id in (2, 3):
+        reacting.react(COLLECT, POST, user_id, True)
+        reacting.react(LIKE, QUIET, user_id, True)
+        reacting.react(LIKE, REVIEW, user_id + 1, True)
+        reacting.react(FOLLOW, Target("user", AUTHOR), user_id, True)
+    plaza.queues.drain()
+    rolling_up.roll_up_votes()
+    counters.read_users(range(1, 12))
+    counters.read_comments([POST.id, QUIET.id])
+    return plaza
+
+
+def write(target: Target, author_id: int, parent_id: int | None = None) -> None:
+    """Make content, and count it as who writes it does."""
+    mysql.write(
+        "INSERT INTO content (content_type, content_id, author_id, parent_id)"
+        " VALUES (%s, %s, %s, %s)",
+        (*target, author_id, parent_id),
+    )
+    if target.type == "post":
+        mysql.atomically(lambda c: counters.add_to_users(c, {(author_id,): {"posts_total": 1}}))
+    if parent_id is not None:
+        on_post = {("post", parent_id): {"comment_total": 1}}
+        mysql.atomically(lambda c: counters.add_to_content(c, on_post))
+
+
+def run(world: World) -> Report:
+    """A run from its beginning to its end, repairs included."""
+    run_id = running.start()
+    world.queues.drain()
+    return running.read_report(run_id)
+
+
+def reasons(report: Report) -> set[tuple[str, str, str]]:
+    """(reason, what, target) of all that a run found."""
+    return {
+        (e.finding.reason, e.finding.subject.what, str(e.finding.subject.target))
+        for e in report.examples
+    }
+
+
+def meta_of(target: Target = POST, kind: Kind = LIKE) -> str:
+    return keys(target, kind).meta
+
+
+# ---------------------------------------------------------------- nothing differs
+
+
+def test_what_plaza_wrote_does_not_differ(crowd: World, audit: Callable[[], Truth]) -> None:
+    report = run(crowd)
+    assert (report.differing, report.repaired, report.why, report.examples) == (0, 0, {}, [])
+    assert report.is_settled
+    assert report.tally.relations == 10 + 2 + 2 + 2 + 2
+    assert report.tally.targets == 4, "two posts, a review, a user who is followed"
+    assert report.tally.users == 3, "an author and two who follow"
+    assert report.tally.hot == 5 + 11 + 2, "reactions, users, comments"
+    assert report.tally.moving == 0
+    assert audit().clean
+
+
+def test_a_filter_is_looked_through(crowd: World) -> None:
+    running.start()
+    crowd.queues.drain()
+    parts = {p for (p,) in mysql.fetch_all("SELECT part FROM reconciliation_part")}
+    assert f"filter:like:{POST}" in parts
+
+
+def test_nothing_at_all_does_not_differ(plaza: World) -> None:
+    report = run(plaza)
+    assert report.is_settled
+    assert report.differing == report.tally.targets == report.tally.users == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "like:post:99999999999999999999",
+        "like:post:9999999999999999999",
+        "like:post:0",
+        "collect:comment:7",
+        "love:post:7",
+        "like:post:-7",
+    ],
+)
+def test_what_is_no_target_of_ours_is_passed_by(plaza: World, name: str) -> None:
+    target = name.partition(":")[2]
+    tag = f"{{{shard_of(target)}}}"
+    redis.execute("HSET", f"{tag}:{name}:meta", "base", 5, "s", 1, "waiting", 0)
+    if "post" not in target or len(target) > 10:
+        redis.execute("HSET", f"{tag}:{target}:comments", "ver", 5, "value", 1)
+    redis.execute("HSET", "{1}:like:post:8:meta", "base", 5)  # the shard of another
+    report = run(plaza)
+    assert (report.differing, report.tally.hot, report.is_settled) == (0, 0, True)
+
+
+# ---------------------------------------------------------------- each kind of difference
+
+
+def sql(statement: str) -> Damage:
+    return lambda: mysql.write(statement)
+
+
+def command(*parts: Any) -> Damage:
+    return lambda: redis.execute(*[p() if callable(p) else p for p in parts])
+
+
+def a_member_less() -> None:
+    redis.execute("ZREM", keys(POST).recent, recent(POST)[-1])
+
+
+def another_member() -> None:
+    redis.execute("ZREM", keys(QUIET).recent, recent(QUIET)[-1])
+    redis.execute("ZADD", keys(QUIET).recent, 5, 4242)
+
+
+def a_hole_in_the_filter() -> None:
+    bits = meta(POST)["bloom"]
+    redis.execute("DEL", keys(POST).bloom)
+    redis.execute("SETBIT", keys(POST).bloom, bits, 1)  # sealed, and empty
+
+
+def what_mysql_does_not_know() -> None:
+    ghost = Target("post", 404)
+    redis.client().hset(
+        meta_of(ghost),
+        mapping={
+            "protocol": 2, "run_id": redis.node_of(meta_of(ghost)).run_id, "s": 2, "base": 3,
+            "delta": 0, "ver": 9, "complete": 1, "bloom": 0, "waiting": 0, "floor": 0,
+        },
+    )  # fmt: skip
+    redis.execute("ZADD", keys(ghost).recent, 7, 5, 8, 6, 9, 7)
+
+
+def a_user(field: str, value: object) -> Damage:
+    return lambda: redis.execute("HSET", counters.user_key(AUTHOR), field, str(value))
+
+
+def comments_key() -> str:
+    [key] = find_keys("*:post:7:comments")
+    return str(key)
+
+
+def an_old_projection_of_a_newer_version() -> None:
+    redis.execute("HSET", counters.user_key(AUTHOR), "ver", 10**6)
+    value = counters.UserCounter(1, 2, 3, 4, 5, 10**6)
+    redis.execute("HSET", counters.user_key(AUTHOR), "value", value.to_json())
+
+
+def told_too_little() -> None:
+    """The settle of what MySQL saved got lost."""
+    mysql.write(
+        "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
+        " VALUES ('post', 8, 'like', 11, 1, 1700000000000000)"
+    )
+    mysql.write(
+        "UPDATE content_counter SET like_total = like_total + 1, like_ver = like_ver + 1"
+        " WHERE target_id = 8 AND target_type = 'post'"
+    )
+    mysql.write(
+        "UPDATE user_counter SET likes_received_total = likes_received_total + 1, ver = ver + 1"
+        " WHERE user_id = 1"
+    )
+
+
+POST_7 = "WHERE target_type = 'post' AND target_id = 7"
+DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
+    "a counter is too high": (
+        sql(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}"),
+        {("counter", "like", "post:7"), ("total", "like", "post:7")},
+    ),
+    "a counter is gone": (
+        sql(f"DELETE FROM content_counter {POST_7}"),
+        {
+            ("counter", "like", "post:7"),
+            ("counter", "collect", "post:7"),
+            ("counter", "comments", "post:7"),
+            ("unknown", "like", "post:7"),
+            ("unknown", "collect", "post:7"),
+            ("projection", "comments", "post:7"),
+            ("ahead", "comments", "post:7"),
+        },
+    ),
+    "a counter counts nothing": (
+        sql(
+            "INSERT INTO content_counter (target_type, target_id, like_total)"
+            " VALUES ('comment', 20, 3)"
+        ),
+        {("counter", "like", "comment:20")},
+    ),
+    "a counter of comments is wrong": (
+        sql(f"UPDATE content_counter SET comment_total = 9 {POST_7}"),
+        {("counter", "comments", "post:7"), ("projection", "comments", "post:7")},
+    ),
+    "a comment went without being counted": (
+        sql(
+            "UPDATE content SET deleted_at = NOW(6)"
+            " WHERE content_type = 'comment' AND content_id = 21"
+        ),
+        {("counter", "comments", "post:7")},
+    ),
+    "a row was removed by hand": (
+        sql("DELETE FROM reaction WHERE target_type = 'post' AND target_id = 8 AND actor_id = 3"),
+        {
+            ("counter", "like", "post:8"),
+            ("members", "like", "post:8"),
+            ("counter", "likes_received", "user:1"),
+        },
+    ),
+    "a row was turned off by hand": (
+        sql("UPDATE reaction SET state = 0 WHERE target_type = 'user' AND actor_id = 3"),
+        {
+            ("counter", "follow", "user:1"),
+            ("members", "follow", "user:1"),
+            ("counter", "followers", "user:1"),
+            ("counter", "following", "user:3"),
+        },
+    ),
+    "a user's totals are wrong": (
+        sql(
+            "UPDATE user_counter SET posts_total = 9, collects_received_total = 0 WHERE user_id = 1"
+        ),
+        {
+            ("counter", "posts", "user:1"),
+            ("counter", "collects_received", "user:1"),
+            ("projection", "user", "user:1"),
+        },
+    ),
+    "a user's totals are gone": (
+        sql("DELETE FROM user_counter WHERE user_id = 3"),
+        {
+            ("counter", "following", "user:3"),
+            ("projection", "user", "user:3"),
+            ("ahead", "user", "user:3"),
+        },
+    ),
+    "a total in Redis is wrong": (
+        command("HSET", meta_of, "base", 99),
+        {("total", "like", "post:7")},
+    ),
+    "a member is missing": (
+        a_member_less,
+        {("members", "like", "post:7"), ("filter", "like", "post:7")},
+    ),
+    "a member is another": (another_member, {("members", "like", "post:8")}),
+    "the filter denies somebody": (a_hole_in_the_filter, {("filter", "like", "post:7")}),
+    "Redis is ahead of MySQL": (
+        command("HSET", meta_of, "s", 10**9),
+        {("ahead", "like", "post:7")},
+    ),
+    "Redis knows what MySQL does not": (
+        what_mysql_does_not_know,
+        {("unknown", "like", "post:404")},
+    ),
+    "Redis waits for an empty outbox": (
+        command("HSET", meta_of, "waiting", 2),
+        {("stuck", "like", "post:7")},
+    ),
+    "a total can't be read": (
+        command("HSET", meta_of, "base", "many"),
+        {("unreadable", "like", "post:7")},
+    ),
+    "a projection is wrong": (
+        a_user("value", counters.UserCounter(1, 2, 3, 4, 5, 17).to_json()),
+        {("unreadable", "user", "user:1")},
+    ),
+    "a projection is ahead of MySQL": (
+        an_old_projection_of_a_newer_version,
+        {("ahead", "user", "user:1"), ("projection", "user", "user:1")},
+    ),
+    "a projection can't be read": (a_user("value", "{"), {("unreadable", "user", "user:1")}),
+    "a version of a projection can't be read": (
+        a_user("ver", "new"),
+        {("unreadable", "user", "user:1")},
+    ),
+    "comments in Redis are wrong": (
+        command("HSET", comments_key, "value", 5),
+        {("projection", "comments", "post:7")},
+    ),
+    "comments in Redis are ahead": (
+        command("HSET", comments_key, "ver", 10**7),
+        {("ahead", "comments", "post:7")},
+    ),
+    "Redis was not told of what was saved": (
+        told_too_little,
+        {
+            ("total", "like", "post:8"),
+            ("members", "like", "post:8"),
+            ("projection", "user", "user:1"),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_it_is_found_by_its_reason_and_repaired_and_then_all_agree(
+    name: str, crowd: World, audit: Callable[[], Truth]
+) -> None:
+    damage, expected = DAMAGES[name]
+    damage()
+    report = run(crowd)
+    assert reasons(report) == expected
+    assert report.repaired == report.differing == len(expected)
+    assert sum(report.why.values()) == len(expected)
+    assert report.is_settled
+
+    again = run(crowd)
+    assert again.run_id != report.run_id
+    assert (again.differing, again.examples) == (0, [])
+    counters.read_users(range(1, 12))  # who comes next brings back what was forgotten
+    reading.count([(LIKE, POST), (LIKE, QUIET), (COLLECT, POST)], 2)
+    truth = audit()
+    # What was removed by hand is in the log still, and in the hours that were rolled up from it.
+    others = ("log ", "rolled up")
+    rest = [d.said for d in truth.differences if not d.said.startswith(others)]
+    assert [said for said in rest if ", log " not in said] == []
+    assert run(crowd).differing == 0
+
+
+# ---------------------------------------------------------------- what is on its way
+
+
+def test_below_what_is_pending_a_target_is_compared_and_what_is_pending_stays(
+    crowd: World, audit: Callable[[], Truth]
+) -> None:
+    reacting.react(LIKE, POST, 1, True)
+    events = crowd.queues.take(queues.REACTIONS)
+    before = outbox(POST)
+    report = run(crowd)
+    assert (report.differing, report.tally.moving) == (0, 0)
+    redis.execute("HSET", meta_of(), "base", 99)
+    assert reasons(run(crowd)) == {("total", "like", "post:7")}
+    assert outbox(POST) == before
+    assert reading.count([(LIKE, POST)], 1) == ([(11, True)], True)
+    assert run(crowd).differing == 0
+
+    crowd.queues.messages[queues.REACTIONS] = events
+    crowd.queues.drain()
+    assert audit().clean
+
+
+def test_what_mysql_has_and_redis_is_told_before_the_second_look_is_no_difference(
+    crowd: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while Redis is away: an event is saved, and its commit is applied later."""
+    told_too_little()
+    mysql.write("UPDATE user_counter SET ver = ver - 1 WHERE user_id = 1")
+    counters.project_again([1])
+    mysql.write("UPDATE user_counter SET ver = ver + 1 WHERE user_id = 1")
+    look_again = comparing._look_again
+
+    def told_meanwhile(run_id: int, after_id: int) -> Any:
+        key = Key("post", 8, "like", 11)
+        saving.settle_again([queues.Unacknowledged(keys=[key])])
+        redis_reactions.drop_all([(LIKE, QUIET, None)])
+        return look_again(run_id, after_id)
+
+    monkeypatch.setattr(comparing, "_look_again", told_meanwhile)
+    report = run(crowd)
+    assert (report.differing, report.tally.moving) == (0, 0)
+
+
+def test_what_changed_between_two_looks_and_is_behind_is_moving(
+    crowd: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told_too_little()
+    counters.project_again([1])
+    look_again = comparing._look_again
+
+    def moved_meanwhile(run_id: int, after_id: int) -> Any:
+        redis.execute("HINCRBY", meta_of(QUIET), "base", -1)
+        return look_again(run_id, after_id)
+
+    monkeypatch.setattr(comparing, "_look_again", moved_meanwhile)
+    report = run(crowd)
+    assert (report.differing, report.tally.moving) == (0, 1)
+
+
+def test_the_second_look_comes_later_than_what_was_announced(crowd: World) -> None:
+    sent: list[tuple[str, int]] = []
+    send = crowd.queues.send
+
+    def noted(queue: str, body: str, delay_s: int = 0) -> None:
+        sent.append((json.loads(body).get("part", ""), delay_s))
+        send(queue, body, delay_s)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("plaza.infra.sqs.send", noted)
+        run(crowd)
+        redis.execute("HSET", meta_of(), "base", 99)
+        run(crowd)
+    delays_s = [delay_s for part, delay_s in sent if part == "again"]  # some are asked for twice
+    assert list(dict.fromkeys(delays_s)) == [0, running.AGAIN_AFTER_S]
+
+
+def test_looking_prolongs_no_life(crowd: World) -> None:
+    every = sorted(redis.client().scan_iter("*"))
+    for key in every:
+        redis.execute("PEXPIRE", key, 500_000)
+    run(crowd)
+    assert sorted(redis.client().scan_iter("*")) == every
+    assert all(0 < redis.execute("PTTL", key) <= 500_000 for key in every)
+
+
+# ---------------------------------------------------------------- steps
+
+
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, value in (
+        (mysql_counts, "MOST_RELATIONS", 3),
+        (mysql_counts, "_MOST_COUNTERS", 1),
+        (mysql_counts, "_MOST_TEXTS", 1),
+        (comparing, "_TARGETS_PER_STEP", 1),
+        (comparing, "_ACTORS_PER_STEP", 4),
+        (comparing, "ACTORS_PER_CALL", 2),
+        (comparing, "_SUSPECTS_PER_STEP", 1),
+        (comparing, "_FINDINGS_PER_STEP", 1),
+        (comparing, "MOST_FINDINGS_PER_MESSAGE", 1),
+        (running, "MOST_S", 0),
+    ):
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr("plaza.reconciliation.redis_walk._KEYS_PER_SCAN", 2)
+
+
+def damage_all() -> None:
+    """Something of each sort, in every part of a run."""
+    for statement in (
+        f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}",
+        "UPDATE content_counter SET like_total = 7 WHERE target_type = 'review'",
+        "UPDATE user_counter SET following_total = 9 WHERE user_id = 3",
+    ):
+        mysql.write(statement)
+    redis.execute("HSET", meta_of(QUIET), "base", 55)
+    redis.execute("HINCRBY", meta_of(POST, COLLECT), "s", 10**6)
+    what_mysql_does_not_know()
+
+
+def test_small_steps_find_what_one_big_step_finds(
+    crowd: World, monkeypatch: pytest.MonkeyPatch, audit: Callable[[], Truth]
+) -> None:
+    clean = run(crowd)
+    small_steps(monkeypatch)
+    again = run(crowd)
+    assert again.tally.relations == clean.tally.relations
+    assert again.tally.targets == clean.tally.targets
+    assert again.tally.users == clean.tally.users
+    assert again.tally.hot >= clean.tally.hot, "SCAN may give a key twice"
+    damage_all()
+    report = run(crowd)
+    assert report.differing == report.repaired == len(reasons(report)) > 8
+    assert run(crowd).differing == 0
+    assert audit().clean
+
+
+def test_a_target_with_more_than_a_step_should_compare_stands_alone(
+    crowd: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mysql_counts, "MOST_RELATIONS", 3)
+    assert mysql_counts.find_targets("post", 0) == POST.id
+    assert mysql_counts.find_targets("post", POST.id) == MOST_ID
+    monkeypatch.setattr(mysql_counts, "MOST_RELATIONS", 12)
+    assert mysql_counts.find_targets("post", 0) == POST.id, "what is beside it would be too much"
+    assert mysql_counts.find_users(0) == AUTHOR, "by what they received"
+
+
+def test_a_step_takes_as_many_questions_for_many_as_for_few(plaza: World) -> None:
+    add_users(*range(1, 12))
+    taken = []
+    for size in (5, 50):
+        for post in range(1, size + 1):
+            if not mysql.fetch_all("SELECT 1 FROM content WHERE content_id = %s", (post,)):
+                write(Target("post", post), AUTHOR)
+        for post, user_id in itertools.product(range(1, size + 1), (2, 3)):
+            reacting.react(LIKE, Target("post", post), user_id, True)
+            reacting.react(COLLECT, Target("post", post), user_id, True)
+        plaza.queues.drain()
+        with counting() as trips:
+            before = statements()
+            run(plaza)
+            taken.append((statements() - before, trips.sent))
+        for post in range(1, size + 1):  # all of them differ: found, looked at again and repaired
+            redis.execute("HSET", meta_of(Target("post", post)), "base", 99)
+        with counting() as trips:
+            before = statements()
+            assert run(plaza).repaired == size
+            taken.append((statements() - before, trips.sent))
+    clean, damaged, more_clean, more_damaged = taken
+    assert more_clean[0] == clean[0], "statements"
+    assert more_clean[1] <= clean[1] + 2, "round trips; SCAN may take one more"
+    assert more_damaged[0] <= damaged[0] + 1, "statements"
+    assert more_damaged[1] <= damaged[1] + 2
+
+
+# ---------------------------------------------------------------- at once, and interrupted
+
+
+def test_a_run_that_goes_on_is_gone_on_with_and_none_is_begun(crowd: World) -> None:
+    first = running.start()
+    assert running.start() == first
+    crowd.queues.drain()
+    report = running.read_report(first)
+    assert report.is_settled
+    assert report.tally.relations == 18, "each was counted once although each was asked for twice"
+    assert running.start() > first
+
+
+def test_of_two_who_take_the_same_step_one_has_done_it(crowd: World) -> None:
+    damage_all()
+    run_id = running.start()
+    crowd.queues.take(COMPARISONS)
+    for part in mysql_runs.read_parts(run_id):
+        mine, others = comparing.take(part), comparing.take(part)
+        assert mysql_runs.keep_step(part, others)
+        assert not mysql_runs.keep_step(part, mine)
+    sums = mysql.fetch_all("SELECT SUM(relations), SUM(targets) FROM reconciliation_part")
+    running.start()
+    crowd.queues.drain()
+    report = running.read_report(run_id)
+    assert (report.tally.relations, report.tally.targets) == tuple(map(int, sums[0]))
+    assert report.is_settled
+
+
+def test_a_repair_that_is_delivered_twice_counts_once_and_changes_nothing_more(
+    crowd: World,
+) -> None:
+    damage_all()
+    run_id = running.start()
+    sent: list[str] = []
+    while bodies := crowd.queues.take(COMPARISONS):
+        running.take_parts([PartAsked.from_json(body) for body in bodies])
+        sent += crowd.queues.take(REPAIRS)
+    asked = [RepairsAsked.from_json(body) for body in sent]
+    repairing.repair(asked)
+    versions = (
+        "SELECT target_id, like_ver + collect_ver + comment_ver + follow_ver FROM content_counter"
+        " UNION ALL SELECT user_id, ver FROM user_counter"
+    )
+    before = mysql.fetch_all(versions)
+    repaired = running.read_report(run_id).repaired
+    repairing.repair(asked)
+    assert mysql.fetch_all(versions) == before
+    report = running.read_report(run_id)
+    assert report.repaired == repaired == report.differing
+
+
+def test_a_repair_of_what_was_put_right_meanwhile_changes_nothing_in_mysql(
+    crowd: World,
+) -> None:
+    mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
+    running.start()
+    while bodies := crowd.queues.take(COMPARISONS):
+        running.take_parts([PartAsked.from_json(body) for body in bodies])
+    mysql.write(f"UPDATE content_counter SET like_total = like_total - 2 {POST_7}")
+    rows = "SELECT * FROM content_counter"
+    before = mysql.fetch_all(rows)
+    crowd.queues.drain()
+    assert mysql.fetch_all(rows) == before
+    assert reading.count([(LIKE, POST)], 2) == ([(10, True)], True)
+
+
+def test_who_read_before_a_repair_brings_nothing_wrong_back(crowd: World) -> None:
+    """The repair gives a newer version, and takes the lease of who loads the target."""
+    mysql.write(f"UPDATE content_counter SET like_total = 12, comment_total = 9 {POST_7}")
+    mysql.write("UPDATE user_counter SET posts_total = 9 WHERE user_id = 1")
+    redis.execute("FLUSHALL")
+    users = mysql_counters.read_users([AUTHOR])
+    comments = mysql_counters.read_comments([POST.id])
+    [lease] = redis_reactions.take_load_leases([(LIKE, POST)])
+    [snapshot] = mysql_reactions.read_snapshots([(LIKE, POST, [])], 5)
+    assert run(crowd).repaired == 3
+
+    redis_counters.keep_users(users, create=True)
+    redis_counters.keep_comments(comments, create=True)
+    assert redis_reactions.hydrate_all([(LIKE, POST, lease, snapshot)]) == ["STALE"]
+    assert counters.read_users([AUTHOR])[AUTHOR].posts_total == 2
+    assert counters.read_comments([POST.id]) == {POST.id: 2}
+    assert reading.count([(LIKE, POST)], None) == ([(10, False)], True)
+
+
+def test_votes_that_followed_a_wrong_counter_follow_the_right_one(crowd: World) -> None:
+    mysql.write("UPDATE content_counter SET like_total = 7 WHERE target_type = 'review'")
+    mysql.write("UPDATE content SET parent_id = 5, votes = 7 WHERE content_type = 'review'")
+    run(crowd)
+    votes = "SELECT votes FROM content WHERE content_type = 'review'"
+    assert mysql.fetch_all(votes) == [(2,)]
+    assert [shop for (shop,) in mysql.fetch_all("SELECT shop_id FROM stale_list")] == [5]
+
+
+class Killed(BaseException):
+    """The process ended here."""
+
+
+@contextlib.contextmanager
+def killed_after(call: int) -> Iterator[list[int]]:
+    """The ``call``-th call to Redis, MySQL or the queue is done, and its process never hears it."""
+    calls = [0]
+
+    def mortal(real: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **options: Any) -> Any:
+            calls[0] += 1
+            mine = calls[0]
+            answer = real(*args, **options)
+            if mine == call:
+                raise Killed
+            return answer
+
+        return called
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redis, "_guarded", mortal(redis._guarded))
+        patch.setattr(mysql, "_guarded", mortal(mysql._guarded))
+        for name in ("send", "send_all"):
+            patch.setattr(sqs, name, mortal(getattr(sqs, name)))
+        yield calls
+
+
+def deliver(world: World) -> None:
+    """Let the consumers work; what a killed one had comes again."""
+    work: dict[str, Callable[[str], None]] = {
+        COMPARISONS.name: lambda body: running.take_parts([PartAsked.from_json(body)]),
+        REPAIRS.name: lambda body: repairing.repair([RepairsAsked.from_json(body)]),
+    }
+    while bodies := [(q, body) for q in work for body in world.queues.messages[q]]:
+        queue, body = bodies[0]
+        work[queue](body)
+        world.queues.messages[queue].remove(body)
+
+
+@pytest.mark.slow
+def test_whoever_is_killed_at_any_call_the_run_ends_as_if_nobody_had_been(
+    crowd: World, audit: Callable[[], Truth]
+) -> None:
+    for _ in range(2):  # the first time, there was no counter for what MySQL did not know
+        damage_all()
+        expected = run(crowd)
+        assert expected.is_settled
+    newest = expected.run_id
+    for call in itertools.count(1):
+        damage_all()
+        with killed_after(call) as calls, contextlib.suppress(Killed):
+            running.start()
+            deliver(crowd)
+        if calls[0] < call:
+            break
+        mysql.forget_connection()
+        begun = [r.run_id for r in running.read_reports() if r.run_id > newest]
+        lost = call % 2 == 1
+        if lost:  # and what waited in the queues, too: the next schedule finds the run
+            crowd.queues.messages.clear()
+        newest = running.start()
+        deliver(crowd)
+        report = running.read_report(begun[0] if begun else newest)
+        assert (report.differing, report.why) == (expected.differing, expected.why), call
+        assert report.tally.relations == expected.tally.relations, call
+        if not running.read_report(newest).is_settled:
+            assert lost, call  # repairs that were asked for are asked for by the next run
+            newest = run(crowd).run_id
+            assert running.read_report(newest).is_settled, call
+        assert audit().clean, call
+    assert call > 40
+    assert run(crowd).differing == 0
+
+
+def test_a_queue_that_is_away_delays_a_run_and_spoils_nothing(crowd: World) -> None:
+    damage_all()
+    crowd.queues.away = True
+    with pytest.raises(QueueDown):
+        running.start()
+    crowd.queues.away = False
+    report = run(crowd)
+    assert report.is_settled
+    assert report.repaired > 5
+    assert run(crowd).differing == 0
+
+
+def test_without_redis_a_repair_comes_again(
+    crowd: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plaza.infra.consumer._hide", lambda *_: None)
+    mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
+    run_id = running.start()
+    while bodies := crowd.queues.take(COMPARISONS):
+        running.take_parts([PartAsked.from_json(body) for body in bodies])
+    with redis_away():
+        [body] = crowd.queues.messages[REPAIRS]
+        response = handler("queue/repair_drift")(
+            {"Records": [message(body)]},
+            None,
+        )
+        assert len(response["batchItemFailures"]) == 1
+        assert running.read_report(run_id).repaired == 0
+    crowd.queues.drain()
+    assert running.read_report(run_id).is_settled
+    assert counter(POST) == 10
+
+
+def message(body: str) -> dict[str, Any]:
+    return {
+        "messageId": "1",
+        "receiptHandle": "1",
+        "body": body,
+        "attributes": {"ApproximateReceiveCount": "1"},
+    }
+
+
+# ---------------------------------------------------------------- functions, routes, reports
+
+
+def test_the_functions_take_what_aws_sends(crowd: World) -> None:
+    damage_all()
+    started = handler("schedule/reconcile")(event("reconcile.schedule"), None)
+    run_id = started["run"]
+    for queue, folder in ((COMPARISONS, "compare_parts"), (REPAIRS, "repair_drift")):
+        while bodies := crowd.queues.take(queue):
+            for body in bodies:
+                answer = handler(f"queue/{folder}")({"Records": [message(body)]}, None)
+                assert answer == {"batchItemFailures": []}
+    assert running.read_report(run_id).is_settled
+    for name in ("compare_parts.targets", "repair_drift.findings"):
+        folder = name.partition(".")[0]
+        assert handler(f"queue/{folder}")(event(name), None) == {"batchItemFailures": []}
+
+
+OPS = "api/reconciliation"
+
+
+def test_an_admin_starts_a_run_and_reads_what_came_of_it(crowd: World) -> None:
+    assert ask("reconciliation.list_runs", OPS) == (200, {"items": [], "next": None})
+    mysql.write("UPDATE content_counter SET like_total = 7 WHERE target_type = 'review'")
+    status, begun = ask("reconciliation.start_run", OPS)
+    assert (status, begun["ended_at"], begun["differing"]) == (202, None, 0)
+    crowd.queues.drain()
+    status, page = ask("reconciliation.list_runs", OPS)
+    [found] = page["items"]
+    assert (status, found["id"], found["why"]) == (200, begun["id"], {"counter": 1, "total": 1})
+    assert (found["differing"], found["repaired"], found["relations"]) == (2, 2, 18)
+    assert found["ended_at"].endswith("Z")
+    [first] = [e for e in found["examples"] if e["reason"] == "counter"]
+    assert (first["what"], first["type"], first["id"]) == ("like", "review", "9")
+    assert first["said"] == "counter 7, rows 2"
+    assert first["repaired_at"] is not None
+
+
+def test_runs_are_listed_page_by_page(crowd: World) -> None:
+    ids = [str(run(crowd).run_id) for _ in range(3)][::-1]
+    request = event("reconciliation.list_runs")
+    request["queryStringParameters"], request["rawQueryString"] = {"limit": "2"}, "limit=2"
+    first = json.loads(handler(OPS)(request, None)["body"])
+    assert [one["id"] for one in first["items"]] == ids[:2]
+    request["queryStringParameters"] = {"limit": "2", "cursor": first["next"]}
+    rest = json.loads(handler(OPS)(request, None)["body"])
+    assert ([one["id"] for one in rest["items"]], rest["next"]) == (ids[2:], None)
+    request["queryStringParameters"] = {"cursor": "WyJhIl0"}
+    assert handler(OPS)(request, None)["statusCode"] == 400
+
+
+def test_who_is_no_admin_is_refused(plaza: World) -> None:
+    assert ask("reconciliation.list_runs_as_user", OPS)[0] == 403
+    request = event("reconciliation.start_run")
+    request["requestContext"]["authorizer"]["lambda"]["role"] = "user"
+    assert handler(OPS)(request, None)["statusCode"] == 403
+    del request["requestContext"]["authorizer"]["lambda"]["user_id"]
+    assert handler(OPS)(request, None)["statusCode"] == 401
+
+
+def test_runs_of_long_ago_are_told_without_their_findings(
+    crowd: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damage_all()
+    first = run(crowd)
+    monkeypatch.setattr(mysql_runs, "KEPT_RUNS", 1)
+    run(crowd)
+    run(crowd)
+    then = running.read_report(first.run_id)
+    assert (then.why, then.differing, then.repaired) == (first.why, first.differing, first.repaired)
+    assert then.examples == []
+    assert then.tally == first.tally != Tally()
+
+
+def test_a_run_tells_what_it_found_in_one_line(
+    crowd: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage_all()
+    run(crowd)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [line] = [line for line in lines if line["event"] == "reconciled"]
+    assert line["drift_found"] == sum(line["why"].values()) > 5
+    assert line["relations_compared"] == 18
+    repairs = [line for line in lines if line["event"] == "drift_repaired"]
+    assert sum(r["drift_repaired"] for r in repairs) == line["drift_found"]

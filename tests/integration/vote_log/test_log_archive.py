@@ -1,0 +1,668 @@
+"""Days of the vote log go to S3 and leave MySQL, and nothing is lost whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from pymysql.cursors import Cursor
+from pymysql.err import OperationalError
+
+from local.stack.servers import Server, connect_mysql
+from plaza import vote_log
+from plaza.infra import mysql, objects
+from plaza.infra.mysql import MysqlDown
+from plaza.infra.objects import ObjectsDown
+from plaza.reactions import mysql_reactions, saving
+from plaza.reactions.reactions import Entry, ReactionEvent
+from plaza.vote_log import maintaining, mysql_log, recounting, s3_archive
+from plaza.vote_log import vote_log as days
+from plaza.vote_log.maintaining import Maintained
+from plaza.vote_log.vote_log import Line, last_place, read_lines, sum_up
+from tests.support.archives import (
+    BUCKET,
+    TODAY,
+    Known,
+    at,
+    day,
+    fact,
+    facts_in_mysql,
+    known,
+    merge_partitions,
+    random_history,
+    roll_up,
+    s3,
+)
+from tests.support.consumers import consumer, deadlocks, end, go
+from tests.support.functions import event, handler
+from tests.support.plaza import World, forget
+from tests.support.servers import MYSQLD
+
+__all__ = ["s3"]
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintaining, "PART", 7)
+
+
+def maintain(most_moved: int = 100_000) -> Maintained:
+    return maintaining.maintain_log(most_moved, TODAY)
+
+
+def partitions() -> list[str]:
+    return [partition.name for partition in mysql_log.read_partitions()]
+
+
+def archived() -> Known:
+    """What archives hold, all of them together."""
+    return {
+        (*row[:4], row.ver_us, row.state)
+        for name in s3_archive.list_manifests()
+        for part in s3_archive.read_manifest(name).parts
+        for row in s3_archive.read_part(s3_archive.day_in(name), part)
+    }
+
+
+def objects_of(days_ago: int) -> list[str]:
+    return list(objects.list_keys(f"reaction_log/date={day(days_ago).isoformat()}/"))
+
+
+def days_in_mysql() -> list[int]:
+    rows = mysql.fetch_all("SELECT DISTINCT create_date FROM reaction_log ORDER BY create_date")
+    return [(TODAY - found).days for (found,) in rows]
+
+
+# ---------------------------------------------------------------- partitions
+
+
+def test_partitions_are_made_for_the_days_to_come(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(days, "DAYS_AHEAD", 14)
+    assert partitions() == ["p_rest"]
+    assert maintain().created == 15
+    assert partitions()[0] == "p20261121"
+    assert partitions()[-2:] == ["p20261205", "p_rest"]
+    assert maintain().created == 0
+
+
+def test_each_day_adds_one(s3: Any) -> None:
+    assert maintain().created == 3
+    assert maintaining.maintain_log(10, day(-1)).created == 1
+    assert maintaining.maintain_log(10, day(-3)).created == 2
+    assert partitions()[-2:] == ["p20261126", "p_rest"]
+
+
+def test_rows_that_are_there_already_get_partitions_by_day(s3: Any, mysql_url: str) -> None:
+    facts = [fact(ago, at(ago)) for ago in (0, 1, 3, 5, 70, 400)] + [fact(9, at(-300))]
+    saving.save(facts)
+    assert maintain().created == 3 + 60
+    assert facts_in_mysql(mysql_url) == known(facts)
+    # What is older than sixty days is in the lowest of them, what is far ahead stays.
+    assert rows_in("p20260922") == 2
+    assert [rows_in(f"p202611{21 - ago}") for ago in (0, 1, 3, 5)] == [1, 1, 1, 1]
+    assert rows_in("p_rest") == 1
+
+
+def rows_in(partition: str) -> int:
+    [(count,)] = mysql.fetch_all(f"SELECT COUNT(*) FROM reaction_log PARTITION ({partition})")
+    return int(count)
+
+
+def test_too_many_rows_are_not_moved_while_consumers_wait(s3: Any) -> None:
+    saving.save([fact(actor, at(0)) for actor in range(1, 12)])
+    found = maintain(most_moved=10)
+    assert (found.created, found.unsplit, partitions()) == (0, 1, ["p_rest"])
+    assert maintain(most_moved=11).created == 3
+
+
+def test_a_log_in_use_is_left_alone_and_nobody_waits_long(s3: Any, mysql_url: str) -> None:
+    with connect_mysql(mysql_url) as other, other.cursor() as cursor:
+        other.begin()
+        cursor.execute("SELECT COUNT(*) FROM reaction_log")
+        with pytest.raises(MysqlDown):
+            maintain()
+        saving.save([fact(1, at(0))])  # nothing stands in the way of consumers
+        other.rollback()
+    assert maintain().created == 3
+    [(_, patience)] = mysql.fetch_all("SHOW SESSION VARIABLES LIKE 'lock_wait_timeout'")
+    assert int(patience) > 1, "as it was before"
+
+
+def append(cursor: Cursor, event: ReactionEvent) -> None:
+    """Write an event to the log, as the first commit of its target."""
+    mysql_reactions.append_log(cursor, [Entry(event, event.stamped, 1)], {event.key: 1})
+
+
+def test_nothing_comes_between_the_last_look_and_the_drop(s3: Any, mysql_url: str) -> None:
+    with connect_mysql(mysql_url) as other, other.cursor() as stranger:
+        stranger.execute("SET SESSION lock_wait_timeout = 1")
+
+        def try_to_append(cursor: Cursor) -> None:
+            with pytest.raises(OperationalError, match="Lock wait timeout"):
+                append(stranger, fact(1, at(10)))
+
+        mysql_log.alone(try_to_append)
+        append(stranger, fact(1, at(10)))
+    assert days_in_mysql() == [10], "and it is let go of"
+
+
+# ---------------------------------------------------------------- what is archived, and when
+
+
+def test_a_closed_day_is_archived_and_leaves_mysql(s3: Any, mysql_url: str) -> None:
+    facts = [fact(actor, at(ago, actor)) for ago in (0, 8, 9, 12) for actor in range(1, 21)]
+    saving.save(facts)
+    roll_up()
+    found = maintain()
+    assert (found.facts, found.corrupt, found.behind) == (40, 0, 0)
+    assert days_in_mysql() == [8, 0]
+    assert archived() == known(facts[40:])
+    assert facts_in_mysql(mysql_url) == known(facts[:40])
+    assert partitions()[0] == "p20261113"
+    assert maintain().facts == 0
+
+
+def test_an_archive_is_what_anybody_can_read(s3: Any) -> None:
+    saving.save([fact(2, at(12, 2)), fact(1, at(12, 1)), fact(3, at(12, 3), False)])
+    saving.save([fact(9, at(0))])
+    roll_up()
+    maintain()
+    manifest, part, progress = objects_of(12)
+    assert progress.endswith("/progress.json")
+    raw = s3.get_object(Bucket=BUCKET, Key=part)["Body"].read()
+    lines = gzip.decompress(raw).decode().splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {
+            "target_type": "post",
+            "target_id": 1,
+            "kind": "like",
+            "actor_id": actor,
+            "state": state,
+            "ver": at(12, actor),
+            "change": state,
+            "commit": 1,
+        }
+        for actor, state in ((1, 1), (2, 1), (3, 0))
+    ]
+    said = json.loads(s3.get_object(Bucket=BUCKET, Key=manifest)["Body"].read())
+    assert (said["day"], said["facts"], said["bytes"]) == ("2026-11-09", 3, len(raw))
+    assert (said["min_ver"], said["max_ver"]) == (at(12, 1), at(12, 3))
+    assert said["objects"][0]["name"] in part
+
+
+def test_python_and_mysql_sum_up_the_same(s3: Any) -> None:
+    facts = random_history(random.Random(3), 200)
+    saving.save(facts)
+    [rest] = mysql_log.read_partitions()
+    sums = mysql_log.read_sums(rest, mysql_reactions.read_log_head())
+    pages = {
+        found: mysql_log.read_page(rest, found, mysql_reactions.read_log_head(), None, 1_000)
+        for found in sums
+    }
+    assert {found: sum_up(rows) for found, rows in pages.items()} == sums
+    assert sum(total.facts for total in sums.values()) == len(known(facts))
+    text = "\n".join(line.text for lines in pages.values() for line in lines)
+    assert {row[:6] for row in read_lines(text)} == known(facts)
+
+
+def test_pages_of_any_size_are_the_day_in_order(s3: Any) -> None:
+    facts = random_history(random.Random(5), 400, days=0)
+    saving.save(facts)
+    [rest] = mysql_log.read_partitions()
+    head = mysql_reactions.read_log_head()
+    whole = mysql_log.read_page(rest, TODAY, head, None, 10_000)
+    places = [last_place([line]) for line in whole]
+    assert places == sorted(places)
+    for size in (1, 3, 50):
+        read: list[Line] = []
+        after = None
+        while rows := mysql_log.read_page(rest, TODAY, head, after, size):
+            read += rows
+            after = last_place(rows)
+        assert read == whole
+
+
+def test_a_page_reads_what_it_holds_wherever_it_is(s3: Any) -> None:
+    saving.save(random_history(random.Random(6), 900, days=0))
+    [rest] = mysql_log.read_partitions()
+    head = mysql_reactions.read_log_head()
+    whole = mysql_log.read_page(rest, TODAY, head, None, 10_000)
+    for place in (0, 300, 700):
+        before = rows_read()
+        assert len(mysql_log.read_page(rest, TODAY, head, last_place(whole[: place + 1]), 50)) == 50
+        assert rows_read() - before < 60
+
+
+def rows_read() -> int:
+    """How many rows this connection has gone through."""
+    return sum(
+        int(count)
+        for name, count in mysql.fetch_all("SHOW SESSION STATUS")
+        if name.startswith("Handler_read_") and not name.startswith("Handler_read_rnd")
+    )
+
+
+def test_an_archive_is_the_same_whoever_writes_it(s3: Any) -> None:
+    facts = [fact(actor, at(10, actor)) for actor in range(1, 31)]
+    archives = []
+    for seed in (1, 2):
+        random.Random(seed).shuffle(facts)
+        for one in [*facts, fact(99, at(0))]:
+            mysql.atomically(lambda cursor, one=one: append(cursor, one))  # type: ignore[misc]
+        roll_up()
+        maintain()
+        assert days_in_mysql() == [0]
+        archives.append({key: objects.get(key) for key in objects_of(10)})
+        for key in objects_of(10):
+            s3.delete_object(Bucket=BUCKET, Key=key)
+        mysql.write("DELETE FROM reaction_log")
+        merge_partitions()
+    assert archives[0] == archives[1]
+    assert len(archives[0]) == 5 + 2
+
+
+def test_what_was_not_rolled_up_stays(s3: Any) -> None:
+    saving.save([fact(1, at(10)), fact(2, at(0))])
+    assert maintain().dropped == 0, "nobody has read the log yet"
+    mysql.write("REPLACE INTO watermark (name, seq) VALUES ('votes', 0), ('other', 0)")
+    found = maintain()
+    assert (days_in_mysql(), found.behind > 0) == ([10, 0], True)
+    roll_up()
+    maintain()
+    assert days_in_mysql() == [10, 0], "somebody else has not"
+    mysql.write("DELETE FROM watermark WHERE name = 'other'")
+    maintain()
+    assert days_in_mysql() == [0]
+
+
+def test_the_highest_seq_stays_so_that_none_is_given_twice(
+    s3: Any, mysql_server: Server, plaza: World
+) -> None:
+    saving.save([fact(1, at(12))])
+    saving.save([fact(1, at(10))])
+    roll_up()
+    found = maintain()
+    assert (days_in_mysql(), found.behind) == ([10], 0), "it is over, and it is the newest there is"
+    head = mysql_reactions.read_log_head()
+    mysql_server.stop()
+    mysql_server.start()
+    forget()
+    saving.save([fact(1, at(0))])
+    assert mysql_reactions.read_log_head() > head
+    roll_up()
+    maintain()
+    assert days_in_mysql() == [0]
+
+
+@pytest.mark.skipif(bool(MYSQLD), reason="InnoDB of MySQL 8 keeps the highest seq by itself")
+def test_without_that_rule_seqs_would_be_given_twice(s3: Any) -> None:
+    maintain()
+    saving.save([fact(1, at(0)), fact(2, at(-2))])
+    head = mysql_reactions.read_log_head()
+    mysql.write("ALTER TABLE reaction_log DROP PARTITION p20261123")
+    mysql.write("ALTER TABLE reaction_log DROP PARTITION p20261121")
+    saving.save([fact(3, at(0))])
+    assert mysql_reactions.read_log_head() <= head
+
+
+def test_the_schedule_does_all_of_it_and_an_operator_may_move_more(s3: Any) -> None:
+    run, sample = handler("schedule/maintain_log"), event("maintain_log.schedule")
+    saving.save([fact(1, at(0)), fact(2, at(0))])
+    refused = run({"most_moved": 1}, None)
+    assert (refused["unsplit"], refused["created"]) == (1, 0)
+    done = run(sample, None)
+    assert (done["unsplit"], done["created"] > 0) == (0, True)
+
+
+# ---------------------------------------------------------------- late and again
+
+
+def test_a_late_fact_of_a_dropped_day_is_archived_too(s3: Any, mysql_url: str) -> None:
+    early = [fact(actor, at(12, actor)) for actor in range(1, 10)]
+    saving.save([*early, fact(1, at(9))])
+    saving.save([fact(1, at(0))])
+    roll_up()
+    maintain()
+    late = [fact(50, at(12)), fact(51, at(30))]
+    saving.save([*late, early[0]])  # one of them comes again
+    assert days_in_mysql() == [30, 12, 0]
+    saving.save([fact(2, at(0))])
+    roll_up()
+    maintaining.maintain_log(1_000, day(-1))
+    assert days_in_mysql() == [0], "they were in the partition that was the lowest"
+    assert archived() == known([*early, *late, fact(1, at(9))])
+    assert len([key for key in objects_of(12) if "manifest-" in key]) == 2
+    with mysql_log.snapshot() as cursor:
+        assert recounting.count_facts(cursor) == len(archived()) + 2
+
+
+def test_a_fact_that_comes_while_its_day_is_archived_is_not_dropped(
+    s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str
+) -> None:
+    facts = [fact(actor, at(10, actor)) for actor in range(1, 30)] + [fact(1, at(0))]
+    saving.save(facts)
+    roll_up()
+    put = s3_archive.put_manifest
+    late = fact(15, at(10, 999))
+
+    def put_and_save(manifest: Any) -> None:
+        put(manifest)
+        if late is not facts[-1]:
+            facts.append(late)
+            saving.save([late])
+
+    monkeypatch.setattr(s3_archive, "put_manifest", put_and_save)
+    maintain()
+    assert 10 in days_in_mysql()
+    monkeypatch.undo()
+    saving.save([fact(2, at(0))])
+    roll_up()
+    maintain()
+    assert days_in_mysql() == [0]
+    assert archived() | facts_in_mysql(mysql_url) >= known(facts)
+
+
+def test_a_fact_that_comes_right_before_the_drop_is_seen_under_the_lock(s3: Any) -> None:
+    saving.save([fact(1, at(10)), fact(1, at(0))])
+    maintain()
+    lowest = mysql_log.read_partitions()[0]
+    head = mysql_reactions.read_log_head()
+    saving.save([fact(2, at(10))])
+    assert mysql_log.drop_unless_grown(lowest, head) is False
+    assert days_in_mysql() == [10, 0]
+
+
+def test_an_appender_with_a_lower_seq_that_has_not_committed_is_waited_for(
+    s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str
+) -> None:
+    """It would commit when the day was summed up, and not be above the head."""
+    saving.save([fact(1, at(10))])
+    maintain()
+    with (
+        monkeypatch.context() as now,
+        connect_mysql(mysql_url) as other,
+        other.cursor() as cursor,
+    ):
+        now.setattr(mysql_reactions, "PATIENCE_S", 0)
+        other.begin()
+        mysql_reactions.pass_log_gate(cursor)
+        append(cursor, fact(7, at(10)))
+        saving.save([fact(1, at(0))])
+        roll_up()
+        sums = mysql_log.read_sums
+
+        def commit_then(*args: Any) -> Any:
+            answer = sums(*args)
+            other.commit()
+            return answer
+
+        now.setattr(mysql_log, "read_sums", commit_then)
+        with pytest.raises(MysqlDown):
+            maintain()
+        other.commit()
+    maintain()
+    assert archived() == known([fact(1, at(10)), fact(7, at(10))])
+    assert days_in_mysql() == [0]
+
+
+# ---------------------------------------------------------------- killed, twice, away
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+STORAGE = (
+    (s3_archive, "put_part"),
+    (s3_archive, "put_progress"),
+    (s3_archive, "put_manifest"),
+    (s3_archive, "verify_part"),
+    (s3_archive, "read_progress"),
+    (s3_archive, "list_manifests"),
+    (s3_archive, "read_manifest"),
+    (mysql_log, "read_sums"),
+    (mysql_log, "read_page"),
+    (mysql_log, "drop_unless_grown"),
+    (mysql_log, "split_rest"),
+)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_kill_at_any_call_of_storage_loses_nothing_and_the_next_run_goes_on(
+    s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str, after: bool
+) -> None:
+    """Each run is killed one call later than the one before, until one comes through."""
+    facts = [fact(actor, at(ago, actor)) for ago in (0, 9, 10) for actor in range(1, 24)]
+    saving.save([*facts, fact(1, at(0, 7))])
+    roll_up()
+    everything = facts_in_mysql(mysql_url)
+    kills, left = 0, [0]
+    real = {(module, name): getattr(module, name) for module, name in STORAGE}
+
+    def killing(call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **named: Any) -> Any:
+            if left[0] == 0 and not after:
+                raise Killed
+            answer = call(*args, **named)
+            left[0] -= 1
+            if left[0] < 0 and after:
+                raise Killed
+            return answer
+
+        return called
+
+    for (module, name), call in real.items():
+        monkeypatch.setattr(module, name, killing(call))
+    while True:
+        left[0] = kills
+        try:
+            maintain()
+            break
+        except Killed:
+            kills += 1
+            assert facts_in_mysql(mysql_url) | archived_now(real) == everything
+    monkeypatch.undo()
+    assert kills > 10
+    assert days_in_mysql() == [0]
+    assert archived() == known([one for one in facts if one.stamped < at(8)])
+
+
+def archived_now(real: Any) -> Known:
+    """``archived`` by the calls that don't kill."""
+    return {
+        (*row[:4], row.ver_us, row.state)
+        for name in real[s3_archive, "list_manifests"]()
+        for part in real[s3_archive, "read_manifest"](name).parts
+        for row in s3_archive.read_part(s3_archive.day_in(name), part)
+    }
+
+
+@pytest.mark.parametrize("away", ["put", "get", "list_keys"])
+def test_without_s3_nothing_is_dropped(
+    s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str, away: str
+) -> None:
+    saving.save([fact(1, at(10)), fact(1, at(0))])
+    roll_up()
+
+    def refuse(*args: Any) -> Any:
+        raise ObjectsDown("S3 is away (a test says so)")
+
+    with monkeypatch.context() as now:
+        now.setattr(objects, away, refuse)
+        with pytest.raises(ObjectsDown):
+            maintain()
+    assert days_in_mysql() == [10, 0]
+    maintain()
+    assert days_in_mysql() == [0]
+
+
+def test_a_run_that_is_out_of_time_is_gone_on_with(
+    s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saving.save([fact(actor, at(10, actor)) for actor in range(1, 50)])
+    saving.save([fact(1, at(0))])
+    roll_up()
+    written: list[int] = []
+    put = s3_archive.put_part
+
+    def put_one(*args: Any) -> Any:
+        monkeypatch.setattr(maintaining, "_check_time", out_of_time)
+        written.append(args[1])
+        return put(*args)
+
+    def out_of_time(deadline_s: float) -> None:
+        raise maintaining._OutOfTime
+
+    in_time = maintaining._check_time
+    monkeypatch.setattr(s3_archive, "put_part", put_one)
+    for runs in range(1, 8):
+        monkeypatch.setattr(maintaining, "_check_time", in_time)
+        assert maintain().dropped == 0
+        assert written == list(range(runs)), "each goes on where the one before has stopped"
+    monkeypatch.setattr(s3_archive, "put_part", put)
+    monkeypatch.setattr(maintaining, "_check_time", in_time)
+    maintain()
+    assert days_in_mysql() == [0]
+    assert len(archived()) == 49
+
+
+@pytest.mark.parametrize("call", range(24))
+def test_a_whole_run_in_the_middle_of_another_does_no_harm(
+    s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str, call: int
+) -> None:
+    """Between any two calls of storage another run does all there is to do, with a late fact."""
+    facts = [fact(actor, at(ago, actor)) for ago in (0, 9, 10) for actor in range(1, 10)]
+    saving.save([*facts, fact(1, at(0, 77))])
+    roll_up()
+    calls = [0]
+
+    def meeting(real: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any) -> Any:
+            calls[0] += 1
+            if calls[0] == call + 1:
+                late = [fact(40, at(10)), fact(41, at(0))]
+                saving.save(late)
+                facts.extend(late)
+                roll_up()
+                found.append(maintain())
+            return real(*args)
+
+        return called
+
+    found: list[Maintained] = []
+    with monkeypatch.context() as now:
+        for module, name in STORAGE:
+            now.setattr(module, name, meeting(getattr(module, name)))
+        found.append(maintain())
+    assert [one.corrupt for one in found] == [0] * len(found), "nobody raises a false alarm"
+    assert len(found) == 1 + (calls[0] > call)
+    saving.save([fact(42, at(0))])
+    roll_up()
+    maintain()
+    maintaining.maintain_log(1_000, day(-20))
+    assert archived() | facts_in_mysql(mysql_url) == known(
+        [*facts, fact(1, at(0, 77)), fact(42, at(0))]
+    )
+
+
+# ---------------------------------------------------------------- S3 has something else
+
+
+def flip(body: bytes) -> bytes:
+    return body[:30] + bytes([body[30] ^ 1]) + body[31:]
+
+
+@pytest.mark.parametrize("what", ["part", "manifest"])
+@pytest.mark.parametrize("damage", ["flipped", "truncated", "empty", "missing"])
+def test_what_is_damaged_is_reported_and_nothing_is_dropped(
+    s3: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    what: str,
+    damage: str,
+) -> None:
+    saving.save([fact(actor, at(10, actor)) for actor in range(1, 20)])
+    saving.save([fact(1, at(0))])
+    roll_up()
+    with monkeypatch.context() as now:
+        now.setattr(mysql_log, "drop_unless_grown", lambda *args: False)
+        maintain()
+    key = next(key for key in objects_of(10) if f"/{what}-" in key)
+    body = objects.get(key)
+    if damage == "missing":
+        s3.delete_object(Bucket=BUCKET, Key=key)
+    else:
+        damaged = {"flipped": flip(body), "truncated": body[:-5], "empty": b""}[damage]
+        s3.put_object(Bucket=BUCKET, Key=key, Body=damaged)
+    capsys.readouterr()
+    found = maintain()
+    if (what, damage) == ("manifest", "missing"):  # then it is an archive that was not finished
+        assert (found.corrupt, days_in_mysql()) == (0, [0])
+        return
+    assert (found.corrupt, found.dropped, days_in_mysql()) == (1, 0, [10, 0])
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [corrupt] = [line for line in said if line["event"] == "archive_corrupt"]
+    assert key in corrupt["what"]
+    assert [line["archives_corrupt"] for line in said if line["event"] == "log_maintained"] == [1]
+    assert objects.get(key) == body, "it was written again"
+    assert maintain().corrupt == 0
+    assert days_in_mysql() == [0]
+
+
+def test_an_older_archive_of_a_day_that_is_damaged_is_reported_each_time(s3: Any) -> None:
+    saving.save([fact(1, at(12)), fact(1, at(9)), fact(1, at(0))])
+    roll_up()
+    maintain()
+    [manifest] = [key for key in objects_of(12) if "manifest-" in key]
+    s3.put_object(Bucket=BUCKET, Key=manifest, Body=b"{}")
+    saving.save([fact(2, at(12)), fact(2, at(0))])
+    roll_up()
+    for _ in range(2):  # it may have been what was to be written
+        assert maintaining.maintain_log(1_000, day(-1)).corrupt == 1
+    assert days_in_mysql() == [0], "what came late is archived all the same"
+    with pytest.raises(s3_archive.ArchiveCorrupt):
+        recounting.recount_log(vote_log.Scope())
+
+
+# ---------------------------------------------------------------- beside consumers
+
+
+def test_consumers_at_work_lose_nothing_and_meet_no_deadlock(
+    s3: Any, mysql_url: str, plaza: World
+) -> None:
+    """Two consumers save facts of forty days while partitions are split and dropped."""
+    draw = random.Random(11)
+    histories = [random_history(draw, 900, days=40) for _ in range(2)]
+    batches = [
+        [history[start : start + 30] for start in range(0, len(history), 30)]
+        for history in histories
+    ]
+    before, runs, dropped = deadlocks(), 0, 0
+    with ExitStack() as stack:
+        processes = [stack.enter_context(consumer(one)) for one in batches]
+        for process in processes:
+            go(process)
+        while any(process.poll() is None for process in processes):
+            roll_up()
+            for ago in (20, 10, 5, 0):
+                try:
+                    dropped += maintaining.maintain_log(100_000, day(ago)).dropped
+                except MysqlDown:
+                    continue  # consumers had the log: the next run
+                runs += 1
+        for process in processes:
+            end(process)
+    assert runs > 3, "it did run beside them"
+    assert deadlocks() == before
+    assert archived() | facts_in_mysql(mysql_url) == known(histories[0] + histories[1])
+    saving.save([fact(1, at(0, 1))])
+    roll_up()
+    maintain()
+    assert archived(), "something was dropped"
+    found = recounting.recount_log(vote_log.Scope())
+    assert (found.differing, found.contradicting) == ([], 0)

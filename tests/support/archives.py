@@ -1,0 +1,130 @@
+"""A vote log with a history of many days, and S3 in this process for its archives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from local.stack.servers import connect_mysql
+from plaza.infra import mysql, objects
+from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, mysql_reactions
+from plaza.reactions.reactions import Key, ReactionEvent
+from plaza.vote_log import mysql_log
+from plaza.vote_log import vote_log as days
+from tests.support.plaza import World, forget
+
+BUCKET = "plaza-archive"
+TODAY = date(2026, 11, 21)
+DAY_US = 86_400_000_000
+Known = set[tuple[str, int, str, int, int, int]]
+"""Facts as (type, id, kind, actor, version, state)."""
+
+
+@pytest.fixture
+def s3(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A client of an S3 with the empty bucket; the log has one partition, as after a deploy."""
+    with mock_aws():
+        monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+        monkeypatch.setenv("PLAZA_ARCHIVE_BUCKET", BUCKET)
+        monkeypatch.setattr(days, "DAYS_AHEAD", 2)  # each partition takes its time
+        forget()
+        client = objects.client()
+        client.create_bucket(Bucket=BUCKET)
+        merge_partitions()
+        yield client
+        merge_partitions()
+    forget()
+
+
+def merge_partitions() -> None:
+    """One partition for all days, as the migrations make it."""
+    if len(mysql_log.read_partitions()) == 1:
+        return
+    names = ", ".join(partition.name for partition in mysql_log.read_partitions())
+    mysql.write(
+        f"ALTER TABLE reaction_log REORGANIZE PARTITION {names} INTO"
+        " (PARTITION p_rest VALUES LESS THAN (MAXVALUE))"
+    )
+
+
+def at(days_ago: int, micros: int = 0) -> int:
+    """A version of so many days before TODAY."""
+    midnight = datetime(TODAY.year, TODAY.month, TODAY.day, tzinfo=UTC)
+    return int((midnight - timedelta(days=days_ago)).timestamp()) * 1_000_000 + micros
+
+
+def day(days_ago: int) -> date:
+    return TODAY - timedelta(days=days_ago)
+
+
+def fact(
+    actor: int, ver_us: int, on: bool = True, target: Target | None = None, kind: Kind = LIKE
+) -> ReactionEvent:
+    return ReactionEvent(Key(*(target or Target("post", 1)), kind.name, actor), on, ver_us)
+
+
+def random_history(draw: random.Random, count: int, days: int = 18) -> list[ReactionEvent]:
+    """Facts of few actors about few targets of all kinds, of the last ``days``, out of order."""
+    facts = []
+    for _ in range(count):
+        kind = draw.choice((LIKE, LIKE, COLLECT, FOLLOW))
+        target = Target(draw.choice(sorted(kind.targets)), draw.randint(1, 5))
+        ver_us = at(draw.randint(0, days), draw.randint(0, DAY_US - 1))
+        key = Key(*target, kind.name, draw.randint(1, 6))
+        facts.append(ReactionEvent(key, draw.random() < 0.6, ver_us))
+    return facts
+
+
+def write_content(authors: Sequence[int] = (90, 91)) -> None:
+    """Posts, comments and reviews 1 to 5, by turns of ``authors``."""
+    for number, of in enumerate(sorted(LIKE.targets)):
+        for target_id in range(1, 6):
+            mysql.write(
+                "INSERT INTO content (content_type, content_id, author_id) VALUES (%s, %s, %s)",
+                (of, target_id, authors[(number + target_id) % len(authors)]),
+            )
+    mysql.write(
+        "INSERT INTO user_counter (user_id, posts_total, ver) SELECT author_id, COUNT(*), 1"
+        " FROM content WHERE content_type = 'post' GROUP BY author_id"
+    )
+
+
+def roll_up() -> None:
+    """As if everybody who reads the log had read all of it."""
+    mysql.write("REPLACE INTO watermark (name, seq) VALUES ('votes', %s)", (_highest(),))
+
+
+def _highest() -> int:
+    return mysql_reactions.read_log_head()
+
+
+def facts_in_mysql(mysql_url: str) -> Known:
+    with connect_mysql(mysql_url) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT target_type, target_id, kind, actor_id, ver, state FROM reaction_log"
+        )
+        return set(cursor.fetchall())
+
+
+def known(facts: Sequence[ReactionEvent]) -> Known:
+    return {(*fact.key, fact.stamped, int(fact.on)) for fact in facts}
+
+
+def totals_of(facts: Sequence[ReactionEvent], until_us: int) -> dict[tuple[Target, str], int]:
+    """What content_counter must say after ``facts`` up to a version, told in plain Python."""
+    newest: dict[Key, ReactionEvent] = {}
+    for one in facts:
+        if one.stamped <= until_us and (
+            one.key not in newest or newest[one.key].stamped < one.stamped
+        ):
+            newest[one.key] = one
+    totals: dict[tuple[Target, str], int] = {}
+    for key, one in newest.items():
+        counted = key.target, KINDS[key.kind].total
+        totals[counted] = totals.get(counted, 0) + one.on
+    return totals

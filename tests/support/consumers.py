@@ -1,0 +1,124 @@
+"""Consumers in processes of their own, that meet where a test wants them to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+
+from local.paths import LAYER, ROOT
+from local.stack.servers import connect_mysql
+from plaza.infra import mysql
+from plaza.reactions import LIKE, Kind, Target
+from plaza.reactions.reactions import Key, ReactionEvent
+from tests.support.looking import POST, wait_for
+
+BASE_US = 1_700_000_000_000_000
+
+
+def fact(
+    actor: int, on: bool = True, at: int = 0, target: Target = POST, kind: Kind = LIKE
+) -> ReactionEvent:
+    """A fact of the version ``BASE_US + at``."""
+    return ReactionEvent(Key(*target, kind.name, actor), on, BASE_US + at)
+
+
+def statements() -> int:
+    """What this process has asked MySQL so far; the question itself is one more."""
+    [(_, count)] = mysql.fetch_all("SHOW SESSION STATUS LIKE 'Questions'")
+    return int(count)
+
+
+@contextmanager
+def working(what: str, batches: Sequence[Sequence[str]]) -> Iterator[subprocess.Popen[str]]:
+    """A process that has ``batches`` of messages and waits for ``go``; see batches_process."""
+    env = os.environ | {"PYTHONPATH": f"{ROOT}:{LAYER}"}
+    command = [sys.executable, "-m", "tests.support.batches_process", what]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdin
+        assert process.stdout
+        for batch in batches:
+            process.stdin.writelines(f"{body}\n" for body in [*batch, ""])
+        process.stdin.write("ready?\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def consumer(
+    batches: Sequence[Sequence[ReactionEvent]],
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    """A consumer of reactions in its own process, which waits for ``go``."""
+    return working("reactions", [[f.to_json() for f in batch] for batch in batches])
+
+
+def go(process: subprocess.Popen[str]) -> None:
+    assert process.stdin
+    process.stdin.write("go\n")
+    process.stdin.flush()
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out.splitlines()[-1]) == (0, "done"), out
+
+
+@contextmanager
+def held(mysql_url: str, target: Target) -> Iterator[Callable[[], int]]:
+    """Somebody else holds the counter of ``target``; gives how many transactions wait."""
+    yield from _held(mysql_url, "content_counter", target_type=target.type, target_id=target.id)
+
+
+@contextmanager
+def held_user(mysql_url: str, user_id: int) -> Iterator[Callable[[], int]]:
+    """Somebody else holds the counters of a user; gives how many transactions wait."""
+    yield from _held(mysql_url, "user_counter", user_id=user_id)
+
+
+def _held(mysql_url: str, table: str, **key: str | int) -> Iterator[Callable[[], int]]:
+    names, marks = ", ".join(key), ", ".join(["%s"] * len(key))
+    mysql.write(f"INSERT IGNORE INTO {table} ({names}) VALUES ({marks})", list(key.values()))
+    where = " AND ".join(f"{name} = %s" for name in key)
+    with connect_mysql(mysql_url) as other, other.cursor() as cursor:
+        other.begin()
+        cursor.execute(f"SELECT 1 FROM {table} WHERE {where} FOR UPDATE", list(key.values()))
+
+        def waiting() -> int:
+            found = mysql.fetch_all("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
+            return int(found[0][1])
+
+        yield waiting
+        other.rollback()
+
+
+def save_at_once(
+    hold: AbstractContextManager[Callable[[], int]], *batches: Sequence[ReactionEvent]
+) -> None:
+    """A consumer for each batch; one after the other runs into ``hold`` or into one before it.
+
+    Then all go on. What each holds by then is the same in every run.
+    """
+    with ExitStack() as stack:
+        processes = [stack.enter_context(consumer([batch])) for batch in batches]
+        with hold as waiting:
+            for number, process in enumerate(processes, 1):
+                go(process)
+                wait_for(lambda number=number: waiting() == number, "it waits for its turn")  # type: ignore[misc]
+        for process in processes:
+            end(process)
+
+
+def deadlocks() -> int:
+    """How many there were since the server began."""
+    [(count,)] = mysql.fetch_all(
+        "SELECT COUNT FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'"
+    )
+    return int(count)

@@ -1,0 +1,98 @@
+"""Sales for tests: making one, looking at it from outside, and the check of its invariant."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from redis.exceptions import NoScriptError
+
+from plaza.flash_sales import OrderReserved, Terms, Voucher, mysql_orders, offering, redis_vouchers
+from plaza.flash_sales.flash_sales import Row
+from plaza.flash_sales.redis_vouchers import Seen
+from plaza.infra import mysql, redis
+from plaza.infra.lua import load_script
+from tests.support.servers import IS_CLUSTER
+
+SHOP = 5
+ADMIN = 1
+CHECK = load_script(Path(__file__).with_name("check_voucher.lua"))
+
+
+def now_us() -> int:
+    """Microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+def terms(stock: int = 3, opens_in_s: float = -60, closes_in_s: float = 3600) -> Terms:
+    """An offer, open now."""
+    now = now_us()
+    return Terms(
+        SHOP, "Dinner", 1990, stock, now + int(opens_in_s * 1e6), now + int(closes_in_s * 1e6)
+    )
+
+
+def offer(stock: int = 3, opens_in_s: float = -60, closes_in_s: float = 3600) -> Voucher:
+    """A voucher whose sale is open."""
+    mysql.write("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Bistro')", (SHOP,))
+    return offering.offer(terms(stock, opens_in_s, closes_in_s), ADMIN)
+
+
+def seen(voucher_id: int) -> Seen | None:
+    """The counts in Redis."""
+    return redis_vouchers.see([voucher_id]).get(voucher_id)
+
+
+def counts(voucher_id: int) -> tuple[int, int, int]:
+    """(stock, pending, sold) in Redis."""
+    found = seen(voucher_id)
+    assert found is not None
+    return found.stock, found.pending, found.sold
+
+
+def stock(voucher_id: int) -> int:
+    """What MySQL has left."""
+    [(left,)] = mysql.fetch_all("SELECT stock FROM voucher WHERE id = %s", (voucher_id,))
+    return int(left)
+
+
+def rows(voucher_id: int) -> dict[int, Row]:
+    """The decided orders of a voucher."""
+    found = mysql.fetch_all(
+        "SELECT order_id, voucher_id, buyer_id, reason FROM voucher_order WHERE voucher_id = %s",
+        (voucher_id,),
+    )
+    return {row[0]: Row(*row) for row in found}
+
+
+def holders(voucher_id: int) -> list[int]:
+    """Who has a success."""
+    return [buyer for _, buyer in mysql_orders.read_holders(voucher_id, 0, 100_000)]
+
+
+def facts(bodies: list[str]) -> list[OrderReserved]:
+    """The reservations in messages."""
+    return [OrderReserved.from_json(body) for body in bodies]
+
+
+def what_is_wrong(*voucher_ids: int) -> str:
+    """What of sales in Redis doesn't agree with itself; '' for nothing.
+
+    One round trip; of a cluster, one a voucher.
+    """
+    bases = [redis_vouchers.state_key(v).removesuffix("state") for v in voucher_ids]
+    return "".join(_ask(part) for part in ([[base] for base in bases] if IS_CLUSTER else [bases]))
+
+
+def _ask(bases: list[str]) -> str:
+    client = redis.client()
+    key = f"{bases[0]}state"
+    try:
+        return str(client.execute_command("EVALSHA", CHECK.sha, 1, key, *bases))
+    except NoScriptError:
+        return str(client.execute_command("EVAL", CHECK.source, 1, key, *bases))
+
+
+def check(voucher_id: int) -> None:
+    """The invariant holds."""
+    assert what_is_wrong(voucher_id) == ""

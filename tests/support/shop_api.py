@@ -1,0 +1,89 @@
+"""Asking the shops function in this process, shops to ask about, and what they cost."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from plaza.infra import mysql, redis
+from plaza.shops import redis_shops
+from plaza.shops.refreshing import work_through
+from plaza.shops.shops import PLACES, Refresh, Step
+from tests.support.content_api import Reply
+from tests.support.content_api import ask as ask_any
+
+ADMIN = 9
+FOOD, SPA = 1, 2
+BERLIN = (13.4, 52.52)
+NOODLES = {
+    "name": "Noodles & Co",
+    "type_id": str(FOOD),
+    "area": "Mitte",
+    "address": "Torstrasse 1",
+    "place": {"x": BERLIN[0], "y": BERLIN[1]},
+    "images": ["https://pics.example/1.jpg"],
+    "avg_price_cents": 1400,
+    "open_hours": "Mon-Sat 11-22",
+}
+
+
+def ask(method: str, path: str, body: Any = None, **options: Any) -> Reply:
+    """One request to the shops function."""
+    return ask_any(method, path, body, folder="api/shops", **options)
+
+
+def write(method: str, path: str, body: Any = None) -> Reply:
+    """One request by an admin."""
+    return ask(method, path, body, user=ADMIN, role="admin")
+
+
+def add_types() -> None:
+    """Two types of shops."""
+    mysql.write(
+        "INSERT IGNORE INTO shop_type (id, name, sort) VALUES (1, 'Food', 2), (2, 'Spa', 1)"
+    )
+
+
+def made(**said: Any) -> int:
+    """The id of a new shop, like the noodles but for what is ``said``."""
+    reply = write("POST", "/shops", NOODLES | said)
+    assert reply.status == 201, reply.body
+    return int(reply.body["id"])
+
+
+def insert(rows: list[tuple[int, int | None, float | None, float | None]]) -> None:
+    """Shops past the API: (id, type, x, y)."""
+    values = ",".join(
+        f"({i},'shop {i}',{'NULL' if t is None else t},{'NULL' if x is None else repr(x)},"
+        f"{'NULL' if y is None else repr(y)})"
+        for i, t, x, y in rows
+    )
+    mysql.write(f"INSERT INTO shop (id, name, type_id, x, y) VALUES {values}")
+
+
+def build(*walks: Step) -> None:
+    """Take walks to their end, as the consumer would."""
+    work_through(list(walks))
+
+
+def build_places() -> None:
+    """The places of both types, and of all."""
+    build(Step(PLACES, FOOD), Step(PLACES, SPA), Step(PLACES))
+
+
+def refresh(*shop_ids: int) -> None:
+    """What a message about these shops does."""
+    work_through([Refresh(shop_ids)])
+
+
+def page(shop_id: int) -> dict[str, Any] | None:
+    """The page of a shop as Redis has it."""
+    value = redis.execute("HGET", redis_shops.page_key(shop_id), "value")
+    return json.loads(value.partition(";")[2]) if value else None
+
+
+def let_it_be_stale(shop_id: int) -> None:
+    """As if the time had passed for which a page is fresh."""
+    key = redis_shops.page_key(shop_id)
+    text = redis.execute("HGET", key, "value").partition(";")[2]
+    redis.execute("HSET", key, "value", f"1;{text}")

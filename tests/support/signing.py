@@ -1,0 +1,145 @@
+"""The API as a client meets it: the gateway's authorizer, then the function; and its phone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from local.paths import ROOT
+from plaza.auth import signing_in, sms
+from plaza.auth.codes import Seal
+from plaza.infra import redis
+from tests.support.functions import handler
+from tests.support.keyspace import find_keys
+
+PHONE, OTHER = "+8613800138000", "+12025550123"
+HOME = "203.0.113.7"
+_challenges: dict[str, str] = {}
+_EVENT = json.loads((ROOT / "events" / "auth.send_code.json").read_text())
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer: ``said`` is its body."""
+
+    status: int
+    headers: Mapping[str, str]
+    said: Any
+
+    @property
+    def problem(self) -> str:
+        assert self.headers["content-type"] == "application/problem+json"
+        return str(self.said["type"]).rpartition("/")[2]
+
+
+def ask(
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    token: str | None = None,
+    source: str = HOME,
+    headers: Mapping[str, str] | None = None,
+    folder: str = "api/auth",
+    guarded: bool | None = None,
+) -> Reply:
+    """One request, as API Gateway makes it two events. ``body`` is sent as JSON, text as it is.
+
+    ``guarded``: whether the route asks the authorizer; without it, all do but signing in.
+    """
+    if guarded is None:
+        guarded = (method, path) not in (("POST", "/auth/codes"), ("POST", "/auth/sessions"))
+    path, _, query = path.partition("?")
+    route = f"{method} {path}"
+    context = {"routeKey": route, "requestId": "r", "stage": "$default"}
+    context["http"] = {"method": method, "path": path, "sourceIp": source}  # type: ignore[assignment]
+    sent = {"host": "plaza.example", **(headers or {})}
+    if token is not None:
+        sent["authorization"] = f"Bearer {token}"
+    event = _EVENT | {
+        "routeKey": route,
+        "rawPath": path,
+        "rawQueryString": query,
+        "queryStringParameters": dict(part.split("=") for part in query.split("&") if part),
+        "headers": sent,
+        "requestContext": context,
+        "body": body if body is None or isinstance(body, str) else json.dumps(body),
+    }
+    if guarded:
+        asked = {k: v for k, v in event.items() if k != "body"} | {"type": "REQUEST"}
+        context["authorizer"] = {"lambda": handler("api/authorizer")(asked, None)["context"]}  # type: ignore[assignment]
+    answer = handler(folder)(event, None)
+    said = json.loads(answer["body"]) if answer.get("body") else None
+    found = {name.lower(): value for name, value in answer.get("headers", {}).items()}
+    return Reply(answer["statusCode"], found, said)
+
+
+def ask_for_code(phone: Any = PHONE, **options: Any) -> Reply:
+    reply = ask("POST", "/auth/codes", {"phone": phone}, **options)
+    if reply.status == 202:
+        _challenges[phone] = reply.said["challenge"]
+    return reply
+
+
+def challenge_of(phone: str = PHONE) -> str:
+    """The challenge that the client of a phone got last; one that nobody has if it got none."""
+    return _challenges.get(phone, "A" * 43)
+
+
+def sign_in(code: Any, phone: str = PHONE, *, challenge: Any = None, **options: Any) -> Reply:
+    """Sign in with the challenge that the client of a phone got last, or another."""
+    body = {"challenge": challenge or challenge_of(phone), "code": code}
+    return ask("POST", "/auth/sessions", body, **options)
+
+
+def is_known(token: str) -> bool:
+    """What the authorizer says of a token."""
+    event = {
+        "routeKey": "GET /users/me",
+        "headers": {"authorization": f"Bearer {token}"},
+        "requestContext": {"http": {"sourceIp": HOME}},
+    }
+    return "user_id" in handler("api/authorizer")(event, None)["context"]
+
+
+def code_on(phone: str = PHONE) -> str:
+    """The code in the text that a phone got last."""
+    found = re.search("[0-9]{6}", sms.read_echo(phone) or "")
+    assert found, "no text came"
+    return found[0]
+
+
+def signed_in(phone: str = PHONE, source: str = HOME) -> str:
+    """A token, after all of it."""
+    assert ask_for_code(phone, source=source).status == 202
+    done = sign_in(code_on(phone), phone, source=source)
+    assert done.status == 201
+    let_a_minute_pass()
+    return str(done.said["token"])
+
+
+def seal() -> Seal:
+    return signing_in._seal()
+
+
+def wrong(code: str, by: int = 1) -> str:
+    return f"{(int(code) + by) % 1_000_000:06}"
+
+
+def let_pass(ms: int) -> None:
+    """As if all that is limited had happened ``ms`` earlier."""
+    for key in find_keys("*:limit:*"):
+        for name, at_ms in redis.client().zrange(key, 0, -1, withscores=True):
+            redis.execute("ZADD", key, int(at_ms) - ms, name)
+
+
+def let_a_minute_pass() -> None:
+    let_pass(60_000)
+
+
+def forget_limits() -> None:
+    for key in find_keys("*:limit:*"):
+        redis.execute("DEL", key)
