@@ -43,7 +43,7 @@ def test_a_build_begins_and_ends(plaza: World) -> None:
     assert fill(3, last=True) == "FINISHED"
     assert [gate(actor, on=False).code for actor in (1, 2, 3)] == ["UNKNOWN"] * 3
     assert gate(4, on=False).code == NO
-    assert not {"filling", "filling_by", "filling_at", "rebuild_at"} & set(meta())
+    assert not {"filling", "filling_by", "filling_at", "asked_at"} & set(meta())
     assert redis.execute("EXISTS", keys().filling) == 0
 
 
@@ -71,7 +71,7 @@ def test_a_build_that_stood_still_is_taken_over_and_can_not_go_on(plaza: World) 
     put(total=9, complete=False)
     begin("b1")
     fill(1)
-    redis.execute("HSET", keys().meta, "filling_at", meta()["filling_at"] - 601_000_000)
+    redis.execute("HSET", keys().meta, "filling_at", meta()["filling_at"] - 601_000)
     assert begin("b2") == "BEGUN"
     assert fill(2, build="b1", last=True) == "LOST"
     assert fill(3, build="b2", last=True) == "FINISHED"

@@ -12,7 +12,7 @@ the hash tag ``{<shard>}``. Per target and kind, under ``{<shard>}:<kind>:<targe
                      delta, sum over the outbox of want - base; ver, the newest version; waiting,
                      entries of the outbox; complete, recent has all actors that are on; floor, else
                      recent has all with a version above it; bloom, the bits of the filter in use, 0
-                     none; filling, filling_by, filling_at: of the filter being built; rebuild_at,
+                     none; filling, filling_by, filling_at: of the filter being built; asked_at,
                      when a build was last requested; blocked, since when a commit is missing; gone,
                      it was deleted; earliest, a later row on with at most this version comes into
                      the page; sweeps, sweep_cursor
