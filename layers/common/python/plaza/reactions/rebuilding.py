@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from plaza.infra import builds
 from plaza.infra.builds import FILLED, Builder
-from plaza.reactions import mysql_reactions, redis_reactions
+from plaza.reactions import mysql_reactions, redis_filter
 from plaza.reactions.queues import REBUILDS, Step
 from plaza.reactions.reactions import Kind, Target
 
@@ -37,12 +37,12 @@ def _take(step: Step) -> None:
 def _filter_of(kind: Kind, target: Target) -> Builder[int]:
     def begin(build: str) -> str:
         total, _ = mysql_reactions.read_counters([(kind, target)])[0]
-        return redis_reactions.begin_bloom(kind, target, build, total)
+        return redis_filter.begin_bloom(kind, target, build, total)
 
     return Builder(
         f"filter of {kind.name} {target}",
         begin,
         lambda after_id, limit: mysql_reactions.read_actors(kind, target, after_id, limit),
-        lambda build, actors, last: redis_reactions.fill_bloom(kind, target, build, actors, last),
+        lambda build, actors, last: redis_filter.fill_bloom(kind, target, build, actors, last),
         int,
     )

@@ -16,7 +16,7 @@ from plaza.infra import sqs
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import cause, record
 from plaza.infra.spill import send_spilled
-from plaza.reactions import redis_reactions
+from plaza.reactions import redis_outbox
 from plaza.reactions.queues import REACTIONS
 from plaza.reactions.saving import resync
 
@@ -42,11 +42,11 @@ def sweep_outbox(grace_us: int = GRACE_US) -> int:
         return spilled
     sent, targets, oldest_us, began_s = 0, 0, time.time_ns() // 1000, time.monotonic()
     while sent < MOST_FACTS and time.monotonic() - began_s < MOST_S:
-        due = redis_reactions.find_due(time.time_ns() // 1000 - grace_us, _TARGETS_PER_SHARD)
+        due = redis_outbox.find_due(time.time_ns() // 1000 - grace_us, _TARGETS_PER_SHARD)
         if not due:
             break
         due = random.sample(due, min(len(due), _TARGETS_PER_ROUND))
-        swept = redis_reactions.sweep_all(due, grace_us, EVENTS_PER_TARGET, LONGEST_WAIT_US)
+        swept = redis_outbox.sweep_all(due, grace_us, EVENTS_PER_TARGET, LONGEST_WAIT_US)
         events = [event for of_target in swept for event in of_target.events]
         sent += REACTIONS.send_all(events)
         targets += len(due)
