@@ -272,7 +272,7 @@ def test_an_outbox_of_check_ins_that_no_sweeper_finds_is_a_difference(
     busy: World, audit: Audit
 ) -> None:
     checking_in.check_in(4)
-    plaza_redis.execute("DEL", Keys(4).dirty)
+    plaza_redis.execute("DEL", Keys(4).outboxes)
     assert [str(d) for d in audit().differences] == [
         "check-ins of user 4: 1 pending, and not dirty"
     ]

@@ -19,7 +19,7 @@ from greenlet import getcurrent, greenlet
 from plaza import counters, follows
 from plaza.counters import UserCounter, mysql_counters, redis_counters
 from plaza.follows import FollowLimit, following
-from plaza.infra import cluster, mysql, redis, settings
+from plaza.infra import cluster, mysql, outbox, redis, settings
 from plaza.infra.errors import Unavailable
 from plaza.infra.hot_keys import bind
 from plaza.infra.lua import Script
@@ -587,7 +587,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.scheduler.hook(monkeypatch)
     clock = run.scheduler.clock
     clock.sleep = run.scheduler.sleep  # type: ignore[attr-defined]
-    for module in (redis, redis_gate, redis_commits, reacting, reading, sweeping, plaza_in_tests):
+    for module in (redis, redis_gate, redis_commits, outbox, reacting, reading, sweeping, plaza_in_tests):
         monkeypatch.setattr(module, "time", clock)
     send_pipeline = redis._send
 

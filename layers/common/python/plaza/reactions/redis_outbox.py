@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra import redis
+from plaza.infra import outbox, redis
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call
-from plaza.infra.shards import SHARDS
 from plaza.reactions.reactions import KINDS, Key, Kind, ReactionEvent, Target
 from plaza.reactions.redis_keys import keys_of, outboxes_key, run_id_of
 
@@ -31,21 +30,15 @@ def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
 
     One round trip. Raises RedisDown.
     """
-    answers = redis.pipeline(
-        [
-            ("ZRANGE", outboxes_key(shard), "-inf", before_us, "BYSCORE", "LIMIT", 0, limit)
-            for shard in range(SHARDS)
-        ]
-    )
     found = []
-    for member in (member for answer in answers for member in answer):
+    for member in outbox.find_due(outboxes_key, before_us, limit):
         kind, target_type, target_id = member.split(":")
         found.append((KINDS[kind], Target(target_type, int(target_id))))
     return found
 
 
 def sweep_all(
-    targets: Sequence[tuple[Kind, Target]], grace_us: int, count: int, longest_wait_us: int
+    targets: Sequence[tuple[Kind, Target]], grace_us: int, count: int, max_wait_us: int
 ) -> list[Swept]:
     """What of ``targets`` waited too long, to be published again. One round trip.
 
@@ -58,7 +51,7 @@ def sweep_all(
             Call(
                 SWEEP,
                 (keys.meta, keys.outbox, keys.outboxes),
-                (run_id_of(keys), keys.member, grace_us, count, longest_wait_us),
+                (run_id_of(keys), keys.member, grace_us, count, max_wait_us),
             )
         )
     swept = []
