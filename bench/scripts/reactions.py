@@ -26,9 +26,9 @@ from plaza.reactions import (
 from plaza.reactions.reactions import Commit, Kind, Reacted, Reactor, Snapshot
 from plaza.reactions.reading import EARLIEST_LENGTH
 from plaza.reactions.rebuilding import PAGE
-from plaza.reactions.redis_commits import MAX_AHEAD, MAX_ROWS, ROWS_OF_TARGET
+from plaza.reactions.redis_commits import MAX_AHEAD, ROWS_OF_TARGET
 from plaza.reactions.redis_keys import keys_of
-from plaza.reactions.redis_loads import Lease
+from plaza.reactions.redis_loads import MAX_ROWS, Lease
 from plaza.reactions.sweeping import EVENTS_PER_TARGET
 from plaza.reconciliation.comparing import ACTORS_PER_CALL
 from plaza.reconciliation.looking import MOST_NEWEST
@@ -194,7 +194,7 @@ def _lease_all(stage: Stage) -> None:
 
 def _put_ahead(stage: Stage) -> None:
     """As many commits as may wait have arrived, each as large as commits are."""
-    text = redis_commits.render_rows(_rows(_FULL, MAX_ROWS))
+    text = redis_loads.render_rows(_rows(_FULL, MAX_ROWS))
     for run in range(TARGETS):
         commits = [part for i in range(MAX_AHEAD) for part in (_S + 1 + i, f"{MANY}|{text}")]
         redis.execute("HSET", keys_of(LIKE.name, _target(run)).ahead, *commits)

@@ -27,7 +27,8 @@ from plaza.reactions import (
     saving,
 )
 from plaza.reactions.reactions import Commit, Reacted
-from plaza.reactions.redis_commits import MAX_AHEAD, MAX_ROWS, Applied
+from plaza.reactions.redis_commits import MAX_AHEAD, Applied
+from plaza.reactions.redis_loads import MAX_ROWS
 from plaza.reactions.saving import Saved
 from tests.integration.looking import (
     POST,
@@ -528,7 +529,7 @@ def test_a_report_heard_of_while_a_target_is_loaded_raises_the_fence(plaza: Worl
     for n in (4, 9, 5):
         apply(n, 1, [(7, 10, True)], is_new=False)
     assert (fence(), ahead()) == (9, {})
-    assert 0 < redis.execute("TTL", keys().fence) <= redis_commits.FENCE_TTL_S
+    assert 0 < redis.execute("TTL", keys().fence) <= redis_loads.FENCE_TTL_S
 
 
 def test_what_does_not_fit_into_ahead_raises_the_fence(plaza: World) -> None:

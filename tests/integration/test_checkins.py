@@ -414,7 +414,9 @@ def test_the_sweep_waits_for_the_consumer_and_longer_each_time(clock: Clock, pla
     let_wait(60_000_000)
     assert sweeping.sweep_checkins() == 1
     assert sweeping.sweep_checkins() == 0, "as long again as it has waited"
-    assert 29e6 < redis.execute("ZSCORE", KEYS.outboxes, ADA) - now_us() < 31e6, "a minute, less grace"
+    assert 29e6 < redis.execute("ZSCORE", KEYS.outboxes, ADA) - now_us() < 31e6, (
+        "a minute, less grace"
+    )
 
 
 def now_us() -> float:

@@ -16,7 +16,16 @@ from plaza.infra.messages import BadRecord
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.shards import shard_of
-from plaza.reactions import FOLLOW, LIKE, Target, reacting, reading, redis_commits, redis_keys, saving
+from plaza.reactions import (
+    FOLLOW,
+    LIKE,
+    Target,
+    reacting,
+    reading,
+    redis_commits,
+    redis_keys,
+    saving,
+)
 from plaza.reactions.queues import Unacknowledged
 from plaza.reactions.reactions import ReactionEvent
 from tests.integration.conftest import Away

@@ -20,8 +20,7 @@ from plaza.reactions import (
     saving,
 )
 from plaza.reactions.reactions import Commit, Key, ReactionEvent, Snapshot
-from plaza.reactions.redis_commits import MAX_ROWS
-from plaza.reactions.redis_loads import Lease
+from plaza.reactions.redis_loads import MAX_ROWS, Lease
 from plaza.targets import marking
 from tests.integration.looking import (
     POST,
@@ -392,7 +391,7 @@ def test_who_read_before_a_target_was_dropped_is_refused(plaza: World) -> None:
 def test_what_is_older_than_what_was_dropped_is_refused(plaza: World) -> None:
     put(total=1, n=4, newest=[(7, 10)])
     assert drop(4) == "DROPPED"
-    assert 0 < redis.execute("TTL", keys().fence) <= redis_commits.FENCE_TTL_S
+    assert 0 < redis.execute("TTL", keys().fence) <= redis_loads.FENCE_TTL_S
     assert put(total=1, n=3) == "STALE"
     assert put(total=2, n=4, newest=[(7, 10), (8, 20)]) == "HYDRATED"
 

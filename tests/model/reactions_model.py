@@ -587,7 +587,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.scheduler.hook(monkeypatch)
     clock = run.scheduler.clock
     clock.sleep = run.scheduler.sleep  # type: ignore[attr-defined]
-    for module in (redis, redis_gate, redis_commits, outbox, reacting, reading, sweeping, plaza_in_tests):
+    for module in (redis, outbox, redis_gate, redis_commits, reacting, reading, plaza_in_tests):
         monkeypatch.setattr(module, "time", clock)
     send_pipeline = redis._send
 
@@ -920,7 +920,9 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(redis_loads, "LOAD_LEASE_TTL_MS", LEASES_MS[seed % len(LEASES_MS)])
     forget()
     if not IS_CLUSTER:
-        for name in ("GATE", "APPLY", "HYDRATE", "SWEEP", "READ", "BEGIN_BLOOM", "FILL_BLOOM", "CLAIM"):
+        for name in (
+            "GATE", "APPLY", "HYDRATE", "SWEEP", "READ", "BEGIN_BLOOM", "FILL_BLOOM", "CLAIM",
+        ):  # fmt: skip
             rewrite(patch, name, "redis.call('TIME')", MODEL_TIME)
     of_gate = replace(settings.settings(), redis_timeout_s=GATE_TIMEOUT_S)
     patch.setattr(redis_gate, "settings", lambda: of_gate)

@@ -8,7 +8,8 @@ Everything of a user is in their shard. Under ``{<shard>}:user:<id>:checkins``
     :lease       string  which readers may bring back what MySQL says; a settle ends it
 
 and per shard ``{<shard>}:checkins:outboxes``, the index of outboxes (``infra.outbox``): user ->
-when the oldest was accepted, or when it is due again. Days are numbers: 1 January of year 1 is 1 (``date.toordinal``).
+when the oldest entry was accepted, or when it is due again. Days are numbers: 1 January of year 1
+is 1 (``date.toordinal``).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plaza.checkins.checkins import CheckedIn, Recorded, next_month
-from plaza.infra import outbox, redis
+from plaza.infra import redis
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call
 from plaza.infra.shards import shard_of
@@ -36,7 +37,6 @@ ADOPT = load_script(_LUA / "adopt.lua")
 CHECK_IN = load_script(_LUA / "check_in.lua")
 HYDRATE = load_script(_LUA / "hydrate.lua")
 SETTLE = load_script(_LUA / "settle.lua")
-SWEEP = load_script(_LUA / "sweep.lua")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,31 +182,6 @@ def adopt_all(unsaved: Sequence[CheckedIn]) -> int:
             )
         )
     return sum(redis.run_all(calls))
-
-
-def find_due(before_us: int, limit: int) -> list[int]:
-    """Users whose outbox is due for a sweep, at most ``limit`` a shard. One round trip.
-
-    Raises RedisDown.
-    """
-    return [int(user_id) for user_id in outbox.find_due(outboxes_key, before_us, limit)]
-
-
-def sweep_all(user_ids: Sequence[int], grace_us: int, max_wait_us: int) -> list[CheckedIn]:
-    """The facts of users that waited too long, to be published again. One round trip.
-
-    Raises RedisDown.
-    """
-    calls = []
-    for user_id in user_ids:
-        keys = Keys(user_id)
-        calls.append(Call(SWEEP, (keys.outbox, keys.outboxes), (user_id, grace_us, max_wait_us)))
-    facts = []
-    for user_id, entries in zip(user_ids, redis.run_all(calls), strict=True):
-        pairs = iter(entries)
-        for day, accepted_us in zip(pairs, pairs, strict=True):
-            facts.append(CheckedIn(user_id, date.fromordinal(int(day)), int(accepted_us)))
-    return facts
 
 
 def _seen(last: int, streak: int, bits: int) -> Seen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.checkins import redis_checkins
+from plaza.checkins import redis_outbox
 from plaza.checkins.queues import CHECKINS
 from plaza.infra import outbox
 from plaza.infra.observability import record
@@ -27,10 +27,10 @@ def sweep_checkins(grace_us: int = GRACE_US) -> int:
         return 0
 
     def find(before_us: int) -> list[int]:
-        return redis_checkins.find_due(before_us, _USERS_PER_SHARD)
+        return redis_outbox.find_due(before_us, _USERS_PER_SHARD)
 
     def send_again(user_ids: Sequence[int], until_s: float) -> tuple[int, list[int]]:
-        facts = redis_checkins.sweep_all(user_ids, grace_us, MAX_WAIT_US)
+        facts = redis_outbox.sweep_all(user_ids, grace_us, MAX_WAIT_US)
         return CHECKINS.send_all(facts, until_s), [fact.ver_us for fact in facts]
 
     swept = outbox.sweep(find, send_again, grace_us, MOST_FACTS, MOST_S)

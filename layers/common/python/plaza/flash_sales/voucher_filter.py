@@ -1,4 +1,4 @@
-"""The Bloom filter of all vouchers: ids that were made up cost MySQL nothing (``infra.id_filter``)."""
+"""The Bloom filter of all vouchers: ids that were made up cost MySQL nothing."""
 
 from __future__ import annotations
 

@@ -100,9 +100,7 @@ def load(
         ]
         left = [w for w, lease in zip(todo, leases, strict=True) if lease.code == "HELD"]
         if taken:
-            outboxes = redis_loads.read_outboxes(
-                [(k, t, lease.entries) for k, t, lease in taken]
-            )
+            outboxes = redis_loads.read_outboxes([(k, t, lease.entries) for k, t, lease in taken])
             snapshots = mysql_reactions.read_snapshots(
                 [(k, t, actors) for (k, t, _), actors in zip(taken, outboxes, strict=True)],
                 _depth(len(taken)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,10 +15,9 @@ from plaza.infra.settings import settings
 from plaza.infra.shards import group_by_tag
 from plaza.reactions.reactions import Commit
 from plaza.reactions.redis_keys import idle_ttl_ms, keys_of, list_keys, run_id_of
+from plaza.reactions.redis_loads import FENCE_TTL_S, MAX_ROWS, render_rows
 
-FENCE_TTL_S = 300
 MAX_AHEAD = 100  # commits that may wait for the one before them
-MAX_ROWS = 250  # of one call of a script
 ROWS_OF_TARGET = 8  # a target of a call takes the time of so many rows
 _KEYS_OF_APPLY = 10
 
@@ -78,8 +77,3 @@ def apply_call(commits: Sequence[Commit], expires_at_ms: int) -> Call:
     count = sum(len(commit.rows) for commit in commits)
     run_id, cap = run_id_of(all_keys[0]), settings().recent_cap
     return Call(APPLY, keys, (run_id, cap, MAX_AHEAD, expires_at_ms, FENCE_TTL_S, count, *args))
-
-
-def render_rows(rows: Iterable[tuple[int, int, bool]]) -> str:
-    """(actor, version, state) of rows as scripts take them."""
-    return ";".join([f"{actor_id} {ver_us} {on:d}" for actor_id, ver_us, on in rows])

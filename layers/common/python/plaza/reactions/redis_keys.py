@@ -30,8 +30,9 @@ the hash tag ``{<shard>}``. Per target and kind, under ``{<shard>}:<kind>:<targe
     asked    hash    actor -> s when its row was asked for
     toggles  hash    actor -> start:count of its changes in quick succession
 
-per shard ``{<shard>}:outboxes``, a zset: <kind>:<target> -> oldest version in the outbox, or when
-it was last swept; and per user and kind, in the shard of the user, ``{<shard>}:<kind>:user:<id>:``
+per shard ``{<shard>}:outboxes``, the index of outboxes (``infra.outbox``): <kind>:<target> ->
+oldest version in the outbox, or when it is due again; and per user and kind, in the shard of the
+user, ``{<shard>}:<kind>:user:<id>:``
 
     newest   zset    target -> ver; floor:<run_id of the node that it was filled at> -> the version
                      above which the list is whole

@@ -11,10 +11,11 @@ from plaza.infra import redis
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call
 from plaza.reactions.reactions import KINDS, Kind, Snapshot, Target
-from plaza.reactions.redis_commits import FENCE_TTL_S, MAX_ROWS, render_rows
 from plaza.reactions.redis_keys import idle_ttl_ms, keys_of, run_id_of
 
+FENCE_TTL_S = 300
 LOAD_LEASE_TTL_MS = 10_000
+MAX_ROWS = 250  # of one call of a script
 
 _LUA = Path(__file__).with_name("lua")
 LEASE = load_script(_LUA / "lease.lua")
@@ -130,6 +131,11 @@ def hydrate_all(found: Sequence[tuple[Kind, Target, Lease, Snapshot]]) -> list[s
             )
         )
     return redis.run_all(calls)
+
+
+def render_rows(rows: Iterable[tuple[int, int, bool]]) -> str:
+    """(actor, version, state) of rows as scripts take them."""
+    return ";".join([f"{actor_id} {ver_us} {on:d}" for actor_id, ver_us, on in rows])
 
 
 def _rebase_call(

@@ -33,7 +33,7 @@ from plaza.reactions.reactions import (
     replay,
     transitions,
 )
-from plaza.reactions.redis_commits import MAX_ROWS
+from plaza.reactions.redis_loads import MAX_ROWS
 from plaza.targets import finding
 
 __all__ = ["REACTIONS", "SETTLEMENTS", "Saved", "acknowledge", "resync", "save", "settle_again"]

@@ -1,4 +1,4 @@
-"""Work on all shops in bounded steps: their filter and places are built, everything is told anew."""
+"""Work on all shops in bounded steps: filter and places are built, everything is told anew."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def _places(type_id: int | None) -> Builder[Placed]:
     )
 
 
-def _tell_page(build: str, shop_ids: Sequence[int], last: bool) -> str:
-    """Tell Redis of a page of all shops, whose versions are moved: what was read before is older."""
+def _tell_page(_: str, shop_ids: Sequence[int], last: bool) -> str:
+    """Tell Redis of a page of all shops. What was read before is older: their versions move."""
     if shop_ids:
         mysql_shops.bump_page(shop_ids[0] - 1, shop_ids[-1])
     refreshing.refresh(shop_ids)
@@ -79,7 +79,7 @@ _FILTER: Builder[int] = Builder(
 )
 _EVERYTHING: Builder[int] = Builder(
     "everything of shops",
-    lambda build: BEGUN,
+    lambda _: BEGUN,
     lambda after_id, limit: mysql_shops.read_ids(after_id, limit),
     _tell_page,
     int,

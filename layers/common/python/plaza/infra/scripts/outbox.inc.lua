@@ -1,5 +1,5 @@
--- outbox: the index of a shard's outboxes, a zset: member -> when its oldest entry was accepted, or, after a sweep, the
--- time that makes it due again. Members are due when the grace has passed since then. Microseconds.
+-- outbox: the index of the outboxes of a shard. A zset: member -> when its oldest entry was accepted, or, after a sweep,
+-- the time that makes it due again. A member is due when the grace has passed since then. Microseconds.
 local MIN_WAIT_US = 1000000
 
 -- The outbox has an entry that was accepted then. The gate does this by itself: each function of an include costs every
