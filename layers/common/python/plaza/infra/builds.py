@@ -17,8 +17,7 @@ from plaza.infra.observability import record
 
 T = TypeVar("T")
 
-BEGUN = "BEGUN"
-FILLED = "FILLED"  # FINISHED after the last page; LOST when another build took over
+BEGUN, FILLED, FINISHED = "BEGUN", "FILLED", "FINISHED"  # codes of scripts; others end a build
 
 
 @dataclass(frozen=True, slots=True)

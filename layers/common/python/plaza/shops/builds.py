@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from plaza.infra import builds
-from plaza.infra.builds import BEGUN, FILLED, Builder, Stepped
+from plaza.infra.builds import BEGUN, FILLED, FINISHED, Builder, Stepped
 from plaza.shops import mysql_shops, redis_shops, refreshing
 from plaza.shops.queues import SHOPS
 from plaza.shops.shops import EVERYTHING, FILTER, Placed, Refresh, Step
@@ -67,7 +67,7 @@ def _tell_page(_: str, shop_ids: Sequence[int], last: bool) -> str:
     if shop_ids:
         mysql_shops.bump_page(shop_ids[0] - 1, shop_ids[-1])
     refreshing.refresh(shop_ids)
-    return "FINISHED" if last else FILLED
+    return FINISHED if last else FILLED
 
 
 _FILTER: Builder[int] = Builder(
