@@ -2,8 +2,8 @@
 -- the time that makes it due again. A member is due when the grace has passed since then. Microseconds.
 local MIN_WAIT_US = 1000000
 
--- The outbox has an entry that was accepted then. The gate does this by itself: each function of an include costs every
--- run of a script.
+-- The outbox has an entry that was accepted then. The gate, apply and hydrate do this and the next by themselves: each
+-- function of an include costs every run of a script.
 local function index_outbox(index_key, member, accepted_us)
   redis.call('ZADD', index_key, 'NX', accepted_us, member)
 end

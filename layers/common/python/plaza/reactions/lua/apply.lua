@@ -38,7 +38,6 @@
 --!include bloom
 --!include state
 --!include idle
---!include outbox
 --!include commits
 --!include earliest
 local AHEAD_TTL_S = 120
@@ -96,7 +95,7 @@ local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, 
     elseif not meta.blocked or meta.s > before then
       -- Nothing of the target may expire, and the sweeper looks at it.
       if not meta.blocked and meta.waiting == 0 then stay(meta_key, recent, bloom, filling) end
-      index_outbox(index, member, now)
+      redis.call('ZADD', index, 'NX', now, member)
       meta.blocked = now
       redis.call('HSET', meta_key, 'blocked', now)
     end

@@ -1,4 +1,4 @@
--- commits: what MySQL committed, applied to a target in the order of its counter's versions. Needs bloom, state, idle, outbox.
+-- commits: what MySQL committed, applied to a target in the order of its counter's versions. Needs bloom, state, idle.
 local MAX_ROWS = 250        -- applied in one call; the rest with the next
 local EVICTION_ROWS = 4     -- an actor who moves to the filters takes the time of so many rows
 local GAP_US = 1000000      -- a commit missing for so long was lost on its way
@@ -114,7 +114,7 @@ local function write_meta(meta, meta_key, recent, bloom, filling, index, member,
     'ver', string.format('%.0f', meta.ver), 'waiting', meta.waiting, 'complete', meta.complete and 1 or 0,
     'bloom', meta.bloom, 'floor', string.format('%.0f', meta.floor))
   if meta.waiting > 0 or meta.blocked then return end
-  unindex_outbox(index, member)
+  redis.call('ZREM', index, member)
   expire_at(expires_at_ms, meta_key, recent)
   if meta.bloom > 0 then expire_at(expires_at_ms, bloom) end
   if meta.filling > 0 then expire_at(expires_at_ms, filling) end

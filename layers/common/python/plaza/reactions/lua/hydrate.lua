@@ -31,7 +31,6 @@
 --!include bloom
 --!include state
 --!include idle
---!include outbox
 --!include commits
 local meta_key, outbox, recent, bloom, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local ahead, fence, lease, asked, index = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
@@ -73,7 +72,7 @@ if redis.call('EXISTS', ahead) == 1 then
   meta.blocked = time[1] * 1000000 + time[2]
   redis.call('HSET', meta_key, 'blocked', meta.blocked)
 end
-if meta.waiting > 0 or meta.blocked then index_outbox(index, ARGV[7], time[1] * 1000000 + time[2]) end
+if meta.waiting > 0 or meta.blocked then redis.call('ZADD', index, 'NX', time[1] * 1000000 + time[2], ARGV[7]) end
 write_meta(meta, meta_key, recent, bloom, filling, index, ARGV[7],
   time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[8]))
 return meta.blocked and 'MORE' or 'HYDRATED'
