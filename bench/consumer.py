@@ -18,7 +18,7 @@ from bench.stage import Stage
 from local.paths import LocalError
 from plaza import counters
 from plaza.infra import mysql, redis
-from plaza.reactions import FOLLOW, Kind, Target, mysql_reactions, reacting, redis_reactions, saving
+from plaza.reactions import FOLLOW, Kind, Target, mysql_reactions, reacting, redis_gate, saving
 from plaza.reactions.reactions import Key, ReactionEvent
 
 BATCH = 1000
@@ -111,10 +111,10 @@ def _accept(wishes: Sequence[Wish]) -> Iterator[ReactionEvent]:
         reacting.load(wanted[start : start + _AT_ONCE])
     facts = []
     for kind, target, actor in wishes:
-        decision = redis_reactions.gate(kind, target, actor, True, "bench", None)
+        decision = redis_gate.gate(kind, target, actor, True, "bench", None)
         if decision.code == "UNKNOWN":  # a round before left it more likers than are loaded
             expected = mysql_reactions.read_state(kind, target, actor)
-            decision = redis_reactions.gate(kind, target, actor, True, "bench", expected)
+            decision = redis_gate.gate(kind, target, actor, True, "bench", expected)
         if decision.code != "CHANGED":
             raise LocalError(f"the gate said {decision.code}")
         key = Key(*target, kind.name, actor)

@@ -16,7 +16,15 @@ from local.paths import LocalError
 from local.stack.servers import need_binary
 from plaza.infra import redis
 from plaza.infra.lua import Script, load_script
-from plaza.reactions import LIKE, Target, redis_reactions
+from plaza.reactions import (
+    LIKE,
+    Target,
+    redis_commits,
+    redis_filter,
+    redis_gate,
+    redis_keys,
+    redis_loads,
+)
 from plaza.reactions.reactions import Commit, Snapshot
 
 FIVE_CALLS = load_script(Path(__file__).with_name("baselines") / "five_calls.lua")
@@ -100,19 +108,19 @@ def _viral(stage: Stage, calls: int) -> Run:
     stage.clear()
     newest = [(actor, actor) for actor in range(CAP, 0, -1)]
     _load([POST], Snapshot(CAP, 1, CAP, newest, is_complete=False, rows=[]))
-    redis_reactions.begin_bloom(LIKE, POST, "bench", calls)
-    redis_reactions.fill_bloom(LIKE, POST, "bench", [], last=True)
+    redis_filter.begin_bloom(LIKE, POST, "bench", calls)
+    redis_filter.fill_bloom(LIKE, POST, "bench", [], last=True)
     return _gate(stage, calls)
 
 
 def _gate(stage: Stage, calls: int) -> Run:
-    keys = redis_reactions.keys_of(LIKE.name, POST)
+    keys = redis_keys.keys_of(LIKE.name, POST)
     run_id = redis.node_of(keys.meta).run_id
     run = run_script(
         stage,
         calls,
-        redis_reactions.GATE,
-        redis_reactions.gate_keys(keys),
+        redis_gate.GATE,
+        redis_gate.gate_keys(keys),
         (ACTOR, 1, "bench", NEVER_US, run_id, "", 0, NEVER_REACHED, keys.member),
     )
     changed, waiting = map(int, redis.execute("HMGET", keys.meta, "delta", "waiting"))
@@ -124,8 +132,8 @@ def _gate(stage: Stage, calls: int) -> Run:
 
 
 def _load(targets: Sequence[Target], snapshot: Snapshot) -> None:
-    leases = redis_reactions.take_load_leases([(LIKE, target) for target in targets])
-    codes = redis_reactions.hydrate_all(
+    leases = redis_loads.take_load_leases([(LIKE, target) for target in targets])
+    codes = redis_loads.hydrate_all(
         [(LIKE, target, lease, snapshot) for target, lease in zip(targets, leases, strict=True)]
     )
     if set(codes) != {"HYDRATED"}:
@@ -167,11 +175,11 @@ def _fill_outbox(reactions: Sequence[tuple[Target, int]]) -> None:
     commands: list[tuple[str | int, ...]] = []
     waiting: dict[Target, int] = {}
     for target, actor in reactions:
-        keys = redis_reactions.keys_of(LIKE.name, target)
+        keys = redis_keys.keys_of(LIKE.name, target)
         commands.append(("HSET", keys.outbox, actor, f"1:{BASE_US + actor}:0:cbench"))
         waiting[target] = waiting.get(target, 0) + 1
     for target, count in waiting.items():
-        keys = redis_reactions.keys_of(LIKE.name, target)
+        keys = redis_keys.keys_of(LIKE.name, target)
         commands.append(("HSET", keys.meta, "waiting", count, "delta", count))
         commands.append(("ZADD", keys.outboxes, BASE_US, keys.member))
     for start in range(0, len(commands), _COMMANDS_AT_ONCE):
@@ -181,7 +189,7 @@ def _fill_outbox(reactions: Sequence[tuple[Target, int]]) -> None:
 def _apply(batches: Sequence[Sequence[Commit]], rows: int) -> Run:
     cpu_s, began_s = _cpu_of_redis_s(), time.perf_counter()
     for batch in batches:
-        codes = {applied.code for applied in redis_reactions.apply_all(batch)}
+        codes = {applied.code for applied in redis_commits.apply_all(batch)}
         if not codes <= {"APPLIED", "DUPLICATE"}:  # after MORE, the commit is there
             raise LocalError(f"commits were not applied: {codes}")
     took_s = time.perf_counter() - began_s

@@ -19,7 +19,7 @@ from plaza.infra import redis
 from plaza.infra import sqs as sqs_client
 from plaza.infra.observability import record
 from plaza.infra.settings import settings
-from plaza.reactions import redis_reactions
+from plaza.reactions import redis_gate, redis_keys
 from plaza.reactions.reactions import LIKE, Key, ReactionEvent, Target
 
 POSTS = range(1, 101)
@@ -62,7 +62,7 @@ def measure(stage: Stage) -> list[Figure]:
         Figure("  Powertools resolver alone", resolver, "ms"),
         Figure("  the same, validating", validating, "ms", Peer("resolver", resolver)),
         Figure("  script alone, bare redis-py", script, "ms"),
-        Figure("  redis_reactions.gate alone", gate, "ms", Peer("bare redis-py", script)),
+        Figure("  redis_gate.gate alone", gate, "ms", Peer("bare redis-py", script)),
         Figure("  log line alone", line, "ms"),
         Figure("  boto3 send_message alone", boto, "ms"),
         Figure("  sqs_client.send alone", ours, "ms", Peer("boto3", boto)),
@@ -112,13 +112,13 @@ def _resolver(app: APIGatewayHttpResolver) -> Handler:
 
 
 def _run_gate(i: int) -> None:
-    redis_reactions.gate(LIKE, _target(i), next(_users), True, "bench", None)
+    redis_gate.gate(LIKE, _target(i), next(_users), True, "bench", None)
 
 
 def _run_gate_bare(i: int) -> None:
-    keys = redis_reactions.keys_of(LIKE.name, _target(i))
-    script, actor = redis_reactions.GATE, next(_users)
-    of_script = redis_reactions.gate_keys(keys)
+    keys = redis_keys.keys_of(LIKE.name, _target(i))
+    script, actor = redis_gate.GATE, next(_users)
+    of_script = redis_gate.gate_keys(keys)
     run_id, limit = redis.node_of(keys.meta).run_id, 1_000_000
     args = (actor, 1, "bench", NEVER_US, run_id, "", 0, limit, keys.member)
     redis.client().execute_command("EVALSHA", script.sha, len(of_script), *of_script, *args)

@@ -20,7 +20,8 @@ from bench.stage import Stage
 from local.paths import LocalError
 from plaza.infra import mysql, redis
 from plaza.infra.cache import Held
-from plaza.shops import reading, refreshing
+from plaza.shops import reading
+from plaza.shops.builds import work_through
 from plaza.shops.shops import FILTER, Step
 
 SHOPS = 2_000
@@ -41,7 +42,7 @@ def measure(stage: Stage) -> list[Figure]:
     handler = load_handler("shops")
 
     stage.clear()
-    refreshing.work_through([Step(FILTER)])
+    work_through([Step(FILTER)])
     with _counting_reads() as cached:
         _serve(handler, asked)
     with _without_cache(), _counting_reads() as bare:

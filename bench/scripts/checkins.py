@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 from bench.scripts.cases import Case
 from bench.stage import Stage
-from plaza.checkins import redis_checkins
+from plaza.checkins import redis_checkins, redis_outbox
 from plaza.checkins.checkins import CheckedIn, Recorded, Run
 from plaza.checkins.mysql_checkins import MOST_RUNS
 
@@ -55,9 +55,9 @@ CASES = [
     ),
     Case(
         "a full outbox",
-        redis_checkins.SWEEP,
+        redis_outbox.SWEEP,
         _load,
-        lambda run: redis_checkins.sweep_all([_USER], 0, 1),
+        lambda run: redis_outbox.sweep_all([_USER], 0, 1),
     ),
     Case(
         "a full outbox",

@@ -11,11 +11,24 @@ from bench.stage import Stage
 from local.paths import LocalError
 from plaza.infra import redis
 from plaza.infra.shards import shard_of
-from plaza.reactions import KINDS, Target, redis_reactions
+from plaza.reactions import (
+    KINDS,
+    Target,
+    redis_commits,
+    redis_filter,
+    redis_gate,
+    redis_inspection,
+    redis_lists,
+    redis_loads,
+    redis_outbox,
+    redis_reads,
+)
 from plaza.reactions.reactions import Commit, Kind, Reacted, Reactor, Snapshot
 from plaza.reactions.reading import EARLIEST_LENGTH
 from plaza.reactions.rebuilding import PAGE
-from plaza.reactions.redis_reactions import MAX_AHEAD, MAX_ROWS, ROWS_OF_TARGET, Lease, keys_of
+from plaza.reactions.redis_commits import MAX_AHEAD, ROWS_OF_TARGET
+from plaza.reactions.redis_keys import keys_of
+from plaza.reactions.redis_loads import MAX_ROWS, Lease
 from plaza.reactions.sweeping import EVENTS_PER_TARGET
 from plaza.reconciliation.comparing import ACTORS_PER_CALL
 from plaza.reconciliation.looking import MOST_NEWEST
@@ -51,12 +64,12 @@ def _full_recent() -> list[tuple[int, int]]:
 
 
 def _lease(run: int) -> Lease:
-    [lease] = redis_reactions.take_load_leases([(LIKE, _target(run))])
+    [lease] = redis_loads.take_load_leases([(LIKE, _target(run))])
     return lease
 
 
 def _load(run: int, snapshot: Snapshot) -> None:
-    [code] = redis_reactions.hydrate_all([(LIKE, _target(run), _lease(run), snapshot)])
+    [code] = redis_loads.hydrate_all([(LIKE, _target(run), _lease(run), snapshot)])
     if code != "HYDRATED":
         raise LocalError(f"a target was not loaded: {code}")
 
@@ -74,15 +87,15 @@ def _load_full(stage: Stage) -> None:
         _load(run, _snapshot(_full_recent()))
         _keep_earliest(run)
         for build in ("in use", "next"):
-            redis_reactions.begin_bloom(LIKE, _target(run), build, MANY)
+            redis_filter.begin_bloom(LIKE, _target(run), build, MANY)
             if build == "in use":
-                redis_reactions.fill_bloom(LIKE, _target(run), build, _actors(0, 1), last=True)
+                redis_filter.fill_bloom(LIKE, _target(run), build, _actors(0, 1), last=True)
 
 
 def _keep_earliest(run: int) -> None:
     actors = _actors(10 * MANY, EARLIEST_LENGTH)
     earliest = [Reactor(actor, _VER_US - 10**9 + actor % MANY) for actor in actors]
-    if not redis_reactions.keep_earliest(LIKE, _target(run), _S, earliest):
+    if not redis_reads.keep_earliest(LIKE, _target(run), _S, earliest):
         raise LocalError("the earliest actors were not kept")
 
 
@@ -122,7 +135,7 @@ def _load_before_commit(newer_us: int) -> Callable[[Stage], None]:
 def _apply(run: int, rows: list[Row], n: int = _S + 1, is_new: bool = True) -> None:
     """One run of the script: ``apply_all`` would call again while there is more."""
     commit = Commit(LIKE, _target(run), n, MANY, is_new, rows)
-    call = redis_reactions.apply_call([commit], int(time.time() * 1000) + 86_400_000)
+    call = redis_commits.apply_call([commit], int(time.time() * 1000) + 86_400_000)
     redis.run(call.script, call.keys, call.args)
 
 
@@ -135,9 +148,9 @@ def _neighbours(run: int) -> list[Target]:
 
 def _load_neighbours(stage: Stage) -> None:
     wanted = [(LIKE, target) for run in range(TARGETS) for target in _neighbours(run)]
-    leases = redis_reactions.take_load_leases(wanted)
+    leases = redis_loads.take_load_leases(wanted)
     snapshot = _snapshot(_full_recent())
-    redis_reactions.hydrate_all(
+    redis_loads.hydrate_all(
         [(*of, lease, snapshot) for of, lease in zip(wanted, leases, strict=True)]
     )
 
@@ -145,7 +158,7 @@ def _load_neighbours(stage: Stage) -> None:
 def _apply_to_neighbours(run: int) -> None:
     rows = _rows(_FULL, 1)
     commits = [Commit(LIKE, target, _S + 1, MANY, True, rows) for target in _neighbours(run)]
-    call = redis_reactions.apply_call(commits, int(time.time() * 1000) + 86_400_000)
+    call = redis_commits.apply_call(commits, int(time.time() * 1000) + 86_400_000)
     redis.run(call.script, call.keys, call.args)
 
 
@@ -181,7 +194,7 @@ def _lease_all(stage: Stage) -> None:
 
 def _put_ahead(stage: Stage) -> None:
     """As many commits as may wait have arrived, each as large as commits are."""
-    text = redis_reactions._render_rows(_rows(_FULL, MAX_ROWS))
+    text = redis_loads.render_rows(_rows(_FULL, MAX_ROWS))
     for run in range(TARGETS):
         commits = [part for i in range(MAX_AHEAD) for part in (_S + 1 + i, f"{MANY}|{text}")]
         redis.execute("HSET", keys_of(LIKE.name, _target(run)).ahead, *commits)
@@ -190,7 +203,7 @@ def _put_ahead(stage: Stage) -> None:
 
 def _hydrate(run: int) -> None:
     found = (LIKE, _target(run), _leases[run], _snapshot(_full_recent()))
-    if redis_reactions.hydrate_all([found]) != ["MORE"]:
+    if redis_loads.hydrate_all([found]) != ["MORE"]:
         raise LocalError("a target was not loaded")
 
 
@@ -202,7 +215,7 @@ def _lease_with_outbox(stage: Stage) -> None:
 
 def _rebase(run: int) -> None:
     rows = _rows(0, MAX_ROWS)
-    call = redis_reactions._rebase_call(LIKE, _target(run), _leases[run], 1, rows)
+    call = redis_loads._rebase_call(LIKE, _target(run), _leases[run], 1, rows)
     redis.run(call.script, call.keys, call.args)
 
 
@@ -220,154 +233,154 @@ def _load_with_togglers(stage: Stage) -> None:
 
 
 def _gate(first: int, on: bool) -> Callable[[int], object]:
-    return lambda run: redis_reactions.gate(
+    return lambda run: redis_gate.gate(
         LIKE, _target(0), _FIRST_ACTOR + first + run, on, f"{run:012x}", None
     )
 
 
 def _fill_list(run: int) -> None:
-    newest = [Reacted(_target(i), _VER_US + i) for i in range(redis_reactions.LIST_LENGTH)]
-    lease = redis_reactions.take_lease(LIKE, _FIRST_ACTOR)
-    redis_reactions.fill_list(LIKE, _FIRST_ACTOR, lease, newest, _VER_US)
+    newest = [Reacted(_target(i), _VER_US + i) for i in range(redis_lists.LIST_LENGTH)]
+    lease = redis_lists.take_lease(LIKE, _FIRST_ACTOR)
+    redis_lists.fill_list(LIKE, _FIRST_ACTOR, lease, newest, _VER_US)
 
 
 def _fill_filters(stage: Stage) -> None:
     """The filter in use has all the actors that are asked for."""
     _load_full(stage)
-    redis_reactions.fill_bloom(LIKE, _target(0), "next", _actors(_FULL, PAGE), last=True)
+    redis_filter.fill_bloom(LIKE, _target(0), "next", _actors(_FULL, PAGE), last=True)
 
 
 CASES = [
-    Case("a new actor", redis_reactions.GATE, _load_with_outbox, _gate(10**9, on=True)),
-    Case("the toggles are full", redis_reactions.GATE, _load_with_togglers, _gate(0, on=False)),
+    Case("a new actor", redis_gate.GATE, _load_with_outbox, _gate(10**9, on=True)),
+    Case("the toggles are full", redis_gate.GATE, _load_with_togglers, _gate(0, on=False)),
     Case(
         "an actor in the filter",
-        redis_reactions.READ,
+        redis_reads.READ,
         _fill_filters,
-        lambda run: redis_reactions.read_all([(LIKE, _target(0))], _FIRST_ACTOR + _FULL),
+        lambda run: redis_reads.read_all([(LIKE, _target(0))], _FIRST_ACTOR + _FULL),
     ),
     Case(
         "all versions are equal",
-        redis_reactions.PAGE,
+        redis_reads.PAGE,
         lambda stage: _load(0, _snapshot(_full_recent())._replace(is_complete=True)),
-        lambda run: redis_reactions.read_page(LIKE, _target(0), None, True, PAGE_OF_READERS),
+        lambda run: redis_reads.read_page(LIKE, _target(0), None, True, PAGE_OF_READERS),
     ),
     Case(
         "as many as a page has",
-        redis_reactions.KEEP_EARLIEST,
+        redis_reads.KEEP_EARLIEST,
         _load_full,
         lambda run: _keep_earliest(run),
     ),
-    Case("a large outbox", redis_reactions.LEASE, _load_with_outbox, lambda run: _lease(0)),
+    Case("a large outbox", redis_loads.LEASE, _load_with_outbox, lambda run: _lease(0)),
     Case(
         "250 rows that are older than the outbox",
-        redis_reactions.REBASE,
+        redis_loads.REBASE,
         _lease_with_outbox,
         _rebase,
     ),
-    Case("a full recent, 100 commits ahead", redis_reactions.HYDRATE, _put_ahead, _hydrate),
+    Case("a full recent, 100 commits ahead", redis_loads.HYDRATE, _put_ahead, _hydrate),
     Case(
         "250 rows that answer the outbox",
-        redis_reactions.APPLY,
+        redis_commits.APPLY,
         _load_before_commit(0),
         lambda run: _apply(run, _rows(_FULL, MAX_ROWS)),
     ),
     Case(
         "250 rows that are older than the outbox",
-        redis_reactions.APPLY,
+        redis_commits.APPLY,
         _load_before_commit(5),
         lambda run: _apply(run, _rows(_FULL, MAX_ROWS)),
     ),
     Case(
         "250 rows that are off",
-        redis_reactions.APPLY,
+        redis_commits.APPLY,
         _load_before_commit(0),
         lambda run: _apply(run, _rows(0, MAX_ROWS, on=False)),
     ),
     Case(
         "250 rows of a commit that was applied",
-        redis_reactions.APPLY,
+        redis_commits.APPLY,
         _load_before_commit(0),
         lambda run: _apply(run, _rows(_FULL, MAX_ROWS), _S, is_new=False),
     ),
     Case(
         "a large commit behind another",
-        redis_reactions.APPLY,
+        redis_commits.APPLY,
         _load_and_buffer,
         lambda run: _apply(run, _rows(_FULL, MAX_ROWS - 1)),
     ),
     Case(
         "27 targets of a shard with a row each",
-        redis_reactions.APPLY,
+        redis_commits.APPLY,
         _load_neighbours,
         _apply_to_neighbours,
     ),
     Case(
         "100 commits ahead",
-        redis_reactions.APPLY,
+        redis_commits.APPLY,
         _buffer_many,
         lambda run: _apply(run, _rows(2 * _FULL, 1)),
     ),
     Case(
         "no rows, 250 actors above the cap",
-        redis_reactions.APPLY,
+        redis_commits.APPLY,
         _exceed,
         lambda run: _apply(run, [], is_new=False),
     ),
     Case(
         "a full target",
-        redis_reactions.DROP,
+        redis_loads.DROP,
         _load_full,
-        lambda run: redis_reactions.drop_all([(LIKE, _target(run), None)]),
+        lambda run: redis_loads.drop_all([(LIKE, _target(run), None)]),
     ),
     Case(
         "a post that is loaded",
-        redis_reactions.TOMBSTONE,
+        redis_loads.TOMBSTONE,
         _load_full,
-        lambda run: redis_reactions.tombstone_all([_target(run)]),
+        lambda run: redis_loads.tombstone_all([_target(run)]),
     ),
     Case(
         "a large outbox",
-        redis_reactions.SWEEP,
+        redis_outbox.SWEEP,
         _load_with_outbox,
-        lambda run: redis_reactions.sweep_all(
+        lambda run: redis_outbox.sweep_all(
             [(LIKE, _target(0))], 0, EVENTS_PER_TARGET, 3_600_000_000
         ),
     ),
     Case(
         "a filter of a million actors",
-        redis_reactions.BEGIN_BLOOM,
+        redis_filter.BEGIN_BLOOM,
         _load_without_filters,
-        lambda run: redis_reactions.begin_bloom(LIKE, _target(run), "next", MANY),
+        lambda run: redis_filter.begin_bloom(LIKE, _target(run), "next", MANY),
     ),
     Case(
         "a page",
-        redis_reactions.FILL_BLOOM,
+        redis_filter.FILL_BLOOM,
         _load_full,
-        lambda run: redis_reactions.fill_bloom(
+        lambda run: redis_filter.fill_bloom(
             LIKE, _target(run), "next", _actors(_FULL, PAGE), last=False
         ),
     ),
     Case(
         "the last page",
-        redis_reactions.FILL_BLOOM,
+        redis_filter.FILL_BLOOM,
         _load_full,
-        lambda run: redis_reactions.fill_bloom(
+        lambda run: redis_filter.fill_bloom(
             LIKE, _target(run), "next", _actors(_FULL, PAGE), last=True
         ),
     ),
-    Case("a full list", redis_reactions.FILL_LIST, nothing, _fill_list),
+    Case("a full list", redis_lists.FILL_LIST, nothing, _fill_list),
     Case(
         "a full recent",
-        redis_reactions.INSPECT,
+        redis_inspection.INSPECT,
         _load_full,
-        lambda run: redis_reactions.inspect_all([(LIKE, _target(0))], MOST_NEWEST),
+        lambda run: redis_inspection.inspect_all([(LIKE, _target(0))], MOST_NEWEST),
     ),
     Case(
         "a full recent and actors in the filter",
-        redis_reactions.FIND_DENIED,
+        redis_inspection.FIND_DENIED,
         _fill_filters,
-        lambda run: redis_reactions.find_denied(
+        lambda run: redis_inspection.find_denied(
             [(LIKE, _target(0), _actors(_FULL, ACTORS_PER_CALL))]
         ),
     ),

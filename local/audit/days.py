@@ -10,8 +10,8 @@ from pymysql.cursors import Cursor
 
 from plaza.checkins.redis_checkins import Keys
 
-_KEY = re.compile(r"\{\d+\}:user:(\d{1,19}):checkins(?::(\d{4}-\d\d)|:pending)?", re.ASCII)
-_DIRTY = re.compile(r"\{\d+\}:checkins:dirty", re.ASCII)
+_KEY = re.compile(r"\{\d+\}:user:(\d{1,19}):checkins(?::(\d{4}-\d\d)|:outbox)?", re.ASCII)
+_DIRTY = re.compile(r"\{\d+\}:checkins:outboxes", re.ASCII)
 _WHOLE = 31  # the number of the bit that says a month is whole
 
 
@@ -27,7 +27,7 @@ class Calendar:
 
 @dataclass(slots=True)
 class CheckinKeys:
-    """The keys of Redis that concern check-ins: user -> months, and the dirty sets."""
+    """The keys of Redis that concern check-ins: user -> months, and the indexes of outboxes."""
 
     users: dict[int, set[date]] = field(default_factory=dict)
     dirty: set[str] = field(default_factory=set)
@@ -57,7 +57,7 @@ def read_calendars(client: redis.Redis, found: CheckinKeys) -> dict[int, Calenda
     for user_id, months in found.users.items():
         keys = Keys(user_id)
         pipe.hmget(keys.head, ["last", "streak"])
-        pipe.hlen(keys.pending)
+        pipe.hlen(keys.outbox)
         for month in sorted(months):
             pipe.bitfield(keys.month(month)).get("u32", 0).execute()
     answers = iter(pipe.execute() if found.users else ())

@@ -27,7 +27,7 @@ from plaza.counters.counters import USER_COLUMNS
 from plaza.counters.mysql_counters import CONTENT_COLUMNS, VERSION_COLUMNS, read_counter
 from plaza.reactions import KINDS, Target
 from plaza.reactions.mysql_reactions import EPOCH
-from plaza.reactions.redis_reactions import Keys, keys_of
+from plaza.reactions.redis_keys import Keys, keys_of
 from plaza.vote_log import recounting
 
 Counted = tuple[str, Target]  # a kind of reaction and what it is given to

@@ -49,8 +49,8 @@ def find_unrest(stack: Stack) -> Unrest:
     with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
         targets, shards = 0, []
         for key in set(client.scan_iter(count=1000)):
-            targets += key.startswith("{") and key.endswith((":pending", ":outbox"))
-            if key.startswith("{") and key.endswith((":dirty", ":outboxes")):
+            targets += key.startswith("{") and key.endswith(":outbox")
+            if key.startswith("{") and key.endswith(":outboxes"):
                 shards.append(key)
         pipe = client.pipeline(transaction=False)
         for key in shards:

@@ -32,7 +32,7 @@ from plaza.reactions import (
     Target,
     reacting,
     reading,
-    redis_reactions,
+    redis_keys,
     sweeping,
 )
 from plaza.reactions.reactions import TooManyChanges
@@ -156,7 +156,7 @@ def rows() -> set[tuple[int, int]]:
 
 def meta_key(post: Target) -> str:
     """A key of ``post``."""
-    return redis_reactions.keys_of(LIKE.name, post).meta
+    return redis_keys.keys_of(LIKE.name, post).meta
 
 
 def events(out: str, name: str) -> list[dict[str, object]]:
@@ -202,7 +202,7 @@ class Toggles:
             status, changed = (200 if outcome.exact else 202), outcome.changed
         except TooManyChanges:
             with suppress(Unavailable):
-                redis.execute("DEL", redis_reactions.keys_of(kind.name, target).toggles)
+                redis.execute("DEL", redis_keys.keys_of(kind.name, target).toggles)
             return self.toggle(pair, self.on[pair])
         except Unavailable:
             pass

@@ -60,7 +60,7 @@ def test_a_streak_is_right_after_redis_lost_a_users_keys(
     for back in range(1, 40):
         day = today - timedelta(days=back)
         rows("INSERT INTO checkin (user_id, day, ver) VALUES (%s, %s, 1)", BO, day)
-    wait_until("nothing is pending", lambda: not in_redis.keys(f"*:user:{BO}:checkins:pending"))
+    wait_until("nothing is pending", lambda: not in_redis.keys(f"*:user:{BO}:checkins:outbox"))
     in_redis.delete(*in_redis.keys(f"*:user:{BO}:checkins*"))
     again = bo("PUT", "/checkins/today")
     assert (again.status, again.json["streak"]) == (200, 40)

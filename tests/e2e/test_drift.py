@@ -12,7 +12,7 @@ import redis
 from local.paths import ROOT
 from local.stack.stack import Stack
 from plaza.reactions import LIKE, Target
-from plaza.reactions.redis_reactions import keys_of
+from plaza.reactions.redis_keys import keys_of
 from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import AUTHOR
 

@@ -19,7 +19,7 @@ from greenlet import getcurrent, greenlet
 from plaza import counters, follows
 from plaza.counters import UserCounter, mysql_counters, redis_counters
 from plaza.follows import FollowLimit, following
-from plaza.infra import cluster, mysql, redis, settings
+from plaza.infra import cluster, mysql, outbox, redis, settings
 from plaza.infra.errors import Unavailable
 from plaza.infra.hot_keys import bind
 from plaza.infra.lua import Script
@@ -34,7 +34,14 @@ from plaza.reactions import (
     reacting,
     reading,
     rebuilding,
-    redis_reactions,
+    redis_commits,
+    redis_filter,
+    redis_gate,
+    redis_inspection,
+    redis_keys,
+    redis_loads,
+    redis_outbox,
+    redis_reads,
     saving,
     sweeping,
 )
@@ -64,6 +71,17 @@ IDOLS = (1, 2)
 REQUESTS = 5  # of one device
 MAX_STEPS = 6_000
 MAX_QUIET_STEPS = 400_000 if IS_CLUSTER else 20_000  # there leases end by the real time
+
+STORES = (
+    redis_commits,
+    redis_counters,
+    redis_filter,
+    redis_gate,
+    redis_inspection,
+    redis_loads,
+    redis_outbox,
+    redis_reads,
+)
 
 Pair = tuple[Kind, Target, int]
 
@@ -320,7 +338,7 @@ class Run:
             self.stats["replicas"] += 1
             return
         with suppress(RedisDown):
-            seen = redis_reactions.read_all([(kind, target)], None)
+            seen = redis_reads.read_all([(kind, target)], None)
             assert seen == [None], f"{kind.name} {target}: {seen} of another run of the node"
 
     def _count_on(self, kind: Kind, target: Target) -> int:
@@ -356,7 +374,7 @@ class Run:
 
     def drop(self) -> None:
         self.note("DROP")
-        redis_reactions.drop_all([(*self.rng.choice(self.targets), None)])
+        redis_loads.drop_all([(*self.rng.choice(self.targets), None)])
         key = redis_counters.user_key(self.rng.choice(ACTORS))
         if redis.execute("HEXISTS", key, "value"):
             redis.execute("DEL", key)
@@ -408,7 +426,7 @@ class Run:
         for step in range(MAX_QUIET_STEPS):
             if step % 1000 == 0:  # leases of the dead end; the living read again
                 for kind, target in self.targets:
-                    redis.execute("DEL", redis_reactions.keys_of(kind.name, target).lease)
+                    redis.execute("DEL", redis_keys.keys_of(kind.name, target).lease)
             waiting, alive = self.queues.messages[reactions_queues.REACTIONS], self.scheduler.alive
             if waiting and len(alive) < 8 and self.rng.random() < 0.3:
                 self.consume()
@@ -421,13 +439,13 @@ class Run:
                 sweeping.sweep_outbox(grace_us=0)
                 if not any(self.queues.messages.values()) and self.is_quiet():
                     for kind, target in self.targets:  # the killed loaded nothing, and hold leases
-                        redis.execute("DEL", redis_reactions.keys_of(kind.name, target).lease)
+                        redis.execute("DEL", redis_keys.keys_of(kind.name, target).lease)
                     return
                 self.scheduler.sleep(GAP_US / 1e6)
                 time.sleep(0.01)
         held = {}
         for kind, target in self.targets:
-            keys = redis_reactions.keys_of(kind.name, target)
+            keys = redis_keys.keys_of(kind.name, target)
             held[f"{kind.name} {target}"] = (
                 redis.client().hgetall(keys.meta),
                 redis.client().hgetall(keys.outbox),
@@ -446,7 +464,7 @@ class Run:
         if find_keys("*:outbox") or find_keys("{*}:outboxes"):
             return False
         for kind, target in self.targets:
-            ahead = redis_reactions.keys_of(kind.name, target).ahead
+            ahead = redis_keys.keys_of(kind.name, target).ahead
             if self.meta(kind, target) and redis.execute("EXISTS", ahead):
                 return False
             [(_, n)] = mysql_reactions.read_counters([(kind, target)])
@@ -459,7 +477,7 @@ class Run:
 
     def meta(self, kind: Kind, target: Target) -> dict[str, str]:
         """The meta of a target that is loaded in this run of the node, else nothing."""
-        keys = redis_reactions.keys_of(kind.name, target)
+        keys = redis_keys.keys_of(kind.name, target)
         found: dict[str, str] = redis.client().hgetall(keys.meta)
         return found if found.get("run_id") == redis.node_of(keys.meta).run_id else {}
 
@@ -468,12 +486,12 @@ class Run:
         if command[0] != "EVALSHA":
             return
         self.is_unchecked = True
-        if command[1] == redis_reactions.GATE.sha and answer[0] in ("CHANGED", "UNCHANGED"):
+        if command[1] == redis_gate.GATE.sha and answer[0] in ("CHANGED", "UNCHANGED"):
             actor, want, nonce, deadline_us = command[11:15]
             now_us, member = self.scheduler.clock.now_us, str(command[19])
             assert IS_CLUSTER or now_us <= deadline_us, f"of {actor}: decided after its deadline"
             for kind, target in self.targets:
-                if member == redis_reactions.keys_of(kind.name, target).member:
+                if member == redis_keys.keys_of(kind.name, target).member:
                     self._decide((kind, target, actor), want == 1, nonce, answer)
 
     def _decide(self, pair: Pair, want: bool, nonce: str, answer: Sequence[Any]) -> None:
@@ -502,7 +520,7 @@ class Run:
             return
         actor = self.rng.choice(ACTORS)
         for (kind, target), seen in zip(
-            self.targets, redis_reactions.read_all(self.targets, actor), strict=True
+            self.targets, redis_reads.read_all(self.targets, actor), strict=True
         ):
             if seen is not None:
                 name, on = f"{kind.name} {target}", self._count_on(kind, target)
@@ -566,7 +584,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.scheduler.hook(monkeypatch)
     clock = run.scheduler.clock
     clock.sleep = run.scheduler.sleep  # type: ignore[attr-defined]
-    for module in (redis, redis_reactions, reacting, reading, sweeping, plaza_in_tests):
+    for module in (redis, outbox, redis_gate, redis_commits, reacting, reading, plaza_in_tests):
         monkeypatch.setattr(module, "time", clock)
     send_pipeline = redis._send
 
@@ -579,7 +597,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         """Those of the model's targets that are in the index: it has few of the shards."""
         commands = []
         for kind, target in run.targets:
-            keys = redis_reactions.keys_of(kind.name, target)
+            keys = redis_keys.keys_of(kind.name, target)
             commands.append(("ZSCORE", keys.outboxes, keys.member))
         scores = redis.pipeline(commands)
         return [
@@ -588,8 +606,8 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             if score is not None and float(score) <= before_us
         ][:limit]
 
-    monkeypatch.setattr(redis_reactions, "find_due", find_due)
-    hydrate_all, drop_all = redis_reactions.hydrate_all, redis_reactions.drop_all
+    monkeypatch.setattr(redis_outbox, "find_due", find_due)
+    hydrate_all, drop_all = redis_loads.hydrate_all, redis_loads.drop_all
     read_state = mysql_reactions.read_state
 
     def stall(most: int) -> None:
@@ -615,9 +633,9 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         run.stats["dropped"] += codes.count("DROPPED")
         return codes
 
-    monkeypatch.setattr(redis_reactions, "hydrate_all", hydrate_late)
+    monkeypatch.setattr(redis_loads, "hydrate_all", hydrate_late)
     monkeypatch.setattr(mysql_reactions, "read_state", read_state_late)
-    monkeypatch.setattr(redis_reactions, "drop_all", count_drops)
+    monkeypatch.setattr(redis_loads, "drop_all", count_drops)
 
     learn_node = redis._learn_node
 
@@ -637,7 +655,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def call(args: Sequence[Any], send_once: Callable[[], Any]) -> Any:
         is_script = args[0] == "EVALSHA" and getcurrent() is not run.scheduler._main
-        is_gate = is_script and args[1] == redis_reactions.GATE.sha
+        is_gate = is_script and args[1] == redis_gate.GATE.sha
         if is_gate and not run.is_calm and run.rng.random() < run.trouble.late:
             due = run.scheduler.steps + run.rng.randrange(MAX_LATE_STEPS)
             run.late.append((due, tuple(args)))
@@ -751,7 +769,7 @@ def _check_redis(
     meta, name = run.meta(kind, target), f"{kind.name} {target} in Redis"
     if not meta:
         return
-    keys = redis_reactions.keys_of(kind.name, target)
+    keys = redis_keys.keys_of(kind.name, target)
     assert (int(meta["s"]), int(meta["base"])) == (n, len(on)), f"{name}: {meta}"
     assert (meta["delta"], meta["waiting"]) == ("0", "0"), f"{name}: {meta}"
     assert redis.execute("PTTL", keys.meta) > 0, f"{name}: what is quiet expires some day"
@@ -762,7 +780,7 @@ def _check_redis(
     assert {a: v for a, v in recent.items() if v > floor} == above, f"{name}: recent {recent}"
     assert set(recent) <= on, f"{name}: recent {recent}, on {on}"
     for actor in ACTORS:
-        [seen] = redis_reactions.read_all([(kind, target)], actor)
+        [seen] = redis_reads.read_all([(kind, target)], actor)
         if seen is not None and seen.mine is not None:
             assert seen.mine == (actor in on), (
                 f"{name}: {actor} is {seen.mine}, row {rows.get(actor)}"
@@ -864,7 +882,7 @@ def run_seed(
         if mutate:
             mutate(patch)
         if trouble != "none":  # there no commit is lost, however far others are ahead
-            patch.setattr(redis_reactions, "MAX_AHEAD", MAX_AHEAD)
+            patch.setattr(redis_commits, "MAX_AHEAD", MAX_AHEAD)
         run = begin(seed, TROUBLES[trouble], world)
         try:
             with patch.context() as hooks:
@@ -896,14 +914,15 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(rebuilding, "PAGE", PAGE)
     patch.setattr(reading, "EARLIEST_LENGTH", PAGE_OF_READERS + 1)
     lift_budgets(patch)
-    patch.setattr(redis_reactions, "LOAD_LEASE_TTL_MS", LEASES_MS[seed % len(LEASES_MS)])
+    patch.setattr(redis_loads, "LOAD_LEASE_TTL_MS", LEASES_MS[seed % len(LEASES_MS)])
     forget()
     if not IS_CLUSTER:
-        for name in ("GATE", "APPLY", "HYDRATE", "SWEEP", "READ", "BEGIN_BLOOM", "FILL_BLOOM"):
+        for name in (
+            "GATE", "APPLY", "HYDRATE", "SWEEP", "READ", "BEGIN_BLOOM", "FILL_BLOOM", "CLAIM",
+        ):  # fmt: skip
             rewrite(patch, name, "redis.call('TIME')", MODEL_TIME)
-        rewrite(patch, "CLAIM", "redis.call('TIME')", MODEL_TIME, redis_counters)
     of_gate = replace(settings.settings(), redis_timeout_s=GATE_TIMEOUT_S)
-    patch.setattr(redis_reactions, "settings", lambda: of_gate)
+    patch.setattr(redis_gate, "settings", lambda: of_gate)
     rewrite(patch, "APPLY", "GAP_US = 1000000", f"GAP_US = {GAP_US}")
     rewrite(patch, "SWEEP", "MIN_WAIT_US = 1000000", f"MIN_WAIT_US = {GAP_US}")
     for table in (
@@ -915,10 +934,9 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     world.queues.messages.clear()
 
 
-def rewrite(
-    patch: pytest.MonkeyPatch, name: str, old: str, new: str, module: Any = redis_reactions
-) -> None:
+def rewrite(patch: pytest.MonkeyPatch, name: str, old: str, new: str) -> None:
     """Replace a piece of a script, which must have it."""
+    [module] = [store for store in STORES if name in vars(store)]
     script: Script = getattr(module, name)
     assert old in script.source, f"{name} has no {old!r}"
     source = script.source.replace(old, new)

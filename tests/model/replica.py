@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from local.audit.evidence import Hot
 from plaza.infra import mysql, redis
-from plaza.reactions import Kind, Target, redis_reactions
+from plaza.reactions import Kind, Target, redis_keys
 
 
 class RowAt(NamedTuple):
@@ -29,7 +29,7 @@ def check_replica(kind: Kind, target: Target) -> bool:
     their sum. No newer commit was heard of while it was loaded. Of actors whose rows changed since,
     the filter and the bases may be ahead. Raises AssertionError.
     """
-    keys, client = redis_reactions.keys_of(kind.name, target), redis.client()
+    keys, client = redis_keys.keys_of(kind.name, target), redis.client()
     meta: Mapping[str, str] = client.hgetall(keys.meta)
     if meta.get("run_id") != redis.node_of(keys.meta).run_id:
         return False

@@ -14,7 +14,14 @@ from typing import Any
 
 import pytest
 
-from plaza.checkins import CheckedIn, checking_in, mysql_checkins, redis_checkins, saving
+from plaza.checkins import (
+    CheckedIn,
+    checking_in,
+    mysql_checkins,
+    redis_checkins,
+    saving,
+    sweeping,
+)
 from plaza.checkins.checkins import Undecided, month_of
 from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_checkins import Keys
@@ -136,10 +143,10 @@ class History:
         self.check_what_is_shown()
 
     def sweep(self) -> None:
-        for key in find_keys("*:dirty"):
+        for key in find_keys("*:checkins:outboxes"):
             for member in redis.execute("ZRANGE", key, 0, -1):
                 redis.execute("ZADD", key, 0, member)
-        saving.sweep_checkins(grace_us=-(2**50))
+        sweeping.sweep_checkins(grace_us=-(2**50))
 
     def lose_a_key(self) -> None:
         """Evicted: what has a time to live may go at any moment."""
@@ -166,7 +173,7 @@ class History:
             self.sweep()
         self.queues.drain()
         assert self.saved() == self.accepted
-        assert redis.execute("HGETALL", KEYS.pending) == {}
+        assert redis.execute("HGETALL", KEYS.outbox) == {}
         self.check_what_is_shown()
         redis.execute("FLUSHALL")
         self.check_what_is_shown()

@@ -20,7 +20,7 @@ from local.audit.truth import compare
 from plaza import counters
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable
-from plaza.reactions import redis_reactions
+from plaza.reactions import redis_keys
 from plaza.reconciliation import PartAsked, RepairsAsked, repairing, running
 from plaza.reconciliation.queues import COMPARISONS, REPAIRS
 from tests.model import reactions_model
@@ -90,7 +90,7 @@ class Reconciled(Run):
     def damage(self) -> None:
         """Something goes wrong that no code of ours does."""
         kind, target = self.rng.choice(self.targets)
-        keys = redis_reactions.keys_of(kind.name, target)
+        keys = redis_keys.keys_of(kind.name, target)
         by = self.rng.choice([-2, -1, 1, 3])
         of_target = (
             f"UPDATE content_counter SET {{0}} = {{0}} + {by}"

@@ -12,9 +12,20 @@ from pymysql.cursors import DictCursor
 
 from plaza.infra import mysql, redis
 from plaza.infra.settings import settings
-from plaza.reactions import LIKE, Kind, Target, reacting, redis_reactions
+from plaza.reactions import (
+    LIKE,
+    Kind,
+    Target,
+    reacting,
+    redis_commits,
+    redis_gate,
+    redis_keys,
+    redis_loads,
+)
 from plaza.reactions.reactions import Commit, Snapshot
-from plaza.reactions.redis_reactions import Applied, Decision, Keys
+from plaza.reactions.redis_commits import Applied
+from plaza.reactions.redis_gate import Decision
+from plaza.reactions.redis_keys import Keys
 from tests.support.keyspace import find_keys
 
 POST = Target("post", 11)
@@ -32,7 +43,7 @@ def explain(sql: str, args: Any = ()) -> list[dict[str, Any]]:
 
 
 def keys(target: Target = POST, kind: Kind = LIKE) -> Keys:
-    return redis_reactions.keys_of(kind.name, target)
+    return redis_keys.keys_of(kind.name, target)
 
 
 def meta(target: Target = POST, kind: Kind = LIKE) -> dict[str, Any]:
@@ -75,8 +86,8 @@ def put(
     """Load a target with what MySQL might have."""
     last = max([last_ver_us, *(ver for _, ver in newest)])
     snapshot = Snapshot(total, n, last, list(newest), complete, list(rows))
-    [lease] = redis_reactions.take_load_leases([(kind, target)])
-    return redis_reactions.hydrate_all([(kind, target, lease, snapshot)])[0]
+    [lease] = redis_loads.take_load_leases([(kind, target)])
+    return redis_loads.hydrate_all([(kind, target, lease, snapshot)])[0]
 
 
 def gate(
@@ -90,7 +101,7 @@ def gate(
 ) -> Decision:
     """One run of the gate script."""
     of_request = nonce or secrets.token_hex(6)
-    return redis_reactions.gate(kind, target, actor, on, of_request, expected)
+    return redis_gate.gate(kind, target, actor, on, of_request, expected)
 
 
 def gate_as_read(
@@ -118,7 +129,7 @@ def apply(
     kind: Kind = LIKE,
 ) -> Applied:
     """One run of the apply script."""
-    return redis_reactions.apply_all([Commit(kind, target, n, total, is_new, rows)])[0]
+    return redis_commits.apply_all([Commit(kind, target, n, total, is_new, rows)])[0]
 
 
 def total(target: Target = POST, kind: Kind = LIKE) -> int:

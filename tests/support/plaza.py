@@ -154,7 +154,7 @@ class World:
 
     def let_sweeps_be_due(self) -> None:
         """As if the time had passed that the sweeper waits before it looks at a target again."""
-        for key in [*find_keys("*:dirty"), *find_keys("*:outboxes")]:
+        for key in find_keys("*:outboxes"):
             for member in redis.execute("ZRANGE", key, 0, -1):
                 redis.execute("ZADD", key, 0, member)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from plaza.infra import mysql, redis
 from plaza.shops import redis_shops
-from plaza.shops.refreshing import work_through
+from plaza.shops.builds import work_through
 from plaza.shops.shops import PLACES, Refresh, Step
 from tests.support.content_api import Reply
 from tests.support.content_api import ask as ask_any

@@ -2,8 +2,8 @@
 
 import time
 
+from plaza.flash_sales.filter_build import build_filter
 from plaza.flash_sales.recovering import recover_orders
-from plaza.flash_sales.voucher_filter import build_filter
 from plaza.infra.rounds import run_in_turn
 
 

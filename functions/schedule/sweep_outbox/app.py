@@ -2,7 +2,7 @@
 
 import time
 
-from plaza.checkins.saving import sweep_checkins
+from plaza.checkins.sweeping import sweep_checkins
 from plaza.infra.rounds import run_in_turn
 from plaza.reactions.failovers import settle_after_failover
 from plaza.reactions.sweeping import sweep_outbox

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plaza.content import mysql_content, reading, redis_content
-from plaza.flash_sales import mysql_vouchers, ordering, recovering, redis_vouchers, voucher_filter
+from plaza.flash_sales import filter_build, mysql_vouchers, ordering, recovering, redis_vouchers
 from plaza.flash_sales.flash_sales import NotReady, VoucherMissing
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra import mysql, redis
@@ -114,7 +114,7 @@ def order(voucher_id: int) -> Reply:
 
 def test_vouchers_that_were_made_up_do_not_reach_mysql(plaza: World) -> None:
     voucher = sales.offer()
-    voucher_filter.build_filter()
+    filter_build.build_filter()
     chance = random.Random(5)
     with counting_work() as work:
         for _ in range(100):
@@ -130,7 +130,7 @@ def test_a_voucher_that_is_made_while_its_filter_is_built_is_in_it(
     insert = mysql_vouchers.insert
 
     def build_then_insert(*args: Any) -> None:
-        voucher_filter.build_filter()
+        filter_build.build_filter()
         insert(*args)
 
     monkeypatch.setattr(mysql_vouchers, "insert", build_then_insert)
@@ -154,10 +154,10 @@ def test_the_recovery_adds_a_voucher_whose_maker_died(plaza: World) -> None:
 def test_a_long_build_goes_on_in_the_next_run(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.flash_sales.voucher_filter._PAGE", 2)
+    monkeypatch.setattr("plaza.flash_sales.filter_build._PAGE", 2)
     vouchers = [sales.offer().id for _ in range(5)]
     redis.execute("DEL", *VOUCHER_IDS.keys)
-    assert [voucher_filter.build_filter(max_s=0) for _ in range(4)] == [2, 2, 1, 0]
+    assert [filter_build.build_filter(max_s=0) for _ in range(4)] == [2, 2, 1, 0]
     assert all(VOUCHER_IDS.ask(voucher_id).maybe for voucher_id in vouchers)
     assert not VOUCHER_IDS.ask(vouchers[-1] + 1).maybe
 

@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 
 from bench.round_trips import counting
-from plaza.checkins import CheckedIn, checking_in, mysql_checkins, redis_checkins, saving
+from plaza.checkins import (
+    CheckedIn,
+    checking_in,
+    mysql_checkins,
+    redis_checkins,
+    saving,
+    sweeping,
+)
 from plaza.checkins.checkins import Month
 from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_checkins import CHECK_IN, Keys
@@ -92,7 +99,7 @@ def look(month: str = "2026-11") -> Month:
 
 
 def outbox() -> dict[str, str]:
-    found: dict[str, str] = redis.execute("HGETALL", KEYS.pending)
+    found: dict[str, str] = redis.execute("HGETALL", KEYS.outbox)
     return found
 
 
@@ -123,7 +130,7 @@ def test_a_second_one_on_the_same_day_changes_nothing(clock: Clock, plaza: World
 
 def test_of_many_at_once_one_counts(clock: Clock) -> None:
     look()  # brings the month into Redis
-    keys = (KEYS.head, KEYS.month(date(2026, 11, 21)), KEYS.pending, KEYS.dirty)
+    keys = (KEYS.head, KEYS.month(date(2026, 11, 21)), KEYS.outbox, KEYS.outboxes)
     args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100)
     barrier, answers = threading.Barrier(16, timeout=60), []
 
@@ -356,7 +363,7 @@ def test_days_that_were_given_up_are_in_the_streak(
     assert come() == ("2026-11-25", 5)
     assert (look().days, look().exact) == ([21, 22, 23, 24, 25], True)
     plaza.let_sweeps_be_due()
-    assert saving.sweep_checkins(grace_us=-(2**50)) == 5
+    assert sweeping.sweep_checkins(grace_us=-(2**50)) == 5
     plaza.queues.drain()
     assert len(rows()) == 5
     assert outbox() == {}
@@ -384,30 +391,32 @@ def test_what_never_reached_the_queue_is_swept(clock: Clock, plaza: World) -> No
     redis_checkins.check_in(ADA, date(2026, 11, 21), redis_us())
     assert rows() == []
     let_wait()
-    assert saving.sweep_checkins() == 1
+    assert sweeping.sweep_checkins() == 1
     plaza.queues.drain()
     assert (rows(), outbox()) == (["2026-11-21"], {})
-    assert saving.sweep_checkins(grace_us=0) == 0
-    assert not redis.execute("EXISTS", KEYS.dirty)
+    assert sweeping.sweep_checkins(grace_us=0) == 0
+    assert not redis.execute("EXISTS", KEYS.outboxes)
 
 
 def let_wait(us: int = 60_000_000) -> None:
     """As if what is in the outbox had been accepted that long ago, by the clock of Redis."""
     then = redis_us() - us
     for day in outbox():
-        redis.execute("HSET", KEYS.pending, day, then)
-    redis.execute("ZADD", KEYS.dirty, then, ADA)
+        redis.execute("HSET", KEYS.outbox, day, then)
+    redis.execute("ZADD", KEYS.outboxes, then, ADA)
 
 
 def test_the_sweep_waits_for_the_consumer_and_longer_each_time(clock: Clock, plaza: World) -> None:
     look()
     redis_checkins.check_in(ADA, date(2026, 11, 21), 1)
     let_wait(10_000_000)
-    assert saving.sweep_checkins() == 0, "it is on its way"
+    assert sweeping.sweep_checkins() == 0, "it is on its way"
     let_wait(60_000_000)
-    assert saving.sweep_checkins() == 1
-    assert saving.sweep_checkins() == 0, "as long again as it has waited"
-    assert 29e6 < redis.execute("ZSCORE", KEYS.dirty, ADA) - now_us() < 31e6, "a minute, less grace"
+    assert sweeping.sweep_checkins() == 1
+    assert sweeping.sweep_checkins() == 0, "as long again as it has waited"
+    assert 29e6 < redis.execute("ZSCORE", KEYS.outboxes, ADA) - now_us() < 31e6, (
+        "a minute, less grace"
+    )
 
 
 def now_us() -> float:
@@ -418,7 +427,7 @@ def test_the_sweep_holds_back_while_the_queue_is_behind(clock: Clock, plaza: Wor
     come()
     let_wait()
     plaza.queues.messages[CHECKINS] = ["{}"] * 10_001
-    assert saving.sweep_checkins() == 0
+    assert sweeping.sweep_checkins() == 0
 
 
 def test_a_batch_in_any_order_and_more_than_once_is_saved_once(clock: Clock, plaza: World) -> None:

@@ -20,7 +20,7 @@ from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import FOLLOW, Target, reacting, redis_reactions, saving
+from plaza.reactions import FOLLOW, Target, reacting, redis_commits, saving
 from plaza.reactions.queues import REACTIONS
 from plaza.reactions.reactions import ReactionEvent, TargetMissing
 from tests.integration.conftest import Away
@@ -248,7 +248,7 @@ def test_a_settle_that_failed_keeps_the_claims_until_it_is_done_again(
 
     follow_many(range(11, 16))
     with monkeypatch.context() as patch:
-        patch.setattr(redis_reactions, "apply_all", fail)
+        patch.setattr(redis_commits, "apply_all", fail)
         saving.save([ReactionEvent.from_json(f) for f in limit_5.queues.take(REACTIONS)])
     assert len(claims()) == 5
     assert follow_many([16]) == []

@@ -16,7 +16,16 @@ from plaza.infra.messages import BadRecord
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.shards import shard_of
-from plaza.reactions import FOLLOW, LIKE, Target, reacting, reading, redis_reactions, saving
+from plaza.reactions import (
+    FOLLOW,
+    LIKE,
+    Target,
+    reacting,
+    reading,
+    redis_commits,
+    redis_keys,
+    saving,
+)
 from plaza.reactions.queues import Unacknowledged
 from plaza.reactions.reactions import ReactionEvent
 from tests.integration.conftest import Away
@@ -244,7 +253,7 @@ def test_a_consumer_that_died_after_its_commit_is_made_good_by_the_next(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(redis_reactions if dies_in == "apply_all" else counters, dies_in, die)
+        patch.setattr(redis_commits if dies_in == "apply_all" else counters, dies_in, die)
         with pytest.raises(Killed):
             saving.save(facts)
     assert in_mysql(7, 8) == [(0, 1), (1, 0)]
@@ -252,7 +261,7 @@ def test_a_consumer_that_died_after_its_commit_is_made_good_by_the_next(
 
     saving.save(facts)  # the queue delivers again
     if dies_in == "apply_all":  # Redis waits for that commit a second, then reads MySQL
-        key = redis_reactions.keys_of(FOLLOW.name, user(8)).meta
+        key = redis_keys.keys_of(FOLLOW.name, user(8)).meta
         redis.execute("HINCRBY", key, "blocked", -2_000_000)
         saving.save(facts)
     assert in_mysql(7, 8) == [(0, 1), (1, 0)]

@@ -17,11 +17,21 @@ from plaza.flash_sales import ordering, recovering, redis_vouchers
 from plaza.infra import mysql
 from plaza.infra import redis as plaza_redis
 from plaza.infra.spill import spill
-from plaza.reactions import COLLECT, FOLLOW, LIKE, Kind, Target, rebuilding, redis_reactions, saving
+from plaza.reactions import (
+    COLLECT,
+    FOLLOW,
+    LIKE,
+    Kind,
+    Target,
+    rebuilding,
+    redis_keys,
+    redis_loads,
+    saving,
+)
 from plaza.reactions.queues import Step
 from plaza.reactions.reacting import load, react
 from plaza.reactions.reactions import Key, ReactionEvent
-from plaza.reactions.redis_reactions import Keys as TargetKeys
+from plaza.reactions.redis_keys import Keys as TargetKeys
 from plaza.recommendations import rolling_up
 from tests.support import looking
 from tests.support.keyspace import find_keys
@@ -262,7 +272,7 @@ def test_an_outbox_of_check_ins_that_no_sweeper_finds_is_a_difference(
     busy: World, audit: Audit
 ) -> None:
     checking_in.check_in(4)
-    plaza_redis.execute("DEL", Keys(4).dirty)
+    plaza_redis.execute("DEL", Keys(4).outboxes)
     assert [str(d) for d in audit().differences] == [
         "check-ins of user 4: 1 pending, and not dirty"
     ]
@@ -272,14 +282,14 @@ def test_an_outbox_of_check_ins_that_no_sweeper_finds_is_a_difference(
 
 
 def of_post(kind: Kind = LIKE) -> TargetKeys:
-    return redis_reactions.keys_of(kind.name, POST)
+    return redis_keys.keys_of(kind.name, POST)
 
 
 @pytest.fixture
 def viral(people: World, set_up: Callable[..., None]) -> World:
     """Twelve more like the post, of which Redis keeps four and a Bloom filter."""
     set_up(recent_cap=4)
-    redis_reactions.drop_all([(LIKE, POST, None)])
+    redis_loads.drop_all([(LIKE, POST, None)])
     for user_id in range(101, 113):
         react(LIKE, POST, user_id, True)
     people.queues.drain()
@@ -409,7 +419,7 @@ def test_what_another_run_of_redis_loaded_counts_as_not_loaded(people: World, au
 def test_a_cold_target_is_compared_with_the_log_too(people: World, audit: Audit) -> None:
     react(COLLECT, POST, 2, True)
     people.queues.drain()
-    redis_reactions.drop_all([(COLLECT, POST, None)])
+    redis_loads.drop_all([(COLLECT, POST, None)])
     assert audit().clean
     mysql.write("UPDATE reaction_log SET change_by = 0 WHERE kind = 'collect'")
     assert [str(d) for d in audit().differences] == [

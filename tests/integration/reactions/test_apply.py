@@ -14,9 +14,21 @@ from plaza.infra import redis
 from plaza.infra.errors import UnknownProtocol
 from plaza.infra.settings import settings
 from plaza.infra.shards import shard_of
-from plaza.reactions import COLLECT, LIKE, Target, redis_reactions, saving
+from plaza.reactions import (
+    COLLECT,
+    LIKE,
+    Target,
+    redis_commits,
+    redis_filter,
+    redis_keys,
+    redis_lists,
+    redis_loads,
+    redis_reads,
+    saving,
+)
 from plaza.reactions.reactions import Commit, Reacted
-from plaza.reactions.redis_reactions import MAX_AHEAD, MAX_ROWS, Applied
+from plaza.reactions.redis_commits import MAX_AHEAD, Applied
+from plaza.reactions.redis_loads import MAX_ROWS
 from plaza.reactions.saving import Saved
 from tests.support.keyspace import find_keys, redis_us
 from tests.support.looking import (
@@ -323,7 +335,7 @@ def test_a_target_that_misses_a_commit_is_loaded_again_and_keeps_its_outbox(
 def test_a_gap_that_another_consumer_cured_drops_nothing(plaza: World) -> None:
     put(total=3, n=3, newest=[(1, 10), (2, 20), (3, 30)])
     before = meta()
-    assert redis_reactions.drop_all([(LIKE, POST, 1)]) == ["MOVED"]
+    assert redis_loads.drop_all([(LIKE, POST, 1)]) == ["MOVED"]
     assert meta() == before
 
 
@@ -337,10 +349,10 @@ def test_what_waits_is_applied_at_most_250_rows_a_call(plaza: World, set_up: Set
         apply(n, 1 + 150 * (n - 1), [(n * 10_000 + i, n * 10_000 + i, True) for i in range(150)])
     first = Commit(LIKE, POST, 1, 1, True, [(1, 1, True)])
     expires_at_ms = redis_us() // 1000 + 10**6
-    calls = [redis_reactions.apply_call([first], expires_at_ms)]
+    calls = [redis_commits.apply_call([first], expires_at_ms)]
     assert redis.run_all(calls)[0][0][0] == "MORE"
     assert (meta()["s"], total()) == (2, 151)
-    answer = redis_reactions.apply_all([first])[0]
+    answer = redis_commits.apply_all([first])[0]
     assert (answer.s, answer.waiting) == (4, 0)
     assert (total(), len(recent()), ahead()) == (451, 451, {})
 
@@ -366,10 +378,10 @@ def test_a_large_commit_evicts_in_more_than_one_call(plaza: World) -> None:
     put(total=cap, newest=[(actor, actor) for actor in range(1, cap + 1)])
     rows = [(cap + i, cap + i, True) for i in range(1, MAX_ROWS + 1)]
     first = Commit(LIKE, POST, 1, cap + MAX_ROWS, True, rows)
-    calls = [redis_reactions.apply_call([first], redis_us() // 1000 + 10**6)]
+    calls = [redis_commits.apply_call([first], redis_us() // 1000 + 10**6)]
     assert redis.run_all(calls)[0][0][0] == "MORE"
     assert (len(recent()), meta()["complete"]) == (cap + MAX_ROWS, 1)
-    assert redis_reactions.apply_all([first])[0].s == 1
+    assert redis_commits.apply_all([first])[0].s == 1
     assert (len(recent()), meta()["complete"], meta()["floor"]) == (cap, 0, MAX_ROWS)
     assert all(gate(actor, on=False).code == "UNKNOWN" for actor in (1, MAX_ROWS))
     assert gate(MAX_ROWS + 1, on=False).code == "CHANGED"
@@ -445,15 +457,15 @@ def test_who_is_below_the_floor_is_added_to_the_filter_in_use_and_to_the_one_bei
     plaza: World,
 ) -> None:
     put(total=9, n=1, newest=[(7, 30)], complete=False)
-    redis_reactions.begin_bloom(LIKE, POST, "b1", 9)
-    redis_reactions.fill_bloom(LIKE, POST, "b1", [7], True)
-    redis_reactions.begin_bloom(LIKE, POST, "b2", 9)
-    [seen] = redis_reactions.read_all([(LIKE, POST)], 5)
+    redis_filter.begin_bloom(LIKE, POST, "b1", 9)
+    redis_filter.fill_bloom(LIKE, POST, "b1", [7], True)
+    redis_filter.begin_bloom(LIKE, POST, "b2", 9)
+    [seen] = redis_reads.read_all([(LIKE, POST)], 5)
     assert seen is not None
     assert seen.mine is False, "the filter says no"
     apply(2, 10, [(5, 10, True)])
     assert gate(5, on=False).code == "UNKNOWN"
-    assert redis_reactions.fill_bloom(LIKE, POST, "b2", [7], True) == "FINISHED"
+    assert redis_filter.fill_bloom(LIKE, POST, "b2", [7], True) == "FINISHED"
     assert gate(5, on=False).code == "UNKNOWN"
 
 
@@ -464,10 +476,10 @@ def test_who_falls_out_after_a_scan_passed_their_place_joins_the_new_filter(
     put(total=1, newest=[(7, 10)])
     apply(1, 2, [(8, 20, True)])
     assert recent() == [8]
-    redis_reactions.begin_bloom(LIKE, POST, "b1", 9)
-    redis_reactions.fill_bloom(LIKE, POST, "b1", [7], False)
+    redis_filter.begin_bloom(LIKE, POST, "b1", 9)
+    redis_filter.fill_bloom(LIKE, POST, "b1", [7], False)
     apply(2, 3, [(9, 30, True)])
-    assert redis_reactions.fill_bloom(LIKE, POST, "b1", [], True) == "FINISHED"
+    assert redis_filter.fill_bloom(LIKE, POST, "b1", [], True) == "FINISHED"
     assert gate(8, on=False).code == "UNKNOWN", "the new filter must not say no"
     assert gate(5, on=False).code == "UNCHANGED"
 
@@ -478,13 +490,13 @@ def test_who_is_accepted_and_not_saved_is_never_in_a_filter_only(
     """A filter built while the consumer is behind has no say about the outbox."""
     set_up(recent_cap=2)
     put(total=9, newest=[(1, 10), (2, 20)], complete=False)
-    redis_reactions.begin_bloom(LIKE, POST, "b1", 9)
-    redis_reactions.fill_bloom(LIKE, POST, "b1", [1, 2], True)
+    redis_filter.begin_bloom(LIKE, POST, "b1", 9)
+    redis_filter.fill_bloom(LIKE, POST, "b1", [1, 2], True)
     for actor in range(10, 30):
         assert gate(actor).code == "CHANGED"
     assert (recent(), total()) == ([1, 2], 29)
     for actor in range(10, 30):
-        [seen] = redis_reactions.read_all([(LIKE, POST)], actor)
+        [seen] = redis_reads.read_all([(LIKE, POST)], actor)
         assert seen is not None
         assert seen.mine is True
         assert gate(actor, on=False).code == "CHANGED"
@@ -504,7 +516,7 @@ def test_a_commit_of_a_cold_target_says_that_its_outbox_waits(plaza: World) -> N
 
 
 def test_a_commit_heard_of_while_a_target_is_loaded_waits_for_it(plaza: World) -> None:
-    [lease] = redis_reactions.take_load_leases([(LIKE, POST)])
+    [lease] = redis_loads.take_load_leases([(LIKE, POST)])
     assert lease.code == "TAKEN"
     assert apply(4, 1, [(7, 10, True)]).code == "COLD"
     assert ahead() == {4: "1|7 10 1"}
@@ -513,15 +525,15 @@ def test_a_commit_heard_of_while_a_target_is_loaded_waits_for_it(plaza: World) -
 
 
 def test_a_report_heard_of_while_a_target_is_loaded_raises_the_fence(plaza: World) -> None:
-    redis_reactions.take_load_leases([(LIKE, POST)])
+    redis_loads.take_load_leases([(LIKE, POST)])
     for n in (4, 9, 5):
         apply(n, 1, [(7, 10, True)], is_new=False)
     assert (fence(), ahead()) == (9, {})
-    assert 0 < redis.execute("TTL", keys().fence) <= redis_reactions.FENCE_TTL_S
+    assert 0 < redis.execute("TTL", keys().fence) <= redis_loads.FENCE_TTL_S
 
 
 def test_what_does_not_fit_into_ahead_raises_the_fence(plaza: World) -> None:
-    redis_reactions.take_load_leases([(LIKE, POST)])
+    redis_loads.take_load_leases([(LIKE, POST)])
     for n in range(1, MAX_AHEAD + 3):
         apply(n, n, [(n, n, True)])
     assert len(ahead()) == MAX_AHEAD
@@ -535,7 +547,7 @@ def test_targets_are_applied_in_one_go_each_by_itself(plaza: World) -> None:
     put()
     put(kind=COLLECT)
     like, collect = gate(7).ver_us, gate(7, kind=COLLECT).ver_us
-    found = redis_reactions.apply_all(
+    found = redis_commits.apply_all(
         [
             Commit(LIKE, POST, 1, 1, True, [(7, like, True)]),
             Commit(COLLECT, POST, 1, 5, True, [(7, collect, True)]),
@@ -551,7 +563,7 @@ def test_targets_of_one_shard_are_applied_by_one_call(plaza: World) -> None:
         put(target=target)
     commits = [Commit(LIKE, target, 1, 1, True, [(7, 10, True)]) for target in targets]
     before = scripts_run()
-    assert set(redis_reactions.apply_all(commits)) == {Applied("APPLIED", 0, False, 1)}
+    assert set(redis_commits.apply_all(commits)) == {Applied("APPLIED", 0, False, 1)}
     assert scripts_run() - before == 2, "27 targets and 13"
     assert {total(target=target) for target in targets} == {1}
 
@@ -567,7 +579,7 @@ def test_commits_of_one_target_stay_in_order_among_those_of_its_neighbours(plaza
         Commit(LIKE, POST, 2, 400, True, rows[2]),
         Commit(LIKE, POST, 3, 401, True, [(9999, 9999, True)]),
     ]
-    assert [applied.code for applied in redis_reactions.apply_all(commits)] == ["APPLIED"] * 4
+    assert [applied.code for applied in redis_commits.apply_all(commits)] == ["APPLIED"] * 4
     assert (total(), total(target=other), ahead()) == (401, 200, {})
 
 
@@ -578,7 +590,7 @@ def test_a_target_that_cannot_be_read_keeps_no_neighbour_from_its_commit(plaza: 
     redis.execute("HSET", keys(target=broken).meta, "protocol", 3)
     commits = [Commit(LIKE, target, 1, 1, True, [(7, 10, True)]) for target in (broken, other)]
     with pytest.raises(UnknownProtocol):
-        redis_reactions.apply_all(commits)
+        redis_commits.apply_all(commits)
     assert total(target=other) == 1
 
 
@@ -600,43 +612,43 @@ def scripts_run() -> int:
 
 def test_the_lists_of_those_who_reacted_are_dropped_and_no_others(plaza: World) -> None:
     for actor in (7, 8):
-        lease = redis_reactions.take_lease(LIKE, actor)
-        redis_reactions.fill_list(LIKE, actor, lease, [], 0)
+        lease = redis_lists.take_lease(LIKE, actor)
+        redis_lists.fill_list(LIKE, actor, lease, [], 0)
     apply(1, 1, [(7, 10, True)])
-    assert redis_reactions.read_list(LIKE, 7) is None
-    assert redis_reactions.read_list(LIKE, 8) == (0, [])
+    assert redis_lists.read_list(LIKE, 7) is None
+    assert redis_lists.read_list(LIKE, 8) == (0, [])
 
 
 # ---------------------------------------------------------------- my lists
 
 
 def test_a_list_is_filled_by_who_holds_the_lease(plaza: World) -> None:
-    lease = redis_reactions.take_lease(LIKE, 7)
-    redis_reactions.fill_list(LIKE, 7, lease, [Reacted(POST, 10)], 5)
-    assert redis_reactions.read_list(LIKE, 7) == (5, [Reacted(POST, 10)])
+    lease = redis_lists.take_lease(LIKE, 7)
+    redis_lists.fill_list(LIKE, 7, lease, [Reacted(POST, 10)], 5)
+    assert redis_lists.read_list(LIKE, 7) == (5, [Reacted(POST, 10)])
 
 
 def test_a_list_is_refused_when_a_reaction_was_saved_since_the_lease(plaza: World) -> None:
-    lease = redis_reactions.take_lease(LIKE, 7)
+    lease = redis_lists.take_lease(LIKE, 7)
     apply(1, 1, [(7, 10, True)])
-    redis_reactions.fill_list(LIKE, 7, lease, [], 0)
-    assert redis_reactions.read_list(LIKE, 7) is None
+    redis_lists.fill_list(LIKE, 7, lease, [], 0)
+    assert redis_lists.read_list(LIKE, 7) is None
 
 
 def test_a_list_is_refused_from_a_reader_that_another_overtook(plaza: World) -> None:
-    early = redis_reactions.take_lease(LIKE, 7)
-    late = redis_reactions.take_lease(LIKE, 7)
-    redis_reactions.fill_list(LIKE, 7, early, [], 1)
-    assert redis_reactions.read_list(LIKE, 7) is None
-    redis_reactions.fill_list(LIKE, 7, late, [], 2)
-    assert redis_reactions.read_list(LIKE, 7) == (2, [])
-    redis_reactions.fill_list(LIKE, 7, late, [], 3)
-    assert redis_reactions.read_list(LIKE, 7) == (2, []), "a lease is used up"
+    early = redis_lists.take_lease(LIKE, 7)
+    late = redis_lists.take_lease(LIKE, 7)
+    redis_lists.fill_list(LIKE, 7, early, [], 1)
+    assert redis_lists.read_list(LIKE, 7) is None
+    redis_lists.fill_list(LIKE, 7, late, [], 2)
+    assert redis_lists.read_list(LIKE, 7) == (2, [])
+    redis_lists.fill_list(LIKE, 7, late, [], 3)
+    assert redis_lists.read_list(LIKE, 7) == (2, []), "a lease is used up"
 
 
 def test_a_lease_and_a_list_do_not_stay_for_ever(plaza: World) -> None:
-    lease = redis_reactions.take_lease(LIKE, 7)
-    newest_key, lease_key = redis_reactions._list_keys("like", 7)
-    assert 0 < redis.execute("TTL", lease_key) <= redis_reactions.LEASE_TTL_S
-    redis_reactions.fill_list(LIKE, 7, lease, [], 0)
-    assert 0 < redis.execute("TTL", newest_key) <= redis_reactions.LIST_TTL_S
+    lease = redis_lists.take_lease(LIKE, 7)
+    newest_key, lease_key = redis_keys.list_keys("like", 7)
+    assert 0 < redis.execute("TTL", lease_key) <= redis_lists.LEASE_TTL_S
+    redis_lists.fill_list(LIKE, 7, lease, [], 0)
+    assert 0 < redis.execute("TTL", newest_key) <= redis_lists.LIST_TTL_S

@@ -7,7 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from plaza.infra import redis
-from plaza.reactions import LIKE, Target, reacting, rebuilding, redis_reactions
+from plaza.reactions import (
+    LIKE,
+    Target,
+    reacting,
+    rebuilding,
+    redis_filter,
+    redis_loads,
+    redis_reads,
+)
 from plaza.reactions.queues import Step
 from tests.support.looking import (
     POST,
@@ -27,11 +35,11 @@ NO = "UNCHANGED"  # the answer to an unlike of somebody whom the filter doesn't 
 
 
 def begin(build: str = "b1", actors: int = 10) -> str:
-    return redis_reactions.begin_bloom(LIKE, POST, build, actors)
+    return redis_filter.begin_bloom(LIKE, POST, build, actors)
 
 
 def fill(*actors: int, build: str = "b1", last: bool = False) -> str:
-    return redis_reactions.fill_bloom(LIKE, POST, build, actors, last)
+    return redis_filter.fill_bloom(LIKE, POST, build, actors, last)
 
 
 def test_a_build_begins_and_ends(plaza: World) -> None:
@@ -43,7 +51,7 @@ def test_a_build_begins_and_ends(plaza: World) -> None:
     assert fill(3, last=True) == "FINISHED"
     assert [gate(actor, on=False).code for actor in (1, 2, 3)] == ["UNKNOWN"] * 3
     assert gate(4, on=False).code == NO
-    assert not {"filling", "filling_by", "filling_at", "rebuild_at"} & set(meta())
+    assert not {"filling", "filling_by", "filling_at", "asked_at"} & set(meta())
     assert redis.execute("EXISTS", keys().filling) == 0
 
 
@@ -71,7 +79,7 @@ def test_a_build_that_stood_still_is_taken_over_and_can_not_go_on(plaza: World) 
     put(total=9, complete=False)
     begin("b1")
     fill(1)
-    redis.execute("HSET", keys().meta, "filling_at", meta()["filling_at"] - 601_000_000)
+    redis.execute("HSET", keys().meta, "filling_at", meta()["filling_at"] - 601_000)
     assert begin("b2") == "BEGUN"
     assert fill(2, build="b1", last=True) == "LOST"
     assert fill(3, build="b2", last=True) == "FINISHED"
@@ -89,7 +97,7 @@ def test_each_page_says_that_the_build_is_alive(plaza: World) -> None:
 def test_a_build_is_lost_when_its_target_was_forgotten(plaza: World) -> None:
     put(total=9, complete=False)
     begin()
-    redis_reactions.drop_all([(LIKE, POST, None)])
+    redis_loads.drop_all([(LIKE, POST, None)])
     assert fill(1) == "LOST"
     put(total=9, complete=False)
     assert fill(1, last=True) == "LOST"
@@ -147,7 +155,7 @@ def test_who_is_accepted_before_a_build_and_saved_after_it_is_not_denied(
     fill(8, last=True)
     apply(1, 12, [(actor, ver, True) for actor, ver in vers.items()])
     for actor in (5, 6):
-        [seen] = redis_reactions.read_all([(LIKE, POST)], actor)
+        [seen] = redis_reads.read_all([(LIKE, POST)], actor)
         assert seen is not None
         assert seen.mine is None, "only MySQL knows, not: no"
         assert gate(actor, on=False).code == "UNKNOWN"
@@ -182,10 +190,10 @@ def test_a_filter_that_is_crowded_asks_for_a_bigger_one(plaza: World) -> None:
 
 def test_reading_asks_for_a_filter_too(plaza: World) -> None:
     put(total=9, complete=False)
-    [seen] = redis_reactions.read_all([(LIKE, POST)], 7)
+    [seen] = redis_reads.read_all([(LIKE, POST)], 7)
     assert seen is not None
     assert (seen.total, seen.mine, seen.rebuild) == (9, None, True)
-    [seen] = redis_reactions.read_all([(LIKE, POST)], None)
+    [seen] = redis_reads.read_all([(LIKE, POST)], None)
     assert seen == (9, False, False)
 
 
@@ -212,7 +220,7 @@ def test_a_big_cold_target_gets_its_filter_in_the_background(
     assert meta()["bloom"] == 2**17
     codes = {actor: gate(actor, on=False).code for actor in range(5, 100, 5)}
     assert set(codes.values()) == {NO}, "those who are off"
-    seen = [redis_reactions.read_all([(LIKE, POST)], actor)[0] for actor in range(1, 151)]
+    seen = [redis_reads.read_all([(LIKE, POST)], actor)[0] for actor in range(1, 151)]
     assert all(s and s.mine is not False for a, s in enumerate(seen, 1) if a % 5), "a false no"
 
 

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from plaza.infra import mysql, redis
 from plaza.infra.token_bucket import TokenBucket
-from plaza.reactions import LIKE, mysql_reactions, reacting, reading, redis_reactions, saving
+from plaza.reactions import (
+    LIKE,
+    mysql_reactions,
+    reacting,
+    reading,
+    redis_commits,
+    redis_loads,
+    redis_reads,
+    saving,
+)
 from plaza.reactions.reactions import Commit, Key, ListsBusy, ReactionEvent, Reactor
 from tests.support.content_api import counting_work
 from tests.support.looking import POST, hydrate, insert_rows, keys
@@ -82,9 +91,9 @@ def test_a_commit_that_waited_for_the_one_before_it_counts_too(viral: World) -> 
     s = int(redis.execute("HGET", keys().meta, "s"))
     for n, actor in ((s + 2, 4), (s + 1, 2)):
         commit = Commit(LIKE, POST, n, CROWD, True, ((actor, BASE_US + 900 + n, False),))
-        redis_reactions.apply_all([commit])
+        redis_commits.apply_all([commit])
     assert not redis.execute("EXISTS", keys().earliest)
-    is_whole, _ = redis_reactions.read_page(LIKE, POST, None, False, 5) or (False, [])
+    is_whole, _ = redis_reads.read_page(LIKE, POST, None, False, 5) or (False, [])
     assert not is_whole
 
 
@@ -93,7 +102,7 @@ def test_what_redis_lost_is_read_again(viral: World, loss: str) -> None:
     page()
     mysql.write("UPDATE reaction SET state = 0 WHERE actor_id = 2")  # as a repair, which drops
     if loss == "drop":
-        redis_reactions.drop_all([(LIKE, POST, None)])
+        redis_loads.drop_all([(LIKE, POST, None)])
     elif loss == "page":
         redis.execute("DEL", keys().earliest)
     else:
@@ -130,7 +139,7 @@ def test_one_reader_reads_it_while_the_others_wait(
         """What the reader who has the lock does meanwhile."""
         if redis.execute("EXISTS", keys().earliest) == 0:
             n, found = mysql_reactions.read_earliest(LIKE, POST, reading.EARLIEST_LENGTH)
-            assert redis_reactions.keep_earliest(LIKE, POST, n, found)
+            assert redis_reads.keep_earliest(LIKE, POST, n, found)
 
     monkeypatch.setattr("plaza.reactions.reading.time.sleep", fill_and_go)
     page(1, latest=True)  # this process has seen the post

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from plaza.infra import redis
 from plaza.infra.errors import UnknownProtocol
-from plaza.reactions import COLLECT, LIKE, Target, redis_reactions
+from plaza.reactions import (
+    COLLECT,
+    LIKE,
+    Target,
+    redis_filter,
+    redis_gate,
+    redis_outbox,
+    redis_reads,
+)
 from tests.support.keyspace import redis_us
 from tests.support.looking import (
     POST,
@@ -38,7 +46,7 @@ def gate_call(
 ) -> redis.Call:
     k = keys()
     return redis.Call(
-        redis_reactions.GATE,
+        redis_gate.GATE,
         (k.meta, k.outbox, k.recent, k.bloom, k.filling, k.asked, k.toggles, k.outboxes),
         (
             actor,
@@ -57,7 +65,7 @@ def gate_call(
 def read_call(actor: int) -> redis.Call:
     k = keys()
     return redis.Call(
-        redis_reactions.READ,
+        redis_reads.READ,
         (k.meta, k.outbox, k.recent, k.bloom, k.filling),
         (redis.node_of(k.meta).run_id, actor, 10**9),
     )
@@ -239,8 +247,8 @@ def test_what_was_loaded_in_another_run_of_the_node_is_cold_and_loaded_again(
     put(total=1, n=3, newest=[(7, 10)])
     redis.execute("HSET", keys().meta, "run_id", "0" * 40)
     assert gate(8).code == "COLD"
-    assert redis_reactions.read_all([(LIKE, POST)], 7) == [None]
-    assert redis_reactions.read_page(LIKE, POST, None, True, 5) is None
+    assert redis_reads.read_all([(LIKE, POST)], 7) == [None]
+    assert redis_reads.read_page(LIKE, POST, None, True, 5) is None
     assert apply(4, 2, [(9, 20, True)]).code == "COLD"
     assert put(total=2, n=4, newest=[(7, 10), (9, 20)]) == "HYDRATED"
     assert (total(), recent()) == (2, [7, 9])
@@ -252,7 +260,7 @@ def test_a_target_of_another_protocol_is_an_error_and_is_not_touched(plaza: Worl
     before = redis.client().hgetall(keys().meta)
     for work in (
         lambda: gate(7),
-        lambda: redis_reactions.read_all([(LIKE, POST)], 7),
+        lambda: redis_reads.read_all([(LIKE, POST)], 7),
         lambda: apply(1, 1, [(7, 10, True)]),
     ):
         with pytest.raises(UnknownProtocol, match="PROTOCOL 3"):
@@ -327,7 +335,7 @@ def test_versions_up_to_2_to_the_53_are_kept_exactly(plaza: World) -> None:
     assert decision.ver_us == 2**53 - 2
     assert outbox()[7][1] == meta()["ver"] == 2**53 - 2
     assert apply(1, 1, [(7, 2**53 - 2, True)]).waiting == 0
-    found = redis_reactions.read_page(LIKE, POST, None, False, 5)
+    found = redis_reads.read_page(LIKE, POST, None, False, 5)
     assert found is not None
     assert found[1] == [(7, 2**53 - 2)]
 
@@ -343,7 +351,7 @@ def test_ids_of_63_bits_are_told_apart(plaza: World) -> None:
     target = Target("comment", 2**63 - 1)
     put(target=target)
     assert gate(BIG[0], target=target).code == "CHANGED"
-    assert {t for _, t in redis_reactions.find_due(redis_us(), 10)} == {POST, target}
+    assert {t for _, t in redis_outbox.find_due(redis_us(), 10)} == {POST, target}
 
 
 # ---------------------------------------------------------------- the outbox has a limit
@@ -417,7 +425,7 @@ def quiet_with_all_keys(set_up: SetUp) -> None:
     for actor in (1, 2, 3):
         gate(actor)
     save_outbox(1, 3)
-    assert redis_reactions.begin_bloom(LIKE, POST, "b1", 3) == "BEGUN"
+    assert redis_filter.begin_bloom(LIKE, POST, "b1", 3) == "BEGUN"
     gate(3)
     assert save_outbox(2, 3).waiting == 0
 
@@ -441,9 +449,9 @@ def test_nothing_expires_while_the_outbox_has_entries(plaza: World, set_up: SetU
 def test_a_key_made_later_goes_with_the_others(plaza: World, set_up: SetUp) -> None:
     set_up(idle_ttl_s=1_000)
     put(total=5, newest=[(1, 10)], complete=False)
-    assert redis_reactions.begin_bloom(LIKE, POST, "b1", 5) == "BEGUN"
+    assert redis_filter.begin_bloom(LIKE, POST, "b1", 5) == "BEGUN"
     assert len(set(expiries().values())) == 1
-    assert redis_reactions.fill_bloom(LIKE, POST, "b1", [1, 2], True) == "FINISHED"
+    assert redis_filter.fill_bloom(LIKE, POST, "b1", [1, 2], True) == "FINISHED"
     found = expiries()
     assert set(found) == {"meta", "recent", "bloom"}
     assert len(set(found.values())) == 1
@@ -456,11 +464,11 @@ def test_a_reader_keeps_a_target_warm_once_half_its_time_is_over(
     set_up(idle_ttl_s=1_000)
     put(total=1, newest=[(1, 10)])
     before = expiries()
-    assert redis_reactions.read_all([(LIKE, POST)], 1)[0] is not None
+    assert redis_reads.read_all([(LIKE, POST)], 1)[0] is not None
     assert expiries() == before, "not each time: that would be a write for each read"
     for name in before:
         redis.execute("PEXPIRE", getattr(keys(), name), 300_000)
-    redis_reactions.read_all([(LIKE, POST)], 1)
+    redis_reads.read_all([(LIKE, POST)], 1)
     after = expiries()
     assert len(set(after.values())) == 1
     assert after["meta"] / 1000 - redis_us() / 1e6 > 890
@@ -469,7 +477,7 @@ def test_a_reader_keeps_a_target_warm_once_half_its_time_is_over(
 def test_reading_a_target_with_an_outbox_gives_it_no_time_to_expire(plaza: World) -> None:
     put()
     gate(1)
-    redis_reactions.read_all([(LIKE, POST)], 1)
+    redis_reads.read_all([(LIKE, POST)], 1)
     gate(1)
     assert set(expiries().values()) == {-1}
 

@@ -8,9 +8,19 @@ from typing import Any
 import pytest
 
 from plaza.infra import redis
-from plaza.reactions import COLLECT, LIKE, Target, reacting, reading, redis_reactions, saving
+from plaza.reactions import (
+    COLLECT,
+    LIKE,
+    Target,
+    reacting,
+    reading,
+    redis_commits,
+    redis_filter,
+    redis_loads,
+    saving,
+)
 from plaza.reactions.reactions import Commit, Key, ReactionEvent, Snapshot
-from plaza.reactions.redis_reactions import MAX_ROWS, Lease
+from plaza.reactions.redis_loads import MAX_ROWS, Lease
 from plaza.targets import marking
 from tests.integration.reactions.test_gate import gate_call
 from tests.support.keyspace import find_keys
@@ -42,15 +52,15 @@ def fact(actor: int, on: bool, ver_us: int) -> ReactionEvent:
 
 
 def take_lease() -> Lease:
-    return redis_reactions.take_load_leases([(LIKE, POST)])[0]
+    return redis_loads.take_load_leases([(LIKE, POST)])[0]
 
 
 def hydrate_with(lease: Lease, snapshot: Snapshot) -> str:
-    return redis_reactions.hydrate_all([(LIKE, POST, lease, snapshot)])[0]
+    return redis_loads.hydrate_all([(LIKE, POST, lease, snapshot)])[0]
 
 
 def drop(s: int | None = None) -> str:
-    return redis_reactions.drop_all([(LIKE, POST, s)])[0]
+    return redis_loads.drop_all([(LIKE, POST, s)])[0]
 
 
 def write_outbox(**entries: str) -> None:
@@ -124,7 +134,7 @@ def test_one_caller_gets_the_lease_and_the_others_are_told_to_wait(plaza: World)
 
 def test_a_lease_whose_holder_died_ends(plaza: World) -> None:
     first = take_lease()
-    assert 0 < redis.execute("PTTL", keys().lease) <= redis_reactions.LOAD_LEASE_TTL_MS
+    assert 0 < redis.execute("PTTL", keys().lease) <= redis_loads.LOAD_LEASE_TTL_MS
     redis.execute("DEL", keys().lease)
     second = take_lease()
     assert second.code == "TAKEN"
@@ -190,10 +200,10 @@ def test_a_caller_that_knows_an_older_run_of_the_node_makes_a_loaded_target_cold
     decision = gate(7)
     assert (total(), meta()["waiting"]) == (1, 1)
     with monkeypatch.context() as patch:
-        patch.setattr(redis_reactions, "_run_id", lambda _: "0" * 40)
+        patch.setattr(redis_loads, "run_id_of", lambda _: "0" * 40)
         lease = take_lease()
     row = (7, decision.ver_us, True)
-    redis.run_all([redis_reactions._rebase_call(LIKE, POST, lease, 1, [row])])
+    redis.run_all([redis_loads._rebase_call(LIKE, POST, lease, 1, [row])])
     assert outbox() == {}
     assert gate(8).code == "COLD", "or it would wait for an entry that is not there"
     redis.execute("DEL", keys().lease)  # its holder died
@@ -220,7 +230,7 @@ def test_commits_that_were_heard_of_meanwhile_are_applied_after_the_snapshot(
     for n in (3, 5, 4):
         assert apply(n, n, [(n, 10 * n, True)]).code == "COLD"
     assert hydrate_with(lease, Snapshot(3, 3, 30, [(3, 30)], True, [])) == "MORE"
-    redis_reactions.apply_all([Commit(LIKE, POST, 3, 3, False, ())])
+    redis_commits.apply_all([Commit(LIKE, POST, 3, 3, False, ())])
     assert (recent(), total(), meta()["s"], meta()["ver"]) == ([3, 4, 5], 5, 5, 50)
     assert redis.execute("EXISTS", keys().ahead) == 0
     assert due() is None
@@ -284,9 +294,9 @@ def test_an_outbox_of_thousands_is_compared_in_pages(
     )
     assert drop() == "DROPPED"
     pages: list[Any] = []
-    rebase_call = redis_reactions._rebase_call
+    rebase_call = redis_loads._rebase_call
     monkeypatch.setattr(
-        redis_reactions, "_rebase_call", lambda *args: recorded(pages, args[3], rebase_call(*args))
+        redis_loads, "_rebase_call", lambda *args: recorded(pages, args[3], rebase_call(*args))
     )
     hydrate()
     assert pages == [1, 2, 3]
@@ -302,7 +312,7 @@ def test_a_page_that_is_sent_twice_is_counted_once(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     lease = take_lease()
     for page, row in ((1, (7, 0, False)), (1, (7, 0, False)), (2, (8, 0, False))):
-        call = redis_reactions._rebase_call(LIKE, POST, lease, page, [row])
+        call = redis_loads._rebase_call(LIKE, POST, lease, page, [row])
         assert redis.run_all([call]) == ["DONE"]
     assert hydrate_with(lease, EMPTY) == "HYDRATED"
     assert (total(), meta()["waiting"]) == (2, 2)
@@ -312,7 +322,7 @@ def test_a_page_of_a_caller_without_the_lease_or_out_of_turn_is_refused(plaza: W
     write_outbox(a7="1:10:0", a8="1:20:0")
     lease, other = take_lease(), take_lease()
     for of, page in ((other, 1), (lease, 2)):
-        call = redis_reactions._rebase_call(LIKE, POST, of, page, [(7, 10, True)])
+        call = redis_loads._rebase_call(LIKE, POST, of, page, [(7, 10, True)])
         assert redis.run_all([call]) == ["STALE"]
     assert set(outbox()) == {7, 8}
 
@@ -320,7 +330,7 @@ def test_a_page_of_a_caller_without_the_lease_or_out_of_turn_is_refused(plaza: W
 def test_pages_of_a_caller_who_died_do_not_count_for_the_next(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     first = take_lease()
-    redis.run_all([redis_reactions._rebase_call(LIKE, POST, first, 1, [(7, 0, False)])])
+    redis.run_all([redis_loads._rebase_call(LIKE, POST, first, 1, [(7, 0, False)])])
     redis.execute("DEL", keys().lease)
     assert put(rows=[(7, 0, False), (8, 0, False)]) == "HYDRATED"
     assert (total(), meta()["waiting"]) == (2, 2)
@@ -353,7 +363,7 @@ def test_what_another_run_of_the_node_loaded_is_loaded_anew(plaza: World) -> Non
 
 def test_a_quiet_target_is_dropped_whole(plaza: World) -> None:
     put(total=1, newest=[(7, 10)], complete=False)
-    redis_reactions.begin_bloom(LIKE, POST, "b", 1)
+    redis_filter.begin_bloom(LIKE, POST, "b", 1)
     apply(2, 2, [(9, 10, True)])
     assert gate(1).code == "UNKNOWN"
     assert drop() == "DROPPED"
@@ -381,7 +391,7 @@ def test_who_read_before_a_target_was_dropped_is_refused(plaza: World) -> None:
 def test_what_is_older_than_what_was_dropped_is_refused(plaza: World) -> None:
     put(total=1, n=4, newest=[(7, 10)])
     assert drop(4) == "DROPPED"
-    assert 0 < redis.execute("TTL", keys().fence) <= redis_reactions.FENCE_TTL_S
+    assert 0 < redis.execute("TTL", keys().fence) <= redis_loads.FENCE_TTL_S
     assert put(total=1, n=3) == "STALE"
     assert put(total=2, n=4, newest=[(7, 10), (8, 20)]) == "HYDRATED"
 
@@ -394,7 +404,7 @@ def test_a_target_that_moved_on_is_not_dropped(plaza: World) -> None:
 
 
 def test_dropping_what_is_not_there_is_nothing(plaza: World) -> None:
-    assert redis_reactions.drop_all([(LIKE, POST, None), (COLLECT, POST, None)]) == ["DROPPED"] * 2
+    assert redis_loads.drop_all([(LIKE, POST, None), (COLLECT, POST, None)]) == ["DROPPED"] * 2
     assert redis.execute("DBSIZE") == 0
 
 
@@ -429,7 +439,7 @@ def test_loading_ends_although_commits_come_all_the_while(
     """Consumers commit, and tell Redis, between the read and the write to Redis."""
     plaza.add(POST)
     saving.save([fact(7, True, 1000)])
-    hydrate_all = redis_reactions.hydrate_all
+    hydrate_all = redis_loads.hydrate_all
     tries = []
 
     def slow(found: list[tuple[object, Target, Lease, Snapshot]]) -> list[str]:
@@ -438,7 +448,7 @@ def test_loading_ends_although_commits_come_all_the_while(
             saving.save([fact(actor, True, 1000 + actor)])
         return hydrate_all(found)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(redis_reactions, "hydrate_all", slow)
+    monkeypatch.setattr(redis_loads, "hydrate_all", slow)
     hydrate()
     assert len(tries) == 1
     assert recent() == list(range(7, 20))
@@ -450,7 +460,7 @@ def test_a_target_whose_snapshot_turned_out_too_old_is_read_again_at_once(
 ) -> None:
     """The rows of the newer commit are not known here, so only MySQL has them."""
     insert_rows([(POST, 7, 1, 1000)])
-    hydrate_all = redis_reactions.hydrate_all
+    hydrate_all = redis_loads.hydrate_all
     tries = []
 
     def slow(found: list[tuple[object, Target, Lease, Snapshot]]) -> list[str]:
@@ -460,7 +470,7 @@ def test_a_target_whose_snapshot_turned_out_too_old_is_read_again_at_once(
             apply(2, 2, [(7, 1000, True)], is_new=False)
         return hydrate_all(found)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(redis_reactions, "hydrate_all", slow)
+    monkeypatch.setattr(redis_loads, "hydrate_all", slow)
     assert reacting.load([(LIKE, POST)]) == []
     assert len(tries) == 2
     assert (recent(), total()) == ([7, 8], 2)
@@ -491,7 +501,7 @@ def test_what_changed_no_total_is_seen_by_who_read_before_it_too(
     """Facts taken while Redis was away are saved and settled between the read and the write."""
     plaza.add(POST)
     saving.save([fact(7, True, 1000), fact(9, True, 1500)])
-    hydrate_all = redis_reactions.hydrate_all
+    hydrate_all = redis_loads.hydrate_all
     tries = []
 
     def slow(found: list[tuple[object, Target, Lease, Snapshot]]) -> list[str]:
@@ -500,7 +510,7 @@ def test_what_changed_no_total_is_seen_by_who_read_before_it_too(
             saving.save([fact(actor, on == 1, ver) for actor, on, ver in moves])
         return hydrate_all(found)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(redis_reactions, "hydrate_all", slow)
+    monkeypatch.setattr(redis_loads, "hydrate_all", slow)
     hydrate()
     saved = sorted((ver, actor) for actor, (on, ver) in rows().items() if on)
     assert recent() == [actor for _, actor in saved]

@@ -417,7 +417,7 @@ def test_scripts_that_redis_forgot_are_sent_again(plaza: World) -> None:
 def test_scripts_that_redis_forgot_are_sent_again_in_a_pipeline_with_its_commands(
     plaza: World,
 ) -> None:
-    from plaza.reactions import redis_reactions
+    from plaza.reactions import redis_gate
     from tests.integration.reactions.test_gate import gate_call, read_call
 
     put()
@@ -430,7 +430,7 @@ def test_scripts_that_redis_forgot_are_sent_again_in_a_pipeline_with_its_command
     assert total() == 2, "each ran once"
     redis.run_all([read_call(1)])
     redis.execute("SCRIPT", "FLUSH")
-    redis.execute("SCRIPT", "LOAD", redis_reactions.GATE.source)
+    redis.execute("SCRIPT", "LOAD", redis_gate.GATE.source)
     answers = redis.run_all([gate_call(3, True), read_call(3)])
     assert answers[0][2] == 3
     assert answers[1][:2] == [3, "1"]

@@ -12,7 +12,7 @@ from plaza import counters
 from plaza.infra import mysql, redis
 from plaza.infra.consumer import consume
 from plaza.infra.redis import RedisDown
-from plaza.reactions import COLLECT, LIKE, Target, reacting, redis_reactions, saving
+from plaza.reactions import COLLECT, LIKE, Target, reacting, redis_loads, saving
 from plaza.reactions.queues import Unacknowledged
 from plaza.reactions.reactions import ReactionEvent
 from tests.support.consumers import (
@@ -286,7 +286,7 @@ def test_versions_of_a_new_epoch_are_above_all_of_the_one_before(plaza: World) -
     mysql.write("DELETE FROM reaction")
     mysql.write("UPDATE log_gate SET epoch = epoch + 1")
     try:
-        redis_reactions.drop_all([(LIKE, POST, None)])
+        redis_loads.drop_all([(LIKE, POST, None)])
         hydrate()
         saving.save([fact(8, at=9)])
         assert meta()["s"] == 2**40 + 3

@@ -11,9 +11,9 @@ from plaza.infra import mysql, redis, spill, sqs
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.sqs import Depth, Outgoing
-from plaza.reactions import LIKE, Target, queues, reacting, redis_reactions, sweeping
+from plaza.reactions import LIKE, Target, queues, reacting, redis_outbox, sweeping
 from plaza.reactions.reactions import ReactionEvent
-from plaza.reactions.redis_reactions import Swept
+from plaza.reactions.redis_outbox import Swept
 from tests.integration.conftest import Away
 from tests.integration.reactions.test_gate import gate_call
 from tests.support.keyspace import redis_us
@@ -38,7 +38,7 @@ HOUR_US = 3_600_000_000
 
 
 def sweep_once(grace_us: int = 0, count: int = 500, longest_us: int = HOUR_US) -> Swept:
-    return redis_reactions.sweep_all([(LIKE, POST)], grace_us, count, longest_us)[0]
+    return redis_outbox.sweep_all([(LIKE, POST)], grace_us, count, longest_us)[0]
 
 
 def sweep(grace_us: int = 0, count: int = 500) -> list[ReactionEvent]:
@@ -160,11 +160,11 @@ def test_due_targets_are_found_in_all_shards_and_no_more_than_asked_for(plaza: W
     for target in targets:
         put(target=target)
         gate(7, target=target)
-    found = redis_reactions.find_due(redis_us(), 100)
+    found = redis_outbox.find_due(redis_us(), 100)
     assert sorted(target for _, target in found) == targets
-    assert redis_reactions.find_due(redis_us() - MINUTE_US, 100) == []
+    assert redis_outbox.find_due(redis_us() - MINUTE_US, 100) == []
     shards = {keys(target).outboxes for target in targets}
-    assert len(redis_reactions.find_due(redis_us(), 1)) == len(shards)
+    assert len(redis_outbox.find_due(redis_us(), 1)) == len(shards)
 
 
 def test_what_the_queue_never_got_is_saved_in_the_end(plaza: World) -> None:

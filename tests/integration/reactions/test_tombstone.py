@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plaza.infra import mysql
-from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, reacting, reading, redis_reactions
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, reacting, reading, redis_loads
 from plaza.reactions.reactions import TargetGone
 from tests.support.keyspace import find_keys
 from tests.support.looking import (
@@ -71,7 +71,7 @@ def test_a_deleted_target_stays_deleted_when_its_consumer_loads_it_again(plaza: 
     plaza.add(POST)
     reacting.react(LIKE, POST, 7, True)
     delete()
-    redis_reactions.drop_all([(LIKE, POST, None)])
+    redis_loads.drop_all([(LIKE, POST, None)])
     plaza.queues.drain()
     assert (outbox(), total(), meta()["gone"]) == ({}, 1, 1), "loaded for the sake of its outbox"
     with pytest.raises(TargetGone):

@@ -28,7 +28,7 @@ from plaza.reactions import (
     queues,
     reacting,
     reading,
-    redis_reactions,
+    redis_loads,
     saving,
 )
 from plaza.reactions.reactions import Key
@@ -433,7 +433,7 @@ def test_what_mysql_has_and_redis_is_told_before_the_second_look_is_no_differenc
     def told_meanwhile(run_id: int, after_id: int) -> Any:
         key = Key("post", 8, "like", 11)
         saving.settle_again([queues.Unacknowledged(keys=[key])])
-        redis_reactions.drop_all([(LIKE, QUIET, None)])
+        redis_loads.drop_all([(LIKE, QUIET, None)])
         return look_again(run_id, after_id)
 
     monkeypatch.setattr(comparing, "_look_again", told_meanwhile)
@@ -646,13 +646,13 @@ def test_who_read_before_a_repair_brings_nothing_wrong_back(crowd: World) -> Non
     redis.execute("FLUSHALL")
     users = mysql_counters.read_users([AUTHOR])
     comments = mysql_counters.read_comments([POST.id])
-    [lease] = redis_reactions.take_load_leases([(LIKE, POST)])
+    [lease] = redis_loads.take_load_leases([(LIKE, POST)])
     [snapshot] = mysql_reactions.read_snapshots([(LIKE, POST, [])], 5)
     assert run(crowd).repaired == 3
 
     redis_counters.keep_users(users, create=True)
     redis_counters.keep_comments(comments, create=True)
-    assert redis_reactions.hydrate_all([(LIKE, POST, lease, snapshot)]) == ["STALE"]
+    assert redis_loads.hydrate_all([(LIKE, POST, lease, snapshot)]) == ["STALE"]
     assert counters.read_users([AUTHOR])[AUTHOR].posts_total == 2
     assert counters.read_comments([POST.id]) == {POST.id: 2}
     assert reading.count([(LIKE, POST)], None) == ([(10, False)], True)

@@ -554,8 +554,8 @@ def test_a_build_that_stopped_makes_way_for_another(
 def test_a_long_build_goes_on_through_the_queue(
     types: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.shops.refreshing.PAGE", 10)
-    monkeypatch.setattr("plaza.shops.refreshing.PAGES_PER_STEP", 2)
+    monkeypatch.setattr("plaza.shops.builds.PAGE", 10)
+    monkeypatch.setattr("plaza.shops.builds.PAGES_PER_STEP", 2)
     points = around(95, 3_000)
     insert([(i, FOOD, x, y) for i, (x, y) in enumerate(points, 1)])
     types.queues.send("shops", Step(PLACES, FOOD).to_json())

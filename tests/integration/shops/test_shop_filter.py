@@ -7,7 +7,7 @@ import random
 import pytest
 
 from plaza.infra import id_filter, mysql, redis
-from plaza.shops import mysql_shops, queues, redis_shops, refreshing
+from plaza.shops import builds, mysql_shops, queues, redis_shops
 from plaza.shops.shops import FILTER, Step
 from tests.support.content_api import counting_work
 from tests.support.plaza import World
@@ -138,12 +138,12 @@ def test_it_is_built_again_after_a_time(plaza: World, monkeypatch: pytest.Monkey
 def test_a_long_build_goes_on_through_the_queue_in_bounded_steps(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.shops.refreshing.PAGE", 10)
-    monkeypatch.setattr("plaza.shops.refreshing.PAGES_PER_STEP", 3)
+    monkeypatch.setattr("plaza.shops.builds.PAGE", 10)
+    monkeypatch.setattr("plaza.shops.builds.PAGES_PER_STEP", 3)
     insert([(i, None, None, None) for i in range(1, 96)])
     plaza.queues.send("shops", Step(FILTER).to_json())
     with counting_work() as work:
-        refreshing.work_through([queues.SHOPS.decode(body) for body in plaza.queues.take("shops")])
+        builds.work_through([queues.SHOPS.decode(body) for body in plaza.queues.take("shops")])
     assert work.statements == 1 + 3
     plaza.queues.drain()
     assert all(maybe(i) for i in range(1, 96))

@@ -14,7 +14,7 @@ from plaza.counters import ContentCounter, UserCounter
 from plaza.counters.counters import USER_COLUMNS
 from plaza.counters.redis_counters import comments_key, user_key
 from plaza.reactions import Target
-from plaza.reactions.redis_reactions import keys_of
+from plaza.reactions.redis_keys import keys_of
 
 POST = Target("post", 7)
 SOMEBODY = Target("user", 9)

@@ -91,7 +91,7 @@ KEYS = {
     "*:vers": "shops",
     "bucket:*:*": "infra/limits",
     "challenge:*": "auth",
-    "checkins:dirty": "checkins",
+    "checkins:outboxes": "checkins",
     "echo:*": "auth",
     "ids:serials": "infra/ids",
     "keys:report": "keyspace",

@@ -4,11 +4,12 @@ Everything of a user is in their shard. Under ``{<shard>}:user:<id>:checkins``
 
                  hash    last, the newest day, 0 for none; streak, how many in a row end there
     :<YYYY-MM>   bitmap  32 bits: bit d is day d of the month; bit 0 says that it is whole
-    :pending     hash    day -> when it was accepted; not yet confirmed by MySQL: the outbox
+    :outbox      hash    day -> when it was accepted; not yet confirmed by MySQL
     :lease       string  which readers may bring back what MySQL says; a settle ends it
 
-and per shard ``{<shard>}:checkins:dirty``, a zset: user -> oldest in their outbox, or when it may
-be swept again. Days are numbers: 1 January of year 1 is 1 (``date.toordinal``).
+and per shard ``{<shard>}:checkins:outboxes``, the index of outboxes (``infra.outbox``): user ->
+when the oldest entry was accepted, or when it is due again. Days are numbers: 1 January of year 1
+is 1 (``date.toordinal``).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from plaza.checkins.checkins import CheckedIn, Recorded, next_month
 from plaza.infra import redis
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call
-from plaza.infra.shards import SHARDS, shard_of
+from plaza.infra.shards import shard_of
 
 TTL_S = 40 * 86_400
 LEASE_TTL_S = 10
@@ -36,7 +37,6 @@ ADOPT = load_script(_LUA / "adopt.lua")
 CHECK_IN = load_script(_LUA / "check_in.lua")
 HYDRATE = load_script(_LUA / "hydrate.lua")
 SETTLE = load_script(_LUA / "settle.lua")
-SWEEP = load_script(_LUA / "sweep.lua")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +50,16 @@ class Keys:
         return f"{{{shard_of(f'user:{self.user_id}')}}}:user:{self.user_id}:checkins"
 
     @property
-    def pending(self) -> str:
-        return f"{self.head}:pending"
+    def outbox(self) -> str:
+        return f"{self.head}:outbox"
 
     @property
     def lease(self) -> str:
         return f"{self.head}:lease"
 
     @property
-    def dirty(self) -> str:
-        return _dirty_key(shard_of(f"user:{self.user_id}"))
+    def outboxes(self) -> str:
+        return outboxes_key(shard_of(f"user:{self.user_id}"))
 
     def month(self, day: date) -> str:
         return f"{self.head}:{day:%Y-%m}"
@@ -85,8 +85,9 @@ class Decision(NamedTuple):
     accepted_us: int = 0
 
 
-def _dirty_key(shard: int) -> str:
-    return f"{{{shard}}}:checkins:dirty"
+def outboxes_key(shard: int) -> str:
+    """The index of the outboxes of a shard."""
+    return f"{{{shard}}}:checkins:outboxes"
 
 
 def _ttl_s() -> int:
@@ -98,7 +99,7 @@ def check_in(user_id: int, day: date, now_us: int) -> Decision:
     keys = Keys(user_id)
     code, *found = redis.run(
         CHECK_IN,
-        (keys.head, keys.month(day), keys.pending, keys.dirty),
+        (keys.head, keys.month(day), keys.outbox, keys.outboxes),
         (day.toordinal(), day.day, user_id, now_us, _ttl_s()),
     )
     if not found:
@@ -144,7 +145,7 @@ def hydrate(user_id: int, lease: str, first: date, recorded: Recorded) -> bool:
     runs = (day.toordinal() for run in recorded.runs for day in (run.first, run.last))
     done = redis.run(
         HYDRATE,
-        (keys.head, keys.month(first), keys.pending, keys.lease),
+        (keys.head, keys.month(first), keys.outbox, keys.lease),
         (lease, _ttl_s(), first.toordinal(), length, bits, *runs),
     )
     return bool(done)
@@ -158,7 +159,7 @@ def settle_all(saved: Sequence[CheckedIn]) -> int:
         calls.append(
             Call(
                 SETTLE,
-                (keys.head, keys.month(day), keys.pending, keys.lease, keys.dirty),
+                (keys.head, keys.month(day), keys.outbox, keys.lease, keys.outboxes),
                 (day.toordinal(), day.day, fact.user_id),
             )
         )
@@ -176,42 +177,11 @@ def adopt_all(unsaved: Sequence[CheckedIn]) -> int:
         calls.append(
             Call(
                 ADOPT,
-                (keys.head, keys.month(day), keys.pending, keys.dirty),
+                (keys.head, keys.month(day), keys.outbox, keys.outboxes),
                 (day.toordinal(), day.day, fact.user_id, fact.ver_us),
             )
         )
     return sum(redis.run_all(calls))
-
-
-def find_dirty(before_us: int, limit: int) -> list[int]:
-    """Users whose outbox is due for a sweep, at most ``limit`` a shard. One round trip.
-
-    Raises RedisDown.
-    """
-    answers = redis.pipeline(
-        [
-            ("ZRANGE", _dirty_key(shard), "-inf", before_us, "BYSCORE", "LIMIT", 0, limit)
-            for shard in range(SHARDS)
-        ]
-    )
-    return [int(user_id) for answer in answers for user_id in answer]
-
-
-def sweep_all(user_ids: Sequence[int], grace_us: int, longest_wait_us: int) -> list[CheckedIn]:
-    """The facts of users that waited too long, to be published again. One round trip.
-
-    Raises RedisDown.
-    """
-    calls = []
-    for user_id in user_ids:
-        keys = Keys(user_id)
-        calls.append(Call(SWEEP, (keys.pending, keys.dirty), (user_id, grace_us, longest_wait_us)))
-    facts = []
-    for user_id, entries in zip(user_ids, redis.run_all(calls), strict=True):
-        pairs = iter(entries)
-        for day, accepted_us in zip(pairs, pairs, strict=True):
-            facts.append(CheckedIn(user_id, date.fromordinal(int(day)), int(accepted_us)))
-    return facts
 
 
 def _seen(last: int, streak: int, bits: int) -> Seen:

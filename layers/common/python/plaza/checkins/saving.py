@@ -1,8 +1,7 @@
-"""Saving: from the queue into MySQL, then telling Redis; and sweeping what the queue never got."""
+"""Saving: from the queue into MySQL, then telling Redis."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -13,22 +12,7 @@ from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
 
-__all__ = [
-    "CHECKINS",
-    "GRACE_US",
-    "LONGEST_WAIT_US",
-    "MOST_FACTS",
-    "MOST_S",
-    "save",
-    "sweep_checkins",
-]
-
-GRACE_US = 30_000_000
-LONGEST_WAIT_US = 3_600_000_000
-MOST_FACTS = 10_000
-MOST_S = 10
-_MOST_BACKLOG = 10_000
-_USERS_PER_SHARD = 10
+__all__ = ["CHECKINS", "save"]
 
 
 @CHECKINS.consumer
@@ -52,26 +36,3 @@ def save(facts: Sequence[CheckedIn]) -> None:
     forgotten = redis_checkins.settle_all(facts)
     metrics = {"accepted": len(facts), "inserted": inserted, "forgotten": forgotten}
     record("checkins_saved", metrics)
-
-
-def sweep_checkins(grace_us: int = GRACE_US) -> int:
-    """Publish again what has waited longer than ``grace_us``; how many facts the queue took.
-
-    At most 10,000 or so and for 10 s; what is left is due at the next run. Holds back while the
-    queue is behind. Raises RedisDown, QueueDown.
-    """
-    waiting = CHECKINS.count_backlog()
-    if waiting > _MOST_BACKLOG:
-        record("checkins_held_back", {"checkin_sweeps_held_back": 1}, backlog=waiting)
-        return 0
-    sent, oldest_us, until_s = 0, time.time_ns() // 1000, time.monotonic() + MOST_S
-    while sent < MOST_FACTS and time.monotonic() < until_s:
-        due = redis_checkins.find_dirty(time.time_ns() // 1000 - grace_us, _USERS_PER_SHARD)
-        if not due:
-            break
-        facts = redis_checkins.sweep_all(due, grace_us, LONGEST_WAIT_US)
-        sent += CHECKINS.send_all(facts, until_s)
-        oldest_us = min([oldest_us, *(fact.ver_us for fact in facts)])
-    age_s = round(time.time() - oldest_us / 1e6, 1)
-    record("checkins_swept", {"checkins_republished": sent, "checkin_outbox_age_s": age_s})
-    return sent

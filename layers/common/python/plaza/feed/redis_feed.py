@@ -11,6 +11,10 @@ minus a time, so that they are no posts:
     built     when it was filled from MySQL; without it, it says nothing yet
     building  since when it is pushed to while somebody reads MySQL for it: the name of the build
     asked     when somebody was last told to ask for a rebuild
+
+The state of a build is in the timeline, not in a hash as that of ``infra.builds``: a timeline is
+one key, whatever its state, for pushes that look at many. And a build is not refused while another
+is under way, but joins it: both fill in what MySQL has, in one page, and pushes add the rest.
 """
 
 from __future__ import annotations

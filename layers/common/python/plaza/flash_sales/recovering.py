@@ -1,8 +1,10 @@
 """Recovering: orders that have been pending too long are sent again, and in the end decided here.
 
 That covers an API function that died before the queue, a queue that was away, and a consumer that
-died before it told Redis. What is sent again holds back while the queue itself is behind. Orders
-that SQS did not take are decided here, and so are those that wait for too long, by stock as ever.
+died before it told Redis. It is no outbox of ``infra.outbox``: the pending orders of a voucher are
+an index of their own, MySQL names the vouchers, and an order that waits for too long is decided
+instead of sent. What is sent again holds back while the queue itself is behind. Orders that SQS did
+not take are decided here, and so are those that wait for too long, by stock as ever.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """What Redis and MySQL hold of a target, for those who compare and correct it."""
 
 from plaza.reactions.mysql_reactions import EPOCH_NOW, read_actors, read_counters, read_epoch
-from plaza.reactions.redis_reactions import (
-    drop_all,
-    find_denied,
-    inspect_all,
-    read_recent,
-    target_of_key,
-)
+from plaza.reactions.redis_inspection import find_denied, inspect_all, read_recent, target_of_key
+from plaza.reactions.redis_loads import drop_all
 
 __all__ = [
     "EPOCH_NOW",

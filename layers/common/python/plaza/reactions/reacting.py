@@ -12,7 +12,7 @@ from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.settings import settings
 from plaza.infra.spill import spill
-from plaza.reactions import mysql_reactions, redis_reactions
+from plaza.reactions import mysql_reactions, redis_commits, redis_gate, redis_loads
 from plaza.reactions.hot_totals import drop_total
 from plaza.reactions.queues import REACTIONS, REBUILDS, Step
 from plaza.reactions.reactions import (
@@ -28,7 +28,7 @@ from plaza.reactions.reactions import (
     TooManyChanges,
     Undecided,
 )
-from plaza.reactions.redis_reactions import Decision
+from plaza.reactions.redis_gate import Decision
 from plaza.targets import There, finding, marking
 
 LOAD_WAIT_S = 0.5  # how long a caller waits for another that loads the target
@@ -94,20 +94,18 @@ def load(
     until_s = time.monotonic() + (LOAD_WAIT_S if wait_s is None else wait_s)
     todo = list(wanted)
     while todo:
-        leases = redis_reactions.take_load_leases(todo)
+        leases = redis_loads.take_load_leases(todo)
         taken = [
             (*w, lease) for w, lease in zip(todo, leases, strict=True) if lease.code == "TAKEN"
         ]
         left = [w for w, lease in zip(todo, leases, strict=True) if lease.code == "HELD"]
         if taken:
-            outboxes = redis_reactions.read_outboxes(
-                [(k, t, lease.entries) for k, t, lease in taken]
-            )
+            outboxes = redis_loads.read_outboxes([(k, t, lease.entries) for k, t, lease in taken])
             snapshots = mysql_reactions.read_snapshots(
                 [(k, t, actors) for (k, t, _), actors in zip(taken, outboxes, strict=True)],
                 _depth(len(taken)),
             )
-            codes = redis_reactions.hydrate_all(
+            codes = redis_loads.hydrate_all(
                 [(*of, snapshot) for of, snapshot in zip(taken, snapshots, strict=True)]
             )
             left += [
@@ -134,7 +132,7 @@ def load(
 
 def _apply_ahead(commits: Sequence[Commit]) -> None:
     """Apply what arrived while targets were loaded; ``commits`` are without rows."""
-    for commit, applied in zip(commits, redis_reactions.apply_all(commits), strict=True):
+    for commit, applied in zip(commits, redis_commits.apply_all(commits), strict=True):
         if applied.rebuild:
             ask_rebuild(commit.kind, commit.target)
 
@@ -148,7 +146,7 @@ def _depth(targets_loaded: int) -> int:
 def tombstone(deleted: Sequence[Target]) -> None:
     """Let the gates of deleted targets refuse from now on. Two round trips. Raises RedisDown."""
     marking.mark_gone(deleted)
-    redis_reactions.tombstone_all(deleted)
+    redis_loads.tombstone_all(deleted)
 
 
 def require_there(target: Target) -> None:
@@ -160,7 +158,7 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> Decision:
     expected: tuple[bool, int] | None = None
     nonce = secrets.token_hex(6)
     for _ in range(_MAX_TRIES):
-        decision = redis_reactions.gate(kind, target, actor_id, on, nonce, expected)
+        decision = redis_gate.gate(kind, target, actor_id, on, nonce, expected)
         match decision.code:
             case "CHANGED" | "UNCHANGED":
                 if not marking.seen_lately(*target):

@@ -10,11 +10,12 @@ from plaza.infra import redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
-from plaza.reactions import mysql_reactions, redis_reactions
+from plaza.reactions import mysql_reactions, redis_keys, redis_lists, redis_reads
 from plaza.reactions.hot_totals import hot_totals
 from plaza.reactions.reacting import ask_rebuild, load, require_there
 from plaza.reactions.reactions import Count, Kind, ListsBusy, Reacted, Reactor, Target, Undecided
-from plaza.reactions.redis_reactions import LIST_LENGTH, Seen
+from plaza.reactions.redis_lists import LIST_LENGTH
+from plaza.reactions.redis_reads import Seen
 from plaza.targets import There, finding
 
 # What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
@@ -70,14 +71,14 @@ def read_mine(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool
     try:
         counts, _ = count(wanted, actor_id)
     except MysqlDown:
-        return [seen and seen.mine for seen in redis_reactions.read_all(wanted, actor_id)]
+        return [seen and seen.mine for seen in redis_reads.read_all(wanted, actor_id)]
     return [found.mine for found in counts]
 
 
 def _count_in_redis(
     wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
 ) -> tuple[list[Count], bool]:
-    seen, exact = redis_reactions.read_all(wanted, actor_id), True
+    seen, exact = redis_reads.read_all(wanted, actor_id), True
     if cold := [w for w, s in zip(wanted, seen, strict=True) if s is None]:
         loaded, exact = _read_cold(cold, actor_id)
         seen = [loaded.get(w) if s is None else s for w, s in zip(wanted, seen, strict=True)]
@@ -118,7 +119,7 @@ def _read_cold(
     left = load(there) if there else []
     if left and not _instead_of_redis.take():
         raise Undecided(f"{left[0][1]} is being loaded")
-    seen = redis_reactions.read_all(there, actor_id) if there else []
+    seen = redis_reads.read_all(there, actor_id) if there else []
     loaded = {w: s for w, s in zip(there, seen, strict=True) if s is not None}
     return none | loaded, None not in seen
 
@@ -157,19 +158,19 @@ def _load_earliest(kind: Kind, target: Target, limit: int) -> list[Reactor]:
     MysqlDown.
     """
     until_s = time.monotonic() + _EARLIEST_WAIT_S
-    lock_key = f"{redis_reactions.keys_of(kind.name, target).earliest}:lock"
+    lock_key = f"{redis_keys.keys_of(kind.name, target).earliest}:lock"
     while (lock := redis.try_lock(lock_key, _EARLIEST_LOCK_S)) is None:
         if time.monotonic() >= until_s:
             break
         time.sleep(_EARLIEST_POLL_S)
-        page = redis_reactions.read_page(kind, target, None, False, limit + 1)
+        page = redis_reads.read_page(kind, target, None, False, limit + 1)
         if page is not None and page[0]:
             return _in_order(page[1], latest=False)
     try:
         _take_list()
         n, earliest = mysql_reactions.read_earliest(kind, target, EARLIEST_LENGTH)
         if len(earliest) == EARLIEST_LENGTH:
-            redis_reactions.keep_earliest(kind, target, n, earliest)
+            redis_reads.keep_earliest(kind, target, n, earliest)
         return earliest
     finally:
         if lock is not None:
@@ -187,10 +188,10 @@ def _newest_reactors(
     kind: Kind, target: Target, after: Reactor | None, latest: bool, limit: int
 ) -> tuple[bool, list[Reactor]]:
     # One more for the next page, and one for ``after`` itself, which comes along.
-    page = redis_reactions.read_page(kind, target, after, latest, limit + 2)
+    page = redis_reads.read_page(kind, target, after, latest, limit + 2)
     if page is None:
         load([(kind, target)])
-        page = redis_reactions.read_page(kind, target, after, latest, limit + 2)
+        page = redis_reads.read_page(kind, target, after, latest, limit + 2)
     is_complete, found = page or (False, [])
     if after is not None:
         found = [reactor for reactor in found if _is_past(reactor, after, latest)]
@@ -233,14 +234,14 @@ def reacted(
 def _newest_reacted(kind: Kind, actor_id: int) -> tuple[int, list[Reacted]]:
     """(floor_us, newest); a floor above everything when Redis can't say."""
     try:
-        found = redis_reactions.read_list(kind, actor_id)
+        found = redis_lists.read_list(kind, actor_id)
         if found is not None:
             return found
         _take_list()
-        lease = redis_reactions.take_lease(kind, actor_id)
+        lease = redis_lists.take_lease(kind, actor_id)
         newest = mysql_reactions.read_reacted(kind, actor_id, None, LIST_LENGTH)
         floor_us = newest[-1].ver_us if len(newest) == LIST_LENGTH else 0
-        redis_reactions.fill_list(kind, actor_id, lease, newest, floor_us)
+        redis_lists.fill_list(kind, actor_id, lease, newest, floor_us)
         return floor_us, newest
     except RedisDown:
         return 2**53, []

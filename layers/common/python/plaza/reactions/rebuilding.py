@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 
-from plaza.infra.observability import record
-from plaza.reactions import mysql_reactions, redis_reactions
+from plaza.infra import builds
+from plaza.infra.builds import FILLED, Builder
+from plaza.reactions import mysql_reactions, redis_filter
 from plaza.reactions.queues import REBUILDS, Step
+from plaza.reactions.reactions import Kind, Target
 
 __all__ = ["PAGE", "PAGES_PER_STEP", "REBUILDS", "rebuild"]
 
@@ -26,22 +27,22 @@ def rebuild(steps: Sequence[Step]) -> None:
 
 
 def _take(step: Step) -> None:
-    build, after_id = step.build, step.after_id
-    if not build:
-        build = secrets.token_hex(8)
-        total, _ = mysql_reactions.read_counters([(step.kind, step.target)])[0]
-        code = redis_reactions.begin_bloom(step.kind, step.target, build, total)
-        if code != "BEGUN":
-            record("rebuild_refused", target=str(step.target), code=code)
-            return
-    code = "FILLED"
-    for _ in range(PAGES_PER_STEP):
-        actor_ids = mysql_reactions.read_actors(step.kind, step.target, after_id, PAGE)
-        last = len(actor_ids) < PAGE
-        code = redis_reactions.fill_bloom(step.kind, step.target, build, actor_ids, last)
-        if code != "FILLED":
-            break
-        after_id = actor_ids[-1]
-    else:
-        REBUILDS.send(Step(step.kind, step.target, build, after_id))
-    record("rebuild_stepped", target=str(step.target), code=code, after_id=after_id)
+    done = builds.step(
+        _filter_of(step.kind, step.target), step.build, step.after_id, PAGE, PAGES_PER_STEP
+    )
+    if done.code == FILLED:
+        REBUILDS.send(Step(step.kind, step.target, done.build, done.after_id))
+
+
+def _filter_of(kind: Kind, target: Target) -> Builder[int]:
+    def begin(build: str) -> str:
+        total, _ = mysql_reactions.read_counters([(kind, target)])[0]
+        return redis_filter.begin_bloom(kind, target, build, total)
+
+    return Builder(
+        f"filter of {kind.name} {target}",
+        begin,
+        lambda after_id, limit: mysql_reactions.read_actors(kind, target, after_id, limit),
+        lambda build, actors, last: redis_filter.fill_bloom(kind, target, build, actors, last),
+        int,
+    )

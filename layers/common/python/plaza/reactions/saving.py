@@ -14,7 +14,7 @@ from plaza.infra import mysql
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import cause, record
 from plaza.infra.redis import RedisDown
-from plaza.reactions import mysql_reactions, redis_rankings, redis_reactions
+from plaza.reactions import mysql_reactions, redis_commits, redis_loads, redis_rankings
 from plaza.reactions.queues import FOLLOWS, MAX_PAIRS, REACTIONS, SETTLEMENTS, Unacknowledged
 from plaza.reactions.reacting import ask_rebuild, load
 from plaza.reactions.reactions import (
@@ -33,7 +33,7 @@ from plaza.reactions.reactions import (
     replay,
     transitions,
 )
-from plaza.reactions.redis_reactions import MAX_ROWS
+from plaza.reactions.redis_loads import MAX_ROWS
 from plaza.targets import finding
 
 __all__ = ["REACTIONS", "SETTLEMENTS", "Saved", "acknowledge", "resync", "save", "settle_again"]
@@ -100,7 +100,7 @@ def _tell_of_follows(events: Sequence[ReactionEvent]) -> None:
 
 def acknowledge(saved: Saved) -> None:
     """Bring Redis to what MySQL has. Four round trips when all is in order. Raises RedisDown."""
-    applied = redis_reactions.apply_all(saved.commits)
+    applied = redis_commits.apply_all(saved.commits)
     counters.project_users(saved.users)
     redis_rankings.project_likes(
         [
@@ -132,7 +132,7 @@ def resync(
     """
     todo = list(cold)
     if lost:
-        codes = redis_reactions.drop_all(lost)
+        codes = redis_loads.drop_all(lost)
         dropped = [of[:2] for of, code in zip(lost, codes, strict=True) if code == "DROPPED"]
         record("targets_resynced", {"resynced": len(dropped)})
         todo += dropped

@@ -1,7 +1,6 @@
-"""Sweeping: entries that stayed in an outbox too long are published again.
+"""Sweeping: entries that stayed in an outbox too long are published again (``infra.outbox``).
 
-That covers an API function that died before the queue, an unavailable queue, and a consumer that
-died before Redis was told. A target that misses a commit, or is not loaded and has an outbox, is
+A target that misses a commit, or is not loaded and has an outbox, is
 loaded from MySQL. The sweep pauses while the queue is behind: a slow consumer must not be fed
 duplicates. What the queue refused and MySQL has is sent first, however far behind it is: it was not
 sent before.
@@ -10,21 +9,20 @@ sent before.
 from __future__ import annotations
 
 import random
-import time
+from collections.abc import Sequence
 
-from plaza.infra import sqs
+from plaza.infra import outbox, sqs
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import cause, record
+from plaza.infra.outbox import GRACE_US, MAX_BACKLOG, MAX_WAIT_US
 from plaza.infra.spill import send_spilled
-from plaza.reactions import redis_reactions
+from plaza.reactions import redis_outbox
 from plaza.reactions.queues import REACTIONS
+from plaza.reactions.reactions import Kind, Target
 from plaza.reactions.saving import resync
 
-GRACE_US = 30_000_000
-LONGEST_WAIT_US = 3_600_000_000
 MOST_FACTS = 50_000
 MOST_S = 20
-_MOST_BACKLOG = 10_000
 _TARGETS_PER_SHARD = 2
 _TARGETS_PER_ROUND = 100
 EVENTS_PER_TARGET = 500
@@ -37,27 +35,28 @@ def sweep_outbox(grace_us: int = GRACE_US) -> int:
     """
     spilled = _send_spilled()
     waiting = REACTIONS.count_backlog()
-    if waiting > _MOST_BACKLOG:
+    if waiting > MAX_BACKLOG:
         record("sweep_held_back", {"sweeps_held_back": 1}, backlog=waiting)
         return spilled
-    sent, targets, oldest_us, began_s = 0, 0, time.time_ns() // 1000, time.monotonic()
-    while sent < MOST_FACTS and time.monotonic() - began_s < MOST_S:
-        due = redis_reactions.find_due(time.time_ns() // 1000 - grace_us, _TARGETS_PER_SHARD)
-        if not due:
-            break
-        due = random.sample(due, min(len(due), _TARGETS_PER_ROUND))
-        swept = redis_reactions.sweep_all(due, grace_us, EVENTS_PER_TARGET, LONGEST_WAIT_US)
+
+    def find(before_us: int) -> list[tuple[Kind, Target]]:
+        due = redis_outbox.find_due(before_us, _TARGETS_PER_SHARD)
+        return random.sample(due, min(len(due), _TARGETS_PER_ROUND))
+
+    def send_again(due: Sequence[tuple[Kind, Target]], _: float) -> tuple[int, list[int]]:
+        swept = redis_outbox.sweep_all(due, grace_us, EVENTS_PER_TARGET, MAX_WAIT_US)
         events = [event for of_target in swept for event in of_target.events]
-        sent += REACTIONS.send_all(events)
-        targets += len(due)
-        oldest_us = min([oldest_us, *(event.stamped for event in events)])
+        taken = REACTIONS.send_all(events)
         resync(
             [(s.kind, s.target, s.s) for s in swept if s.code == "GAP"],
             [(s.kind, s.target) for s in swept if s.code == "COLD"],
         )
-    sent += spilled
-    outbox_age_s = round(time.time() - oldest_us / 1e6, 1)
-    record("outbox_swept", {"republished": sent, "outbox_age_s": outbox_age_s}, targets=targets)
+        return taken, [event.stamped for event in events]
+
+    swept = outbox.sweep(find, send_again, grace_us, MOST_FACTS, MOST_S)
+    sent = swept.sent + spilled
+    metrics = {"republished": sent, "outbox_age_s": swept.age_s}
+    record("outbox_swept", metrics, targets=swept.outboxes)
     return sent
 
 

@@ -1,8 +1,7 @@
-"""Telling Redis what MySQL has of shops: of those that changed, and of all, in bounded steps."""
+"""Telling Redis what MySQL has of shops that changed."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 
 from plaza.infra import cache
@@ -12,7 +11,6 @@ from plaza.shops import mysql_shops, reading, redis_shops
 from plaza.shops.queues import SHOPS
 from plaza.shops.shops import (
     EVERYTHING,
-    FILTER,
     GONE_VER,
     MOST_SHOPS,
     Changed,
@@ -23,38 +21,7 @@ from plaza.shops.shops import (
     placed_of,
 )
 
-__all__ = [
-    "AGAIN_S",
-    "PAGE",
-    "PAGES_PER_STEP",
-    "SHOPS",
-    "adopt",
-    "refresh",
-    "refresh_everything",
-    "refresh_types",
-    "tell_of",
-    "work_through",
-]
-
-PAGE = 1_000
-PAGES_PER_STEP = 50
 AGAIN_S = 1
-
-
-@SHOPS.consumer
-def work_through(messages: Sequence[Refresh | Step]) -> None:
-    """Refresh all shops that the messages name, and take each walk one step further.
-
-    Safe to repeat. Raises MysqlDown, RedisDown, QueueDown.
-    """
-    refreshes = [message for message in messages if isinstance(message, Refresh)]
-    if refreshes:
-        refresh(sorted({shop_id for one in refreshes for shop_id in one.shop_ids}))
-        if not all(one.shop_ids for one in refreshes):
-            refresh_types()
-    for message in messages:
-        if isinstance(message, Step):
-            _take(message)
 
 
 def refresh(shop_ids: Sequence[int]) -> None:
@@ -127,47 +94,3 @@ def tell_of(stored: Mapping[int, Stored], missing: Sequence[int] = ()) -> None:
 
 def _is_of(stored: Mapping[int, Stored], shop_id: int, type_id: int) -> bool:
     return shop_id in stored and stored[shop_id].shop.type_id == type_id
-
-
-def _take(step: Step) -> None:
-    """A page after the other, and when it was many, the rest through the queue again."""
-    begun = _begin(step)
-    if begun is None:
-        record("walk_refused", walk=step.walk, type_id=step.type_id)
-        return
-    after_id: int | None = begun.after_id
-    for _ in range(PAGES_PER_STEP):
-        if (after_id := _take_page(begun, after_id or 0)) is None:
-            break
-    else:
-        SHOPS.send(begun._replace(after_id=after_id or 0))
-    record("walk_stepped", walk=step.walk, type_id=step.type_id, after_id=after_id)
-
-
-def _begin(step: Step) -> Step | None:
-    """The step with the name of its build; None when another build is at it."""
-    if step.build or step.walk == EVERYTHING:
-        return step
-    build = secrets.token_hex(8)
-    if step.walk == FILTER:
-        code = redis_shops.SHOP_IDS.begin(build, mysql_shops.count())
-    else:
-        code = redis_shops.begin_places(step.type_id, build)
-    return step._replace(build=build) if code == "BEGUN" else None
-
-
-def _take_page(step: Step, after_id: int) -> int | None:
-    """The last shop of the page, None when there is nothing behind it or the build was lost."""
-    if step.walk == FILTER:
-        shop_ids = mysql_shops.read_ids(after_id, PAGE)
-        last = len(shop_ids) < PAGE
-        code = redis_shops.SHOP_IDS.fill(step.build, shop_ids, last)
-        return shop_ids[-1] if code == "FILLED" else None
-    if step.walk == EVERYTHING:
-        shop_ids = mysql_shops.read_ids(after_id, PAGE)
-        mysql_shops.bump_page(after_id, shop_ids[-1] if shop_ids else after_id)
-        refresh(shop_ids)
-        return shop_ids[-1] if len(shop_ids) == PAGE else None
-    placed = mysql_shops.read_places(step.type_id, after_id, PAGE)
-    code = redis_shops.fill_places(step.type_id, step.build, placed, len(placed) < PAGE)
-    return placed[-1].shop_id if code == "FILLED" else None

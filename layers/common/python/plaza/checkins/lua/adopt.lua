@@ -2,8 +2,8 @@
 
   KEYS[1]  {<shard>}:user:<id>:checkins          hash: last, streak
   KEYS[2]  {<shard>}:user:<id>:checkins:<month>  bitmap: 32 bits, one for each day; the first: it is whole
-  KEYS[3]  {<shard>}:user:<id>:checkins:pending  hash: day -> when it was accepted, microseconds since 1970; the outbox
-  KEYS[4]  {<shard>}:checkins:dirty              zset: user -> oldest in their outbox, or when it may be swept again
+  KEYS[3]  {<shard>}:user:<id>:checkins:outbox   hash: day -> when it was accepted, microseconds since 1970; the outbox
+  KEYS[4]  {<shard>}:checkins:outboxes           zset: user -> oldest in their outbox, or when it may be swept again
   ARGV[1]  day, as a number
   ARGV[2]  which of its month
   ARGV[3]  user
@@ -12,10 +12,11 @@
   Returns 1 when Redis did not have the day, 0 otherwise
 
   Safe to repeat: a day that is in the outbox stays as it is, and one that MySQL has is saved once more. ]]
-local head, month, pending = KEYS[1], KEYS[2], KEYS[3]
+--!include outbox
+local head, month, outbox = KEYS[1], KEYS[2], KEYS[3]
 local day = tonumber(ARGV[1])
-local adopted = redis.call('HSETNX', pending, day, ARGV[4])
-if adopted == 1 then redis.call('ZADD', KEYS[4], 'NX', ARGV[4], ARGV[3]) end
+local adopted = redis.call('HSETNX', outbox, day, ARGV[4])
+if adopted == 1 then index_outbox(KEYS[4], ARGV[3], ARGV[4]) end
 
 -- Newer than the streak, or right before it: it would be longer.
 local known = redis.call('HMGET', head, 'last', 'streak')

@@ -2,7 +2,7 @@
 
   KEYS[1]  {<shard>}:user:<id>:checkins          hash: last, streak
   KEYS[2]  {<shard>}:user:<id>:checkins:<month>  bitmap: 32 bits, one for each day; the first: it is whole
-  KEYS[3]  {<shard>}:user:<id>:checkins:pending  hash: day -> when it was accepted
+  KEYS[3]  {<shard>}:user:<id>:checkins:outbox   hash: day -> when it was accepted
   KEYS[4]  {<shard>}:user:<id>:checkins:lease    string: there as long as nothing was settled since MySQL was asked
   ARGV[1]  lease
   ARGV[2]  ttl, seconds

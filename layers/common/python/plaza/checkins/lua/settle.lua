@@ -2,9 +2,9 @@
 
   KEYS[1]  {<shard>}:user:<id>:checkins          hash: last, streak
   KEYS[2]  {<shard>}:user:<id>:checkins:<month>  bitmap: 32 bits, one for each day; the first: it is whole
-  KEYS[3]  {<shard>}:user:<id>:checkins:pending  hash: day -> when it was accepted
+  KEYS[3]  {<shard>}:user:<id>:checkins:outbox   hash: day -> when it was accepted
   KEYS[4]  {<shard>}:user:<id>:checkins:lease    string: there as long as nothing was settled since MySQL was asked
-  KEYS[5]  {<shard>}:checkins:dirty              zset: user -> oldest in their outbox
+  KEYS[5]  {<shard>}:checkins:outboxes           zset: user -> oldest in their outbox
   ARGV[1]  day, as a number
   ARGV[2]  which of its month
   ARGV[3]  user
@@ -12,11 +12,12 @@
   Returns 1 when Redis didn't know of the day, 0 otherwise
 
   Safe to repeat: what has been settled stays so; what was forgotten is read from MySQL again. ]]
-local head, month, pending = KEYS[1], KEYS[2], KEYS[3]
+--!include outbox
+local head, month, outbox = KEYS[1], KEYS[2], KEYS[3]
 local day, forgotten = tonumber(ARGV[1]), 0
 redis.call('UNLINK', KEYS[4])
-redis.call('HDEL', pending, day)
-if redis.call('EXISTS', pending) == 0 then redis.call('ZREM', KEYS[5], ARGV[3]) end
+redis.call('HDEL', outbox, day)
+if redis.call('EXISTS', outbox) == 0 then unindex_outbox(KEYS[5], ARGV[3]) end
 
 -- Newer than the streak, or right before it: it would be longer.
 local held = redis.call('HMGET', head, 'last', 'streak')

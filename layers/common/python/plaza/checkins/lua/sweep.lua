@@ -1,7 +1,7 @@
 --[[ sweep: which days of a user have waited too long in the outbox, and when to look again.
 
-  KEYS[1]  {<shard>}:user:<id>:checkins:pending  hash: day -> when it was accepted, microseconds since 1970
-  KEYS[2]  {<shard>}:checkins:dirty              zset: user -> oldest in their outbox, or when it may be swept again
+  KEYS[1]  {<shard>}:user:<id>:checkins:outbox   hash: day -> when it was accepted, microseconds since 1970
+  KEYS[2]  {<shard>}:checkins:outboxes           zset: user -> oldest in their outbox, or when it may be swept again
   ARGV[1]  user
   ARGV[2]  grace: how long a day may wait for its consumer, microseconds
   ARGV[3]  the longest wait between two sweeps of a user, microseconds
@@ -11,11 +11,11 @@
   Returns {day, accepted, day, accepted, ...}: what to publish again
 
   Safe to repeat: a day that is published twice is saved once. ]]
-local LEAST_WAIT_US = 1000000
-local pending, dirty = KEYS[1], KEYS[2]
-local entries = redis.call('HGETALL', pending)
+--!include outbox
+local outbox, index = KEYS[1], KEYS[2]
+local entries = redis.call('HGETALL', outbox)
 if #entries == 0 then
-  redis.call('ZREM', dirty, ARGV[1])
+  unindex_outbox(index, ARGV[1])
   return {}
 end
 local now = redis.call('TIME')
@@ -29,6 +29,5 @@ for i = 2, #entries, 2 do
   end
 end
 -- As long again as the oldest has waited: so each try is later than the one before.
-local wait_us = math.min(math.max(now_us - oldest_us, grace_us, LEAST_WAIT_US), tonumber(ARGV[3]))
-redis.call('ZADD', dirty, 'XX', string.format('%.0f', now_us + wait_us - grace_us), ARGV[1])
+look_again(index, ARGV[1], now_us, sweep_wait_us(now_us - oldest_us, grace_us, ARGV[3]), grace_us)
 return due

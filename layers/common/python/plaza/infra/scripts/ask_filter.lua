@@ -15,17 +15,12 @@
 
   Safe to repeat: who repeats it isn't asked again, and the next after a while is. ]]
 --!include bloom
-local time = redis.call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+--!include build
+local now_ms = build_time_ms()
 local meta = redis.call('HMGET', KEYS[1], 'bits', 'members', 'built_at', 'asked_at')
 local bits = tonumber(meta[1] or 0)
 local there = meta[1] and redis.call('GETBIT', KEYS[2], bits) == 1
-local ask = 0
-if not there or now_ms - meta[3] > tonumber(ARGV[3]) or meta[2] * ARGV[2] > bits then
-  if not meta[4] or now_ms - meta[4] > tonumber(ARGV[4]) then
-    redis.call('HSET', KEYS[1], 'asked_at', now_ms)
-    ask = 1
-  end
-end
+local is_due = not there or now_ms - meta[3] > tonumber(ARGV[3]) or meta[2] * ARGV[2] > bits
+local ask = ask_for_build(KEYS[1], is_due, meta[4], now_ms, ARGV[4])
 if there and not bloom_has(KEYS[2], bits, ARGV[1]) then return {0, ask} end
 return {1, ask}

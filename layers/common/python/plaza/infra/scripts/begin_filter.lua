@@ -9,14 +9,13 @@
   Returns BEGUN, or BUSY (another build is at it)
 
   Safe to repeat: a build that has begun goes on, nothing in it is lost. ]]
-local time = redis.call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+--!include build
+local now_ms = build_time_ms()
 local meta = redis.call('HMGET', KEYS[1], 'filling_by', 'filling_at', 'next_bits')
-if meta[1] and redis.call('GETBIT', KEYS[2], meta[3]) == 1 then
-  if meta[1] == ARGV[1] then return 'BEGUN' end
-  if tonumber(meta[2]) > now_ms - ARGV[3] then return 'BUSY' end
-end
+local is_there = meta[3] and redis.call('GETBIT', KEYS[2], meta[3]) == 1
+local begun = has_begun(ARGV[1], meta[1], meta[2], is_there, now_ms, ARGV[3])
+if begun ~= nil then return begun and 'BEGUN' or 'BUSY' end
 redis.call('UNLINK', KEYS[2])
 redis.call('SETBIT', KEYS[2], ARGV[2], 1)
-redis.call('HSET', KEYS[1], 'filling_by', ARGV[1], 'filling_at', now_ms, 'next_bits', ARGV[2], 'next_members', 0)
+begin_build(KEYS[1], ARGV[1], now_ms, 'next_bits', ARGV[2], 'next_members', 0)
 return 'BEGUN'

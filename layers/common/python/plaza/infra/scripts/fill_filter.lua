@@ -13,6 +13,7 @@
 
   Safe to repeat: a bit that is set is set; after the end it answers LOST and changes nothing. ]]
 --!include bloom
+--!include build
 local meta = redis.call('HMGET', KEYS[1], 'filling_by', 'next_bits', 'next_members')
 if meta[1] ~= ARGV[1] or redis.call('GETBIT', KEYS[3], meta[2]) == 0 then return 'LOST' end
 local bits, members = tonumber(meta[2]), tonumber(meta[3])
@@ -22,14 +23,11 @@ for i = 3, #ARGV do
     members = members + 1
   end
 end
-local time = redis.call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 if ARGV[2] ~= '1' then
-  redis.call('HSET', KEYS[1], 'filling_at', now_ms, 'next_members', members)
+  keep_build(KEYS[1], 'next_members', members)
   return 'FILLED'
 end
-redis.call('UNLINK', KEYS[2])
-redis.call('RENAME', KEYS[3], KEYS[2])
-redis.call('HSET', KEYS[1], 'bits', bits, 'members', members, 'built_at', now_ms)
-redis.call('HDEL', KEYS[1], 'next_bits', 'next_members', 'filling_by', 'filling_at', 'asked_at')
+put_in_use(KEYS[3], KEYS[2])
+finish_build(KEYS[1], 'bits', bits, 'members', members, 'built_at', build_time_ms())
+redis.call('HDEL', KEYS[1], 'next_bits', 'next_members')
 return 'FINISHED'

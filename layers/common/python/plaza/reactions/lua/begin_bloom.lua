@@ -12,6 +12,7 @@
 
   Safe to repeat: a build that has begun goes on, nothing in it is lost. ]]
 --!include bloom
+--!include build
 --!include state
 --!include idle
 local meta_key, filling = KEYS[1], KEYS[2]
@@ -19,17 +20,15 @@ local meta, fields = read_meta(meta_key, ARGV[1], 'filling_by', 'filling_at', 'f
 if not meta then return 'COLD' end
 if meta.complete then return 'COMPLETE' end
 
-local now = redis.call('TIME')
-local now_us = now[1] * 1000000 + now[2]
-if fields[11] and redis.call('GETBIT', filling, fields[13]) == 1 then
-  if fields[11] == ARGV[2] then return 'BEGUN' end
-  if tonumber(fields[12]) > now_us - REBUILD_AGAIN_US then return 'BUSY' end
-end
+local now_ms = build_time_ms()
+local is_there = fields[13] and redis.call('GETBIT', filling, fields[13]) == 1
+local begun = has_begun(ARGV[2], fields[11], fields[12], is_there, now_ms, REBUILD_AGAIN_MS)
+if begun ~= nil then return begun and 'BEGUN' or 'BUSY' end
 
 local bits = BLOOM_FIRST_BITS
 while bits < tonumber(ARGV[3]) * BLOOM_BITS_PER_ACTOR and bits < BLOOM_MOST_BITS do bits = bits * 2 end
 redis.call('UNLINK', filling)
 redis.call('SETBIT', filling, bits, 1)
 expire_with(meta_key, filling)
-redis.call('HSET', meta_key, 'filling', bits, 'filling_by', ARGV[2], 'filling_at', now_us)
+begin_build(meta_key, ARGV[2], now_ms, 'filling', bits)
 return 'BEGUN'

@@ -13,6 +13,7 @@
 
   Safe to repeat: a bit that is set is set; after the end it answers LOST and changes nothing. ]]
 --!include bloom
+--!include build
 --!include idle
 local meta_key, filling, bloom = KEYS[1], KEYS[2], KEYS[3]
 local meta = redis.call('HMGET', meta_key, 'filling', 'filling_by')
@@ -22,14 +23,12 @@ local bits, actors = tonumber(meta[1]), {}
 for i = 3, #ARGV do actors[i - 2] = ARGV[i] end
 bloom_add_all(filling, bits, actors)
 if ARGV[2] ~= '1' then
-  local now = redis.call('TIME')
-  redis.call('HSET', meta_key, 'filling_at', now[1] * 1000000 + now[2])
+  keep_build(meta_key)
   return 'FILLED'
 end
 
-redis.call('UNLINK', bloom)
-redis.call('RENAME', filling, bloom)
+put_in_use(filling, bloom)
 expire_with(meta_key, bloom)
-redis.call('HSET', meta_key, 'bloom', bits)
-redis.call('HDEL', meta_key, 'filling', 'filling_by', 'filling_at', 'rebuild_at')
+finish_build(meta_key, 'bloom', bits)
+redis.call('HDEL', meta_key, 'filling')
 return 'FINISHED'

@@ -1,6 +1,6 @@
 -- state: what Redis knows of a target, and of one actor on it. Needs bloom.
 local PROTOCOL = '2'
-local REBUILD_AGAIN_US = 600000000 -- a build requested and not finished by then was lost
+local REBUILD_AGAIN_MS = 600000 -- a build requested and not finished by then was lost
 
 -- nil when the target is not loaded, or was loaded before this node restarted or took over: what it holds may
 -- be older than what was acknowledged. Additional fields, if named, are at index 11 and up of the second result.
@@ -24,15 +24,16 @@ local function state_outside_recent(actor, meta, bloom)
   return nil
 end
 
--- 1 when the Bloom filter is missing or crowded and no build was requested lately, else 0.
+-- 1 when the Bloom filter is missing or crowded and no build was requested lately, else 0. The gate includes this and not
+-- build, whose fields it uses: each function of an include costs every run of a script.
 local function request_rebuild(key, meta)
   if meta.complete then return 0 end
   if meta.bloom > 0 and (meta.bloom >= meta.base * BLOOM_BITS_PER_ACTOR / 2 or meta.bloom >= BLOOM_MOST_BITS) then
     return 0
   end
   local now = redis.call('TIME')
-  local now_us = now[1] * 1000000 + now[2]
-  if tonumber(redis.call('HGET', key, 'rebuild_at') or 0) > now_us - REBUILD_AGAIN_US then return 0 end
-  redis.call('HSET', key, 'rebuild_at', now_us)
+  local now_ms = now[1] * 1000 + math.floor(now[2] / 1000)
+  if tonumber(redis.call('HGET', key, 'asked_at') or 0) > now_ms - REBUILD_AGAIN_MS then return 0 end
+  redis.call('HSET', key, 'asked_at', now_ms)
   return 1
 end

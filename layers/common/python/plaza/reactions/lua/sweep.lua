@@ -19,7 +19,7 @@
   Safe to repeat: an event that is published twice is saved once. ]]
 --!include bloom
 --!include state
-local MIN_WAIT_US = 1000000
+--!include outbox
 local meta_key, outbox, index, member = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
 local now = redis.call('TIME')
 local now_us, grace_us = now[1] * 1000000 + now[2], tonumber(ARGV[3])
@@ -27,7 +27,7 @@ local now_us, grace_us = now[1] * 1000000 + now[2], tonumber(ARGV[3])
 local meta, fields = read_meta(meta_key, ARGV[1], 'blocked', 'sweeps', 'sweep_cursor')
 local blocked = meta and tonumber(fields[11])
 if redis.call('EXISTS', outbox) == 0 and not blocked then
-  redis.call('ZREM', index, member)
+  unindex_outbox(index, member)
   return {'SWEPT', '0'}
 end
 local code = 'SWEPT'
@@ -44,15 +44,15 @@ for i = 1, #page[2], 2 do
   end
 end
 
--- Not through yet: the rest of it is due at once. Else wait, longer after each time that found something.
+-- Not through yet: the rest of it is due at once. Else wait, twice as long after each time that found something.
 local wait_us = 0
 if page[1] == '0' then
-  wait_us = math.max(grace_us, MIN_WAIT_US)
   if #found > 2 then
-    wait_us = math.min(wait_us * 2 ^ math.min(sweeps + 1, 20), tonumber(ARGV[5]))
+    wait_us = math.max(grace_us, MIN_WAIT_US) * 2 ^ math.min(sweeps + 1, 20)
     sweeps = sweeps + 1
   end
+  wait_us = sweep_wait_us(wait_us, grace_us, ARGV[5])
 end
 if meta then redis.call('HSET', meta_key, 'sweeps', sweeps, 'sweep_cursor', page[1]) end
-redis.call('ZADD', index, 'XX', string.format('%.0f', now_us + wait_us - grace_us), member)
+look_again(index, member, now_us, wait_us, grace_us)
 return found

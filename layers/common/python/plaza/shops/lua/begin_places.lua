@@ -9,14 +9,12 @@
   Returns BEGUN, or BUSY (another build is at it)
 
   Safe to repeat: a build that has begun goes on, nothing in it is lost. ]]
-local time = redis.call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+--!include build
+local now_ms = build_time_ms()
 local meta = redis.call('HMGET', KEYS[1], 'filling_by', 'filling_at')
-if meta[1] and redis.call('EXISTS', KEYS[3]) == 1 then
-  if meta[1] == ARGV[1] then return 'BEGUN' end
-  if tonumber(meta[2]) > now_ms - ARGV[2] then return 'BUSY' end
-end
+local begun = has_begun(ARGV[1], meta[1], meta[2], redis.call('EXISTS', KEYS[3]) == 1, now_ms, ARGV[2])
+if begun ~= nil then return begun and 'BEGUN' or 'BUSY' end
 redis.call('UNLINK', KEYS[2], KEYS[3])
 redis.call('HSET', KEYS[3], '0', '0') -- so that it is there before the first shop is
-redis.call('HSET', KEYS[1], 'filling_by', ARGV[1], 'filling_at', now_ms)
+begin_build(KEYS[1], ARGV[1], now_ms)
 return 'BEGUN'

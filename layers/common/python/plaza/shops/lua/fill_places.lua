@@ -14,25 +14,21 @@
   Returns FILLED, FINISHED, or LOST (it is gone, or another build took over)
 
   Safe to repeat: of two versions of a shop the newer stays; after the end it answers LOST. ]]
+--!include build
 --!include places
 local places, vers, next_places, next_vers = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 if redis.call('HGET', KEYS[1], 'filling_by') ~= ARGV[1] then return 'LOST' end
 if redis.call('EXISTS', next_vers) == 0 then return 'LOST' end
-local time = redis.call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local shops = {}
 for i = 3, #ARGV, 4 do
   shops[#shops + 1] = {id = ARGV[i], ver = ARGV[i + 1], x = ARGV[i + 2], y = ARGV[i + 3]}
 end
-put_places(next_places, next_vers, shops, tonumber(time[1]), false)
+put_places(next_places, next_vers, shops, math.floor(build_time_ms() / 1000), false)
 if ARGV[2] ~= '1' then
-  redis.call('HSET', KEYS[1], 'filling_at', now_ms)
+  keep_build(KEYS[1])
   return 'FILLED'
 end
--- RENAME would free what is in its way at once, which takes a second for millions of shops.
-redis.call('UNLINK', places, vers)
-if redis.call('EXISTS', next_places) == 1 then redis.call('RENAME', next_places, places) end
-redis.call('RENAME', next_vers, vers)
-redis.call('HSET', KEYS[1], 'built_at', now_ms)
-redis.call('HDEL', KEYS[1], 'filling_by', 'filling_at', 'asked_at')
+put_in_use(next_places, places)
+put_in_use(next_vers, vers)
+finish_build(KEYS[1], 'built_at', build_time_ms())
 return 'FINISHED'

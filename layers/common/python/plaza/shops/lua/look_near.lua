@@ -21,17 +21,12 @@
     cut  1 the cells or shops allowed were used up: shops farther than the last are not found
 
   Safe to repeat: who repeats it isn't asked again, and the next after a while is. ]]
+--!include build
 --!include cells
-local time = redis.call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local now_ms = build_time_ms()
 local meta = redis.call('HMGET', KEYS[1], 'built_at', 'asked_at')
-local ask = 0
-if not meta[1] or now_ms - meta[1] > tonumber(ARGV[9]) then
-  if not meta[2] or now_ms - meta[2] > tonumber(ARGV[10]) then
-    redis.call('HSET', KEYS[1], 'asked_at', now_ms)
-    ask = 1
-  end
-end
+local is_due = not meta[1] or now_ms - meta[1] > tonumber(ARGV[9])
+local ask = ask_for_build(KEYS[1], is_due, meta[2], now_ms, ARGV[10])
 if not meta[1] then return {0, ask, 0} end
 
 local places = KEYS[2]

@@ -1,0 +1,47 @@
+"""Building the Bloom filter of all vouchers, a step a run.
+
+{<shard>}:vouchers:walk  string  build:voucher, of a build that goes on in the next run
+"""
+
+from __future__ import annotations
+
+import time
+
+from plaza.flash_sales import mysql_vouchers
+from plaza.flash_sales.voucher_filter import VOUCHER_IDS
+from plaza.infra import builds, redis
+from plaza.infra.builds import FILLED, Builder
+from plaza.infra.projections import key_of
+
+MAX_S = 10
+MAX_PAGES = 1_000
+WALK_KEY = key_of("vouchers", "walk")
+_WALK_TTL_S = 600
+_PAGE = 1_000
+
+
+def build_filter(max_s: float = MAX_S) -> int:
+    """Build the filter if it is due, for about ``max_s``; the next run goes on. Returns how many
+    vouchers were added.
+
+    One statement and one round trip a page. Raises MysqlDown, RedisDown.
+    """
+    until_s = time.monotonic() + max_s
+    if not VOUCHER_IDS.is_due():
+        return 0
+    build, _, after_id = str(redis.execute("GET", WALK_KEY) or ":0").partition(":")
+    done = builds.step(_FILTER, build, int(after_id), _PAGE, MAX_PAGES, until_s)
+    if done.code == FILLED:
+        redis.execute("SET", WALK_KEY, f"{done.build}:{done.after_id}", "EX", _WALK_TTL_S)
+    elif build:
+        redis.execute("DEL", WALK_KEY)
+    return done.added
+
+
+_FILTER: Builder[int] = Builder(
+    "filter of vouchers",
+    lambda build: VOUCHER_IDS.begin(build, mysql_vouchers.count()),
+    lambda after_id, limit: mysql_vouchers.read_ids(after_id, limit),
+    lambda build, voucher_ids, last: VOUCHER_IDS.fill(build, voucher_ids, last),
+    int,
+)

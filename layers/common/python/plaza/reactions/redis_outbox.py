@@ -1,0 +1,65 @@
+"""Outboxes of reactions: which are due, and what of them is published again; see sweep.lua."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from plaza.infra import outbox, redis
+from plaza.infra.lua import load_script
+from plaza.infra.redis import Call
+from plaza.reactions.reactions import KINDS, Key, Kind, ReactionEvent, Target
+from plaza.reactions.redis_keys import keys_of, outboxes_key, run_id_of
+
+SWEEP = load_script(Path(__file__).with_name("lua") / "sweep.lua")
+
+
+class Swept(NamedTuple):
+    """What a sweep of one target found; see sweep.lua for the codes."""
+
+    kind: Kind
+    target: Target
+    code: str
+    s: int
+    events: list[ReactionEvent]
+
+
+def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
+    """Targets that are due for a sweep since ``before_us``, at most ``limit`` a shard.
+
+    One round trip. Raises RedisDown.
+    """
+    found = []
+    for member in outbox.find_due(outboxes_key, before_us, limit):
+        kind, target_type, target_id = member.split(":")
+        found.append((KINDS[kind], Target(target_type, int(target_id))))
+    return found
+
+
+def sweep_all(
+    targets: Sequence[tuple[Kind, Target]], grace_us: int, count: int, max_wait_us: int
+) -> list[Swept]:
+    """What of ``targets`` waited too long, to be published again. One round trip.
+
+    Raises RedisDown.
+    """
+    calls = []
+    for kind, target in targets:
+        keys = keys_of(kind.name, target)
+        calls.append(
+            Call(
+                SWEEP,
+                (keys.meta, keys.outbox, keys.outboxes),
+                (run_id_of(keys), keys.member, grace_us, count, max_wait_us),
+            )
+        )
+    swept = []
+    for (kind, target), (code, s, *entries) in zip(targets, redis.run_all(calls), strict=True):
+        pairs = iter(entries)
+        events = []
+        for actor, entry in zip(pairs, pairs, strict=True):
+            want, ver, _ = entry.split(":", 2)
+            events.append(ReactionEvent(Key(*target, kind.name, int(actor)), want == "1", int(ver)))
+        swept.append(Swept(kind, target, code, int(s), events))
+    return swept

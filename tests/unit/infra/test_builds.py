@@ -1,0 +1,90 @@
+"""Builds in steps: who begins, how far a step goes, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from plaza.infra import builds
+from plaza.infra.builds import BEGUN, FILLED, FINISHED, Builder, Stepped
+
+ITEMS = range(1, 11)
+
+
+class Filled:
+    """What was built of ``ITEMS``, by the names of builds."""
+
+    def __init__(self, begun: str = BEGUN) -> None:
+        self.begun = begun
+        self.items: dict[str, list[int]] = {}
+        self.lost: set[str] = set()
+
+    @property
+    def builder(self) -> Builder[int]:
+        return Builder("ten", self._begin, self._read, self._fill, int)
+
+    def _begin(self, build: str) -> str:
+        self.items[build] = []
+        return self.begun
+
+    def _read(self, after_id: int, limit: int) -> Sequence[int]:
+        return ITEMS[after_id : after_id + limit]
+
+    def _fill(self, build: str, items: Sequence[int], last: bool) -> str:
+        if build in self.lost:
+            return "LOST"
+        self.items[build] += items
+        return FINISHED if last else FILLED
+
+
+def step(filled: Filled, build: str = "", after_id: int = 0, max_pages: int = 100) -> Stepped:
+    return builds.step(filled.builder, build, after_id, 4, max_pages)
+
+
+def test_a_build_ends_with_a_page_that_is_not_full() -> None:
+    filled = Filled()
+    done = step(filled)
+    assert (done.code, done.after_id, done.added) == (FINISHED, 10, 10)
+    assert filled.items == {done.build: [*ITEMS]}
+
+
+def test_a_step_is_bounded_and_the_next_goes_on_with_its_build() -> None:
+    filled = Filled()
+    first = step(filled, max_pages=2)
+    assert (first.code, first.after_id, first.added) == (FILLED, 8, 8)
+    rest = step(filled, first.build, first.after_id)
+    assert rest == Stepped(first.build, 10, FINISHED, 2)
+    assert filled.items == {first.build: [*ITEMS]}
+
+
+def test_past_its_deadline_a_step_still_adds_a_page() -> None:
+    done = builds.step(Filled().builder, "", 0, 4, 100, until_s=0)
+    assert (done.code, done.added) == (FILLED, 4)
+
+
+def test_a_build_without_items_is_finished() -> None:
+    done = step(Filled(), after_id=10)
+    assert (done.code, done.after_id, done.added) == (FINISHED, 10, 0)
+
+
+def test_a_build_that_was_taken_over_goes_no_further() -> None:
+    filled = Filled()
+    first = step(filled, max_pages=1)
+    filled.lost.add(first.build)
+    assert step(filled, first.build, first.after_id).code == "LOST"
+    assert filled.items == {first.build: [1, 2, 3, 4]}
+
+
+def test_a_refused_build_adds_nothing_and_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    done = step(Filled("BUSY"))
+    assert (done.code, done.added) == ("BUSY", 0)
+    line = json.loads(capsys.readouterr().out)
+    assert (line["event"], line["what"], line["code"]) == ("build_refused", "ten", "BUSY")
+
+
+def test_a_step_logs_how_many_items_it_added(capsys: pytest.CaptureFixture[str]) -> None:
+    step(Filled(), max_pages=2)
+    line = json.loads(capsys.readouterr().out)
+    assert (line["event"], line["items_built"], line["code"]) == ("build_stepped", 8, FILLED)

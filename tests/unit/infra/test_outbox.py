@@ -1,0 +1,61 @@
+"""The round that sends again what waits in outboxes: when it ends, and what it counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from plaza.infra import outbox
+from plaza.infra.outbox import Swept
+
+HOUR_US = 3_600_000_000
+
+
+def sweep(
+    due: Sequence[Sequence[str]],
+    accepted_us: int = 0,
+    max_entries: int = 1_000,
+    max_s: float = 60,
+) -> Swept:
+    """A round that finds ``due`` one after the other, each with an entry that was accepted then."""
+    rounds = iter([*due, []])
+
+    def send_again(members: Sequence[str], until_s: float) -> tuple[int, list[int]]:
+        return len(members), [accepted_us] * len(members)
+
+    return outbox.sweep(lambda before_us: next(rounds), send_again, 0, max_entries, max_s)
+
+
+def test_a_round_goes_on_until_nothing_is_due() -> None:
+    assert sweep([["a", "b"], ["c"]])[:2] == (3, 3)
+
+
+def test_a_round_ends_when_it_sent_enough() -> None:
+    assert sweep([["a", "b"], ["c"], ["d"]], max_entries=3)[:2] == (3, 3)
+
+
+def test_a_round_ends_when_its_time_is_over() -> None:
+    assert sweep([["a"]], max_s=0)[:2] == (0, 0)
+
+
+def test_a_round_tells_how_old_the_oldest_entry_is() -> None:
+    an_hour_ago_us = time.time_ns() // 1000 - HOUR_US
+    assert sweep([["a"]], an_hour_ago_us).age_s == pytest.approx(3_600, abs=5)
+
+
+def test_when_nothing_waited_the_age_is_nothing() -> None:
+    assert sweep([]).age_s == pytest.approx(0, abs=1)
+
+
+def test_what_is_looked_for_has_waited_for_the_grace() -> None:
+    asked: list[int] = []
+
+    def find(before_us: int) -> list[str]:
+        asked.append(before_us)
+        return []
+
+    outbox.sweep(find, lambda members, until_s: (0, []), HOUR_US, 1, 60)
+    [before_us] = asked
+    assert time.time_ns() // 1000 - before_us == pytest.approx(HOUR_US, abs=5_000_000)
