@@ -1,4 +1,8 @@
-"""Lists of the newest reactions of users."""
+"""Lists of the newest reactions of users.
+
+A list is filled in one call, under a lease that ends when a reaction of the user is saved: it is no
+build of ``infra.builds``, which goes on for pages while others write.
+"""
 
 from __future__ import annotations
 

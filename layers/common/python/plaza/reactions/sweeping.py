@@ -1,9 +1,8 @@
 """Sweeping: entries that stayed in an outbox too long are published again (``infra.outbox``).
 
-A target that misses a commit, or is not loaded and has an outbox, is
-loaded from MySQL. The sweep pauses while the queue is behind: a slow consumer must not be fed
-duplicates. What the queue refused and MySQL has is sent first, however far behind it is: it was not
-sent before.
+A target that misses a commit, or is not loaded and has an outbox, is loaded from MySQL. The sweep
+pauses while the queue is behind: a slow consumer must not be fed duplicates. What the queue refused
+and MySQL has is sent first, however far behind it is: it was not sent before.
 """
 
 from __future__ import annotations
