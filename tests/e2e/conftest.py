@@ -18,6 +18,7 @@ from local.stack.stack import Stack
 from tests.e2e.client import Client
 
 AUTHOR = 6_000_000
+SHORT_WAITS = {"ResendAfter": "5", "ResendOrdersAfter": "20"}
 _ids = count(6_000_001)
 
 
@@ -30,7 +31,7 @@ def stack(pytestconfig: pytest.Config) -> Iterator[Stack]:
     with capture.global_and_fixture_disabled():
         print("\nstarting the stack in .local-test ...", flush=True)
     try:
-        stack.up(for_tests=True)
+        stack.up(for_tests=True, parameters=SHORT_WAITS)
         yield stack
     finally:
         stack.down()

@@ -8,19 +8,20 @@ from plaza.checkins import redis_outbox
 from plaza.checkins.queues import CHECKINS
 from plaza.infra import outbox
 from plaza.infra.observability import record
-from plaza.infra.outbox import GRACE_US, MAX_BACKLOG, MAX_WAIT_US
+from plaza.infra.outbox import MAX_BACKLOG, MAX_WAIT_US
 
 MOST_FACTS = 10_000
 MOST_S = 10
 _USERS_PER_SHARD = 10
 
 
-def sweep_checkins(grace_us: int = GRACE_US) -> int:
+def sweep_checkins(grace_us: int | None = None) -> int:
     """Publish again what has waited longer than ``grace_us``; how many facts the queue took.
 
-    At most 10,000 or so and for 10 s; what is left is due at the next run. Holds back while the
-    queue is behind. Raises RedisDown, QueueDown.
+    ``grace_us`` None: ``ResendAfter``. At most 10,000 or so and for 10 s; what is left is due at
+    the next run. Holds back while the queue is behind. Raises RedisDown, QueueDown.
     """
+    waited_us = outbox.default_grace_us() if grace_us is None else grace_us
     waiting = CHECKINS.count_backlog()
     if waiting > MAX_BACKLOG:
         record("checkins_held_back", {"checkin_sweeps_held_back": 1}, backlog=waiting)
@@ -30,10 +31,10 @@ def sweep_checkins(grace_us: int = GRACE_US) -> int:
         return redis_outbox.find_due(before_us, _USERS_PER_SHARD)
 
     def send_again(user_ids: Sequence[int], until_s: float) -> tuple[int, list[int]]:
-        facts = redis_outbox.sweep_all(user_ids, grace_us, MAX_WAIT_US)
+        facts = redis_outbox.sweep_all(user_ids, waited_us, MAX_WAIT_US)
         return CHECKINS.send_all(facts, until_s), [fact.ver_us for fact in facts]
 
-    swept = outbox.sweep(find, send_again, grace_us, MOST_FACTS, MOST_S)
+    swept = outbox.sweep(find, send_again, waited_us, MOST_FACTS, MOST_S)
     metrics = {"checkins_republished": swept.sent, "checkin_outbox_age_s": swept.age_s}
     record("checkins_swept", metrics, users=swept.outboxes)
     return swept.sent

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from plaza.infra import redis
+from plaza.infra.settings import settings
 from plaza.infra.shards import SHARDS
 
 T = TypeVar("T")
 
-GRACE_US = 30_000_000  # how long an entry is left to its consumer
 MAX_WAIT_US = 3_600_000_000  # between two sweeps of an outbox
 MAX_BACKLOG = 10_000  # a queue that is further behind is fed nothing twice
 
@@ -29,6 +29,11 @@ class Swept(NamedTuple):
     sent: int
     outboxes: int
     age_s: float
+
+
+def default_grace_us() -> int:
+    """How long an entry is left to its consumer (``ResendAfter`` of the template)."""
+    return settings().resend_after_s * 1_000_000
 
 
 def find_due(index_key: Callable[[int], str], before_us: int, limit: int) -> list[str]:

@@ -77,6 +77,7 @@ class Settings:
     anonymous_burst: int
     orders_per_s: int
     most_pending_orders: int
+    resend_after_s: int
     resend_orders_after_s: int
     give_up_orders_after_s: int
     auth_secret_id: str | None
@@ -119,6 +120,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         anonymous_burst=_whole(env, "PLAZA_ANONYMOUS_BURST", 500),
         orders_per_s=_whole(env, "PLAZA_ORDERS_PER_S", 2_000),
         most_pending_orders=_whole(env, "PLAZA_MOST_PENDING_ORDERS", 100_000),
+        resend_after_s=_whole(env, "PLAZA_RESEND_AFTER_S", 30),
         resend_orders_after_s=_whole(env, "PLAZA_RESEND_ORDERS_AFTER_S", 300),
         give_up_orders_after_s=_whole(env, "PLAZA_GIVE_UP_ORDERS_AFTER_S", 1_800),
         auth_secret_id=env.get("PLAZA_AUTH_SECRET_ID") or None,

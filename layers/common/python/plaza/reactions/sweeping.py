@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from plaza.infra import outbox, sqs
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import cause, record
-from plaza.infra.outbox import GRACE_US, MAX_BACKLOG, MAX_WAIT_US
+from plaza.infra.outbox import MAX_BACKLOG, MAX_WAIT_US
 from plaza.infra.spill import send_spilled
 from plaza.reactions import redis_outbox
 from plaza.reactions.queues import REACTIONS
@@ -27,11 +27,13 @@ _TARGETS_PER_ROUND = 100
 EVENTS_PER_TARGET = 500
 
 
-def sweep_outbox(grace_us: int = GRACE_US) -> int:
+def sweep_outbox(grace_us: int | None = None) -> int:
     """Publish again what has waited longer than ``grace_us``; how many events the queue took.
 
-    At most 50,000 and for 20 s; what is left is due at the next run. Raises RedisDown, QueueDown.
+    ``grace_us`` None: ``ResendAfter``. At most 50,000 and for 20 s; what is left is due at the next
+    run. Raises RedisDown, QueueDown.
     """
+    waited_us = outbox.default_grace_us() if grace_us is None else grace_us
     spilled = _send_spilled()
     waiting = REACTIONS.count_backlog()
     if waiting > MAX_BACKLOG:
@@ -43,7 +45,7 @@ def sweep_outbox(grace_us: int = GRACE_US) -> int:
         return random.sample(due, min(len(due), _TARGETS_PER_ROUND))
 
     def send_again(due: Sequence[tuple[Kind, Target]], _: float) -> tuple[int, list[int]]:
-        swept = redis_outbox.sweep_all(due, grace_us, EVENTS_PER_TARGET, MAX_WAIT_US)
+        swept = redis_outbox.sweep_all(due, waited_us, EVENTS_PER_TARGET, MAX_WAIT_US)
         events = [event for of_target in swept for event in of_target.events]
         taken = REACTIONS.send_all(events)
         resync(
@@ -52,7 +54,7 @@ def sweep_outbox(grace_us: int = GRACE_US) -> int:
         )
         return taken, [event.stamped for event in events]
 
-    swept = outbox.sweep(find, send_again, grace_us, MOST_FACTS, MOST_S)
+    swept = outbox.sweep(find, send_again, waited_us, MOST_FACTS, MOST_S)
     sent = swept.sent + spilled
     metrics = {"republished": sent, "outbox_age_s": swept.age_s}
     record("outbox_swept", metrics, targets=swept.outboxes)

@@ -5,7 +5,7 @@
   ARGV[2]  floor: the time above which what is added is all there is of its authors, 1 for from the beginning
   ARGV[3...]  score, member, score, member, ...
 
-  Bounded by: 20 timelines, or one and 500 entries; of each timeline 250 fall out, or 1,250 if the floor rises.
+  Bounded by: 16 timelines, or one and 500 entries; of each timeline 250 fall out, or 1,250 if the floor rises.
 
   Returns how many of the timelines somebody keeps
 
