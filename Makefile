@@ -41,8 +41,9 @@ setup: ## everything the other commands need; quick when nothing changed
 
 .PHONY: test
 test: setup ## the suite: unit, on real servers, model, end to end (ARGS="-k like -x": some of it)
-	@.venv/bin/python -m pytest $(if $(ARGS),$(ARGS),--numprocesses $(WORKERS) --no-loadscope-reorder \
-	  --ignore tests/cluster --durations 10)
+	@.venv/bin/python $(if $(ARGS),-m pytest $(ARGS),-m slipcover -m pytest --numprocesses $(WORKERS) \
+	  --no-loadscope-reorder --ignore tests/cluster --durations 10)
+	@$(if $(ARGS),,.venv/bin/python -m tests.support.coverage)
 
 .PHONY: test-unit
 test-unit: .venv/.ready ## the tests that need no server
@@ -55,12 +56,8 @@ test-cluster: setup ## the tests on real servers and the model, with a Redis Clu
 	  tests/integration tests/model tests/cluster)
 
 .PHONY: coverage
-coverage: setup ## lines of the layer that the tests reach, and those they don't (ARGS="tests/unit": some of them)
-	@rm -rf .coverage && mkdir .coverage
-	@.venv/bin/python -m coverage run -m pytest --quiet --numprocesses $(WORKERS) --no-loadscope-reorder \
-	  $(or $(ARGS),tests/unit tests/integration tests/model)
-	@.venv/bin/python -m coverage combine --quiet
-	@.venv/bin/python -m coverage report --show-missing
+coverage: .venv/.ready ## the lines of the layer that the last make test did not reach
+	@.venv/bin/python -m tests.support.coverage --missing
 
 .PHONY: check
 check: .venv/.ready ## format, lint, types, policy tests: what CI runs first
@@ -122,7 +119,7 @@ layer-size: build ## what the layer weighs, unzipped (limit: 25 MB)
 .PHONY: clean
 clean: ## forget every environment, build and stack (stops what runs)
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m local down; fi
-	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .coverage .local .local-test .aws-sam .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .coverage.json .local .local-test .aws-sam .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: help
 help: ## this list
