@@ -12,7 +12,8 @@ import pytest
 from local.paths import ROOT
 from local.stack.functions import load_function
 from plaza.auth import opening
-from plaza.infra import health, mysql, redis
+from plaza.infra import mysql, redis
+from plaza.infra.process import clear_caches
 from plaza.reactions import COLLECT, LIKE, Target, reacting
 from tests.integration.conftest import Away
 from tests.integration.looking import POST, counter, insert_rows, keys, meta, put, recent, rows
@@ -165,7 +166,7 @@ def test_what_is_up_is_told(plaza: World) -> None:
     up = {"status": "up", "redis": "up", "mysql": "up", "queue": "up"}
     assert ask("system.health", "api/system") == (200, up)
     plaza.queues.away = True
-    health.forget()
+    clear_caches()
     degraded = up | {"status": "degraded", "queue": "down"}
     assert ask("system.health", "api/system") == (200, degraded)
 

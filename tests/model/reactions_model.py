@@ -40,7 +40,6 @@ from plaza.reactions import (
 )
 from plaza.reactions import queues as reactions_queues
 from plaza.reactions.reactions import Key, ReactionEvent, TooManyChanges
-from tests import plaza as plaza_in_tests
 from tests.integration.looking import add_users
 from tests.keyspace import find_keys
 from tests.model.replica import check_replica
@@ -567,10 +566,7 @@ def _save_earlier(run: Run) -> None:
 def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let processes pause, and calls of Redis lose their replies or come late."""
     run.scheduler.hook(monkeypatch)
-    clock = run.scheduler.clock
-    clock.sleep = run.scheduler.sleep  # type: ignore[attr-defined]
-    for module in (redis, redis_reactions, reacting, reading, sweeping, plaza_in_tests):
-        monkeypatch.setattr(module, "time", clock)
+    run.scheduler.hook_clock(monkeypatch)
     send_pipeline = redis._send
 
     def send_at(commands: Sequence[Any]) -> list[Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
 from plaza.checkins import mysql_checkins, redis_checkins
 from plaza.checkins.checkins import CheckedIn
 from plaza.checkins.queues import CHECKINS
+from plaza.infra import clock
+from plaza.infra.clock import Deadline
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
@@ -64,14 +65,14 @@ def sweep_checkins(grace_us: int = GRACE_US) -> int:
     if waiting > _MOST_BACKLOG:
         record("checkins_held_back", {"checkin_sweeps_held_back": 1}, backlog=waiting)
         return 0
-    sent, oldest_us, until_s = 0, time.time_ns() // 1000, time.monotonic() + MOST_S
-    while sent < MOST_FACTS and time.monotonic() < until_s:
-        due = redis_checkins.find_dirty(time.time_ns() // 1000 - grace_us, _USERS_PER_SHARD)
+    sent, oldest_us, deadline = 0, clock.now_us(), Deadline.in_s(MOST_S)
+    while sent < MOST_FACTS and not deadline.has_passed:
+        due = redis_checkins.find_dirty(clock.now_us() - grace_us, _USERS_PER_SHARD)
         if not due:
             break
         facts = redis_checkins.sweep_all(due, grace_us, LONGEST_WAIT_US)
-        sent += CHECKINS.send_all(facts, until_s)
+        sent += CHECKINS.send_all(facts, deadline)
         oldest_us = min([oldest_us, *(fact.ver_us for fact in facts)])
-    age_s = round(time.time() - oldest_us / 1e6, 1)
+    age_s = round(clock.now_s() - oldest_us / 1e6, 1)
     record("checkins_swept", {"checkins_republished": sent, "checkin_outbox_age_s": age_s})
     return sent

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import secrets
-import time
 
 from plaza.flash_sales import mysql_vouchers
 from plaza.infra import redis
+from plaza.infra.clock import Deadline
 from plaza.infra.id_filter import IdFilter
 from plaza.infra.observability import record
 from plaza.infra.projections import key_of
@@ -27,7 +27,7 @@ def build_filter(max_s: float = MAX_S) -> int:
 
     One statement and one round trip a page. Raises MysqlDown, RedisDown.
     """
-    until_s, added = time.monotonic() + max_s, 0
+    deadline, added = Deadline.in_s(max_s), 0
     if not VOUCHER_IDS.is_due() or (walk := _begin()) is None:
         return 0
     build, after_id = walk
@@ -39,7 +39,7 @@ def build_filter(max_s: float = MAX_S) -> int:
             redis.execute("DEL", WALK_KEY)
             break
         after_id = voucher_ids[-1]
-        if time.monotonic() >= until_s:
+        if deadline.has_passed:
             redis.execute("SET", WALK_KEY, f"{build}:{after_id}", "EX", _WALK_TTL_S)
             break
     record("vouchers_filtered", code=code, added=added)
