@@ -43,13 +43,12 @@ from __future__ import annotations
 import random
 import re
 import secrets
-import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from plaza.infra import redis
+from plaza.infra import clock, redis
 from plaza.infra.hot_keys import Argument, Command
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call, Node, RedisDown
@@ -250,7 +249,7 @@ def gate(
     keys = keys_of(kind.name, target)
     timeout_s = settings().redis_timeout_s
     for _ in range(_MAX_TRIES):
-        began_s, run_id = time.monotonic(), ""
+        began_s, run_id = clock.monotonic_s(), ""
 
         def args_for(node: Node, until_s: float = began_s + timeout_s) -> tuple[Argument, ...]:
             nonlocal run_id
@@ -271,7 +270,7 @@ def gate(
             code, now_us, *rest = redis.run_at(GATE, gate_keys(keys), args_for)
         except RedisDown as error:
             if error.may_have_run:
-                time.sleep(max(0.0, began_s + timeout_s - time.monotonic()))
+                clock.sleep(max(0.0, began_s + timeout_s - clock.monotonic_s()))
             raise
         redis.learn_clock(keys.meta, now_us)
         if _run_id(keys) != run_id:
@@ -476,7 +475,7 @@ def apply_all(commits: Sequence[Commit]) -> list[Applied]:
     One round trip; one more while a target has more to apply than fits one call. Raises RedisDown,
     UnknownProtocol.
     """
-    expires_at_ms = int(time.time() * 1000) + _idle_ttl_ms()
+    expires_at_ms = clock.now_ms() + _idle_ttl_ms()
     of_users = sorted({(c.kind.name, row[0]) for c in commits for row in c.rows})
     lists = (key for of_user in of_users for key in _list_keys(*of_user))
     applied = _apply(commits, expires_at_ms, redis.deletions(lists))

@@ -10,9 +10,9 @@ sent before.
 from __future__ import annotations
 
 import random
-import time
 
-from plaza.infra import sqs
+from plaza.infra import clock, sqs
+from plaza.infra.clock import Deadline
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import cause, record
 from plaza.infra.spill import send_spilled
@@ -40,9 +40,9 @@ def sweep_outbox(grace_us: int = GRACE_US) -> int:
     if waiting > _MOST_BACKLOG:
         record("sweep_held_back", {"sweeps_held_back": 1}, backlog=waiting)
         return spilled
-    sent, targets, oldest_us, began_s = 0, 0, time.time_ns() // 1000, time.monotonic()
-    while sent < MOST_FACTS and time.monotonic() - began_s < MOST_S:
-        due = redis_reactions.find_due(time.time_ns() // 1000 - grace_us, _TARGETS_PER_SHARD)
+    sent, targets, oldest_us, deadline = 0, 0, clock.now_us(), Deadline.in_s(MOST_S)
+    while sent < MOST_FACTS and not deadline.has_passed:
+        due = redis_reactions.find_due(clock.now_us() - grace_us, _TARGETS_PER_SHARD)
         if not due:
             break
         due = random.sample(due, min(len(due), _TARGETS_PER_ROUND))
@@ -56,7 +56,7 @@ def sweep_outbox(grace_us: int = GRACE_US) -> int:
             [(s.kind, s.target) for s in swept if s.code == "COLD"],
         )
     sent += spilled
-    outbox_age_s = round(time.time() - oldest_us / 1e6, 1)
+    outbox_age_s = round(clock.now_s() - oldest_us / 1e6, 1)
     record("outbox_swept", {"republished": sent, "outbox_age_s": outbox_age_s}, targets=targets)
     return sent
 
