@@ -88,11 +88,9 @@ def find_end() -> Position:
 
 
 def follow(tables: Collection[str], since: Position, deadline: Deadline) -> Iterator[Part]:
-    """What changed in ``tables``, in parts, until there is no more or the deadline has
-    passed.
+    """What changed in ``tables``, in parts, until there is no more or the deadline has passed.
 
-    The last part may hold nothing but its end. Raises
-    MysqlDown, PositionLost.
+    The last part may hold nothing but its end. Raises MysqlDown, PositionLost.
     """
     reader = BinLogStreamReader(
         connection_settings={"read_timeout": READ_TIMEOUT_S, "connect_timeout": 2},

@@ -1,7 +1,8 @@
 """The clock of this process: what time it is, how much has passed, and waiting.
 
 No other module reads the time or sleeps. Callers write ``clock.now_us()`` instead of importing the
-function, so a test that replaces ``now_us``, ``monotonic_s`` or ``sleep`` here does so everywhere.
+function, so a test that replaces ``now_us``, ``monotonic_s`` or ``sleep`` here does so everywhere
+but in a ``TokenBucket``, which is given its clock.
 """
 
 from __future__ import annotations
