@@ -17,6 +17,7 @@ from plaza.content.queues import FanOut
 from plaza.feed import fanning_out, rebuilding, redis_feed
 from plaza.feed.feed import INBOX, Timeline
 from plaza.infra import mysql, redis, settings, sqs
+from plaza.infra.clock import Deadline
 
 AUTHOR = 30_000_000
 FOLLOWERS = range(31_000_000, 31_010_000)
@@ -204,7 +205,7 @@ def _queue_in_memory() -> Iterator[None]:
     send_all, send = sqs.send_all, sqs.send
 
     def keep(
-        queue: str, messages: Sequence[str | sqs.Outgoing], until_s: float | None = None
+        queue: str, messages: Sequence[str | sqs.Outgoing], deadline: Deadline | None = None
     ) -> int:
         if queue == "fanouts":
             _sent.extend(message for message in messages if isinstance(message, str))

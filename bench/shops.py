@@ -140,7 +140,8 @@ def _rate(handler: Handler, asked: Sequence[int]) -> float:
     ready = fork.Barrier(LAMBDAS + 1)
 
     def work(part: Sequence[int]) -> None:
-        redis._client, mysql._connection = None, None  # those of before the fork are the parent's
+        for held in (redis._client, mysql._connection):
+            held.forget()  # it is the parent's
         _serve(handler, part[:1])
         ready.wait()
         _serve(handler, part)

@@ -16,7 +16,7 @@ from local.stack.ports import free_port
 from local.stack.processes import start_process, stop_process, wait_until
 from local.stack.servers import prepare_mysql, prepare_redis, running
 from plaza.infra import migrations, mysql, redis
-from plaza.targets import marking
+from plaza.infra.process import clear_caches
 
 CONTENT_COLUMNS = "(content_type, content_id, author_id)"
 
@@ -38,7 +38,7 @@ class Stage:
     def clear(self) -> None:
         """Empty Redis, and what this process remembers of it."""
         redis.execute("FLUSHALL", "ASYNC")
-        marking.forget_seen()
+        clear_caches()
 
     def add_posts(self, ids: Iterable[int], authors: int = 500) -> None:
         """Posts to react to, each by one of ``authors``."""

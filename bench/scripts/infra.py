@@ -24,7 +24,7 @@ def _attempt_often(stage: Stage) -> None:
 
 
 def _lease(run: int) -> int:
-    ids.forget_block()
+    ids._block.reset()
     return ids.new_id()
 
 

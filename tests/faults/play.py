@@ -19,7 +19,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from local.stack.processes import wait_until
-from plaza.flash_sales import waiting
+from plaza.infra.process import clear_caches
 from tests.faults.scene import CONTRACT, Answer, Id, Scene, Snapshot, operations
 from tests.faults.transport import Call, Fault, Mode
 from tests.faults.use_cases import READER, Ask, ScheduledRun, UseCase, populate
@@ -179,7 +179,7 @@ class Player:
             if answer.status != 503:
                 break
             self.scene.settle()
-            waiting.forget_waiting()  # for two seconds a silent SQS is not asked again
+            clear_caches()  # for two seconds a silent SQS is not asked again
             answer = ask(self.scene)
         return answer
 

@@ -29,12 +29,13 @@ from local.paths import ROOT
 from local.stack.functions import load_function
 from local.stack.servers import connect_mysql
 from plaza.auth import opening
-from plaza.infra import mysql, redis, secrets, settings, sqs
+from plaza.infra import mysql, redis, sqs
+from plaza.infra.process import reset_process
 from plaza.vote_log import vote_log
 from tests.faults.aws import Aws, QueuedMessage
 from tests.faults.transport import Killed, Transport
 from tests.support.archives import merge_partitions
-from tests.support.plaza import FakeQueues, World, forget, set_up_for
+from tests.support.plaza import FakeQueues, World, set_up_for
 from tests.unit.policy import template
 
 CONTRACT = json.loads((ROOT / "functions" / "api" / "system" / "openapi.json").read_text())
@@ -272,10 +273,8 @@ class Scene:
     def new_process(self) -> None:
         """As if each function ran in a process that has done nothing yet, but is connected."""
         self.transport.restart()
-        forget()
-        secrets.forget("plaza/auth")
-        if sqs._client is not None:
-            sqs._client.close()
+        reset_process()
+        sqs.client().close()
         redis.execute("PING")
         mysql.fetch_all("SELECT 1")
 
@@ -301,7 +300,7 @@ class Scene:
     def restore(self, snapshot: Snapshot) -> None:
         """Everything as it was, and a new process."""
         self.transport.restart()
-        forget()
+        reset_process()
         self.redis.flushall()
         pipe = self.redis.pipeline(transaction=False)
         for key in snapshot.keys:
@@ -493,16 +492,17 @@ def open_scene(redis_url: str, mysql_url: str) -> Iterator[Scene]:
             PLAZA_RECENT_CAP="4",
         )
         stack.callback(_put_back, before)
-        kept_client, sqs._client = sqs._client, None
-        stack.callback(setattr, sqs, "_client", kept_client)
-        settings.settings.cache_clear()
+        reset_process()
+        client = sqs._make_client()  # which takes long: one for all processes
+        stack.callback(setattr, sqs, "client", sqs.client)
+        sqs.client = lambda: client
         stack.callback(setattr, vote_log, "DAYS_AHEAD", vote_log.DAYS_AHEAD)
         vote_log.DAYS_AHEAD = 1  # a partition takes its time
         scene = Scene(redis_url, mysql_url, aws, transport)
         stack.callback(merge_partitions)
         stack.callback(scene.mysql.close)
         stack.callback(scene.redis.close)
-        stack.callback(forget)
+        stack.callback(reset_process)
         yield scene
 
 

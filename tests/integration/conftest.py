@@ -10,7 +10,8 @@ import pytest
 from moto import mock_aws
 
 from local.stack.servers import Server
-from plaza.infra import settings, sqs
+from plaza.infra import sqs
+from plaza.infra.process import reset_process
 from tests.support.plaza import World, forget
 
 
@@ -68,9 +69,6 @@ def moto_sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         }.items():
             monkeypatch.setenv(name, value)
         monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-        monkeypatch.setattr(sqs, "_client", None)
-        sqs.breaker.close()
-        settings.settings.cache_clear()
+        reset_process()
         yield sqs.client()
-    settings.settings.cache_clear()
-    sqs.breaker.close()
+    reset_process()

@@ -19,7 +19,7 @@ from greenlet import getcurrent, greenlet
 from plaza import counters, follows
 from plaza.counters import UserCounter, mysql_counters, redis_counters
 from plaza.follows import FollowLimit, following
-from plaza.infra import cluster, mysql, outbox, redis, settings
+from plaza.infra import cluster, mysql, redis, settings
 from plaza.infra.errors import Unavailable
 from plaza.infra.hot_keys import bind
 from plaza.infra.lua import Script
@@ -49,7 +49,6 @@ from plaza.reactions import queues as reactions_queues
 from plaza.reactions.reactions import Key, ReactionEvent, TooManyChanges
 from tests.model.replica import check_replica
 from tests.model.scheduler import Scheduler
-from tests.support import plaza as plaza_in_tests
 from tests.support.keyspace import find_keys
 from tests.support.looking import add_users
 from tests.support.plaza import FakeQueues, World, forget, lift_budgets, read_event
@@ -583,10 +582,7 @@ def _save_earlier(run: Run) -> None:
 def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let processes pause, and calls of Redis lose their replies or come late."""
     run.scheduler.hook(monkeypatch)
-    clock = run.scheduler.clock
-    clock.sleep = run.scheduler.sleep  # type: ignore[attr-defined]
-    for module in (redis, outbox, redis_gate, redis_commits, reacting, reading, plaza_in_tests):
-        monkeypatch.setattr(module, "time", clock)
+    run.scheduler.hook_clock(monkeypatch)
     send_pipeline = redis._send
 
     def send_at(commands: Sequence[Any]) -> list[Any]:

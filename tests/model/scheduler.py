@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from plaza.infra import mysql, redis
+from plaza.infra import clock, mysql, redis
 from plaza.infra.redis import RedisDown
 from tests.support.servers import IS_CLUSTER
 
@@ -26,7 +26,7 @@ MIN_STEP_US, MAX_STEP_US = 20, 100
 
 
 class Clock:
-    """The time of a model, in place of the module ``time``: it passes by steps.
+    """The time of a model: it passes by steps.
 
     On a cluster it is the real time: scripts have no other there, since a key that says the time
     would be in one slot.
@@ -42,14 +42,6 @@ class Clock:
     def pass_by(self, by_us: int) -> None:
         """So much time passes."""
         self._now_us += by_us
-
-    def time(self) -> float:
-        return self.now_us / 1e6
-
-    def time_ns(self) -> int:
-        return self.now_us * 1000
-
-    monotonic, monotonic_ns = time, time_ns
 
 
 class Scheduler:
@@ -74,6 +66,12 @@ class Scheduler:
         """Make every call to Redis and MySQL a place where a process pauses."""
         for module in (redis, mysql):
             monkeypatch.setattr(module, "_guarded", self._pausing(module, module._guarded))
+
+    def hook_clock(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Make the time of the product that of the model."""
+        monkeypatch.setattr(clock, "now_us", lambda: self.clock.now_us)
+        monkeypatch.setattr(clock, "monotonic_s", lambda: self.clock.now_us / 1e6)
+        monkeypatch.setattr(clock, "sleep", self.sleep)
 
     def spawn(self, work: Callable[[], Any]) -> greenlet:
         """A new process; it has not begun."""
@@ -126,7 +124,7 @@ class Scheduler:
             self._main.switch()
 
     def sleep(self, seconds: float) -> None:
-        """In place of ``time.sleep``: others go on until the time is over."""
+        """In place of ``clock.sleep``: others go on until the time is over."""
         until_us = self.clock.now_us + int(seconds * 1e6)
         if getcurrent() is self._main:
             self.clock.pass_by(until_us - self.clock.now_us)

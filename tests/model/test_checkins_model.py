@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 from datetime import date, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -161,7 +160,7 @@ class History:
         return sorted({month_of(day) for day in [*self.accepted, self.today()]})
 
     def today(self) -> date:
-        return cards.read_zone(ADA).day_at(self.clock.time())
+        return cards.read_zone(ADA).day_at(self.clock.now_s)
 
     def saved(self) -> set[date]:
         return {day for (day,) in mysql.fetch_all("SELECT day FROM checkin WHERE user_id = 7")}
@@ -198,9 +197,7 @@ def test_after_any_history_days_and_streak_are_what_was_accepted(
     plaza: World, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     clock = Clock("2026-11-20T00:30:00")
-    fake = SimpleNamespace(time=clock.time, time_ns=clock.time_ns)
-    monkeypatch.setattr(checking_in, "time", fake)
-    monkeypatch.setattr(profiles, "time", fake)
+    monkeypatch.setattr("plaza.infra.clock.now_us", clock.now_us)
     mysql.write("INSERT INTO user (id, nickname) VALUES (7, 'Ada')")
     history = History(seed, plaza, clock, monkeypatch)
     for _ in range(STEPS):

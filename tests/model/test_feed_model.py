@@ -19,7 +19,6 @@ import pytest
 
 from local.stack.registry import load_queues
 from plaza.content import Place, publishing
-from plaza.content import reading as content_reading
 from plaza.content import writing as content_writing
 from plaza.content.content import Text
 from plaza.feed import fanning_out, following, redis_feed
@@ -27,8 +26,9 @@ from plaza.feed import reading as feed_reading
 from plaza.feed.feed import Timeline
 from plaza.infra import mysql, redis, settings
 from plaza.infra.errors import PlazaError, Unavailable
+from plaza.infra.process import clear_caches
 from plaza.reactions import FOLLOW, Target, reacting, sweeping
-from plaza.targets import announcing, marking
+from plaza.targets import announcing
 from plaza.targets import queues as targets_queues
 from tests.model.scheduler import Scheduler
 from tests.support.feeds import BASE_US, insert_posts, scroll, truth
@@ -228,7 +228,7 @@ class Run:
 def check(run: Run) -> None:
     """Everybody's feed is what MySQL says; the second time without having been asked for before."""
     for _ in range(2):
-        content_reading.forget_texts()  # a process may show for a second what another deleted
+        clear_caches()  # a process may show for a second what another deleted
         for user in USERS:
             found = [whole.text.id for whole in scroll(user, run.rng.randint(1, 4))]
             assert found == truth(user), f"the feed of {user}"
@@ -296,8 +296,7 @@ def test_when_it_is_quiet_every_feed_is_what_mysql_says(
             mysql.write(f"DELETE FROM {table}")
         redis.execute("FLUSHALL")
         plaza.queues.messages.clear()
-        content_reading.forget_texts()
-        marking.forget_seen()
+        clear_caches()
         with monkeypatch.context() as patch:
             rng = random.Random(seed)
             patch.setattr(redis_feed, "REBUILD_AFTER_US", rng.choice((1, 10**12)))

@@ -41,6 +41,7 @@ from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra import ids, mysql, redis, repeats, settings, sqs
 from plaza.infra.errors import PlazaError, Unavailable
 from plaza.infra.mysql import MysqlDown
+from plaza.infra.process import clear_caches
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
@@ -260,10 +261,10 @@ class Run:
     def let_time_pass(self) -> None:
         """Leases of the dead run out, refusals are forgotten, functions begin anew; or it is the
         turn of one that slept, and remembers a sale as it was then."""
-        self.memories.append(dict(ordering._lives))
-        ordering.forget_sales()
+        self.memories.append(ordering._lives.get_all(voucher.id for voucher in self.vouchers))
+        clear_caches()
         if self.rng.random() < 0.5:
-            ordering._lives.update(self.rng.choice(self.memories))
+            ordering._lives.put_all(self.rng.choice(self.memories))
         for key in find_keys("*:lease"):
             redis.client().execute_command("DEL", key)
 
@@ -327,7 +328,7 @@ def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
     patch.setenv("PLAZA_MOST_PENDING_ORDERS", str(run.trouble.most_pending))
     settings.settings.cache_clear()
     run.scheduler.hook(patch)
-    patch.setattr(waiting, "LOOK_EVERY_S", -1.0)
+    patch.setattr(waiting._waiting, "_ttl_s", 0.0)
     patch.setattr(redis_vouchers, "HOLD_US", run.trouble.hold_us)
     send = sqs.send
 
@@ -378,7 +379,7 @@ def check(run: Run) -> None:
         assert decided[order_id].identity == identity
 
     # What is left can be bought, by everybody who has none: nothing is undersold.
-    ordering.forget_sales()
+    clear_caches()
     for voucher in run.vouchers:
         left, have = sales.stock(voucher.id), set(sales.holders(voucher.id))
         for buyer in [b for b in range(1, 30) if b not in have][:left]:
@@ -390,7 +391,7 @@ def check(run: Run) -> None:
         over = sales.now_us() - 120_000_000
         redis.execute("HSET", redis_vouchers.state_key(voucher.id), "closes_us", over)
     mysql.write("UPDATE voucher SET opens_at = FROM_UNIXTIME(1), closes_at = FROM_UNIXTIME(9)")
-    ordering.forget_sales()
+    clear_caches()
     assert settling.settle_vouchers() == len(run.vouchers)
 
 

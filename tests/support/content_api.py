@@ -16,9 +16,8 @@ from bench.round_trips import counting
 from local.stack import functions
 from local.stack.servers import connect_mysql
 from plaza import counters
-from plaza.content import reading
 from plaza.infra import mysql
-from plaza.targets import marking
+from plaza.infra.process import clear_caches
 
 POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}
 COMMENT = {"body": "The thin ones are better."}
@@ -119,8 +118,7 @@ def add_users(*user_ids: int) -> None:
 
 def as_another_process() -> None:
     """Forget what this process remembers of texts and targets, as if it were a fresh one."""
-    reading.forget_texts()
-    marking.forget_seen()
+    clear_caches()
 
 
 def somebody_waits(mysql_url: str) -> bool:

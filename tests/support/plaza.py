@@ -6,7 +6,6 @@ A plugin: ``plaza`` is a fresh world for one test; ``FakeQueues`` stands where S
 from __future__ import annotations
 
 import os
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,29 +16,17 @@ import pytest
 
 from local.stack.registry import load_queues
 from plaza import reactions
-from plaza.auth import calling, sms
-from plaza.content import reading as content_reading
-from plaza.flash_sales import ordering
-from plaza.infra import (
-    health,
-    ids,
-    migrations,
-    mysql,
-    objects,
-    redis,
-    secrets,
-    settings,
-    sqs,
-)
+from plaza.infra import clock, migrations, mysql, redis, secrets, sqs
+from plaza.infra.clock import Deadline
 from plaza.infra.observability import present_request
+from plaza.infra.process import reset_process
 from plaza.infra.queues import Queue
 from plaza.infra.sqs import REQUEST, Depth, Outgoing, QueueDown
 from plaza.infra.token_bucket import TokenBucket
-from plaza.reactions import hot_totals, reading
+from plaza.reactions import reading
 from plaza.reactions.queues import REACTIONS
 from plaza.reactions.reactions import ReactionEvent
-from plaza.shops import reading as shops_reading
-from plaza.targets import finding, marking
+from plaza.targets import finding
 from tests.support.keyspace import find_keys
 from tests.support.servers import IS_CLUSTER
 
@@ -102,7 +89,7 @@ class FakeQueues:
         self,
         queue: Queue[Any] | str,
         messages: Sequence[str | Outgoing],
-        until_s: float | None = None,
+        deadline: Deadline | None = None,
     ) -> int:
         """Take many messages, however late it is."""
         for message in messages:
@@ -115,7 +102,7 @@ class FakeQueues:
     def _take(self, queue: Queue[Any] | str, message: Outgoing) -> None:
         if self.away:
             raise QueueDown("SQS is away (a test says so)")
-        now_ms, request_id = time.time_ns() // 1_000_000, message.attributes.get(REQUEST)
+        now_ms, request_id = clock.now_ms(), message.attributes.get(REQUEST)
         self.messages[queue].append(Sent(message.body, now_ms, request_id))
 
     def measure(self, queue: str) -> Depth:
@@ -231,19 +218,5 @@ def lift_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forget() -> None:
-    """Let this process forget its connections, its breakers and what it saw."""
-    settings.settings.cache_clear()
-    sms.sender.cache_clear()
-    calling.forget_owners()
-    health.forget()
-    hot_totals.forget_hot_totals()
-    marking.forget_seen()
-    content_reading.forget_texts()
-    shops_reading.forget_types()
-    ordering.forget_sales()
-    ids.forget_block()
-    redis.forget_client()
-    mysql.forget_connection()
-    objects.forget_client()
-    for breaker in (redis.breaker, mysql.breaker, sqs.breaker, objects.breaker):
-        breaker.close()
+    """Let this process begin anew: without connections, and without what it saw."""
+    reset_process()

@@ -1,9 +1,8 @@
 """Orders that stay pending are sent again, every minute; the filter of vouchers is built anew."""
 
-import time
-
 from plaza.flash_sales.filter_build import build_filter
 from plaza.flash_sales.recovering import recover_orders
+from plaza.infra import clock
 from plaza.infra.rounds import run_in_turn
 
 
@@ -11,5 +10,5 @@ def handler(event: object, context: object) -> dict[str, int]:
     """Look at all sales once."""
     return run_in_turn(
         {"recovered": recover_orders, "vouchers_filtered": build_filter},
-        turn=int(time.time() // 60),
+        turn=int(clock.now_s() // 60),
     )

@@ -1,8 +1,7 @@
 """What the queue never got is published again, every minute; what Redis lost is settled again."""
 
-import time
-
 from plaza.checkins.sweeping import sweep_checkins
+from plaza.infra import clock
 from plaza.infra.rounds import run_in_turn
 from plaza.reactions.failovers import settle_after_failover
 from plaza.reactions.sweeping import sweep_outbox
@@ -16,5 +15,5 @@ def handler(event: object, context: object) -> dict[str, int]:
             "checkins_republished": sweep_checkins,
             "settled_again": settle_after_failover,
         },
-        turn=int(time.time() // 60),
+        turn=int(clock.now_s() // 60),
     )

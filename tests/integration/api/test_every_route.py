@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -15,8 +14,9 @@ from local.stack.contract import CONTRACT
 from plaza.auth import calling, ending, finding, opening
 from plaza.auth.redis_sessions import session_key
 from plaza.auth.sessions import hash_token, make_token
-from plaza.infra import health, mysql, redis
+from plaza.infra import clock, health, mysql, redis
 from plaza.infra.limits import bucket_of_address
+from plaza.infra.process import clear_caches
 from tests.integration.auth.test_rate_limits import empty
 from tests.support.consumers import statements
 from tests.support.plaza import World
@@ -147,7 +147,7 @@ def test_tokens_that_ended_are_limited_and_cost_mysql_little(
     if not kept:
         redis.execute("DEL", session_key(hash_token(token)))
     if not seen:
-        calling.forget_owners()
+        clear_caches()
     before = statements()
     callers = [calling.identify(f"Bearer {token}", HOME, "GET /users/me") for _ in range(1_500)]
     admitted = [caller for caller in callers if not caller.wait_ms]
@@ -178,8 +178,8 @@ def test_health_is_asked_of_the_parts_once_in_five_seconds(
     assert counter.sent == 101, "a PING, and the limit of each call"
     plaza.queues.away = True
     assert route.call().said == up
-    now_s = time.monotonic()
-    monkeypatch.setattr("plaza.infra.health.time.monotonic", lambda: now_s + health.MAX_AGE_S)
+    now_s = clock.monotonic_s()
+    monkeypatch.setattr(clock, "monotonic_s", lambda: now_s + health.MAX_AGE_S)
     assert route.call().said == up | {"status": "degraded", "queue": "down"}
 
 

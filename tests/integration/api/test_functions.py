@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from plaza.auth import opening
-from plaza.infra import health, mysql, redis
+from plaza.infra import mysql, redis
+from plaza.infra.process import clear_caches
 from plaza.reactions import COLLECT, LIKE, Target, reacting
 from tests.integration.conftest import Away
 from tests.support.functions import ask, event, handler
@@ -146,7 +147,7 @@ def test_what_is_up_is_told(plaza: World) -> None:
     up = {"status": "up", "redis": "up", "mysql": "up", "queue": "up"}
     assert ask("system.health", "api/system") == (200, up)
     plaza.queues.away = True
-    health.forget()
+    clear_caches()
     degraded = up | {"status": "degraded", "queue": "down"}
     assert ask("system.health", "api/system") == (200, degraded)
 

@@ -11,9 +11,9 @@ from plaza.content import mysql_content, reading, redis_content
 from plaza.flash_sales import filter_build, mysql_vouchers, ordering, recovering, redis_vouchers
 from plaza.flash_sales.flash_sales import NotReady, VoucherMissing
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
-from plaza.infra import mysql, redis
-from plaza.infra.hot_values import HotValues
+from plaza.infra import clock, mysql, redis
 from plaza.infra.http import pack_cursor
+from plaza.infra.process import clear_caches
 from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import Target
 from plaza.shops.shops import FILTER, Step
@@ -90,7 +90,7 @@ def test_a_review_after_the_deletion_of_its_shop_is_refused(plaza: World) -> Non
 def test_a_voucher_that_is_not_there_costs_one_statement_in_half_a_minute(plaza: World) -> None:
     with counting_work() as work:
         for _ in range(20):
-            ordering.forget_sales()  # each time another process
+            clear_caches()  # each time another process
             with pytest.raises(VoucherMissing):
                 ordering.order(4711, 7)
     assert work.statements == 1
@@ -136,7 +136,7 @@ def test_a_voucher_that_is_made_while_its_filter_is_built_is_in_it(
     monkeypatch.setattr(mysql_vouchers, "insert", build_then_insert)
     voucher = sales.offer()
     assert order(voucher.id).status == 202
-    ordering.forget_sales()
+    clear_caches()
     redis.execute("DEL", redis_vouchers.state_key(voucher.id))
     assert order(voucher.id).status != 404
     assert not VOUCHER_IDS.ask(voucher.id + 1).maybe
@@ -168,7 +168,7 @@ def test_a_voucher_is_found_though_somebody_asked_for_its_id_too_early(
     monkeypatch.setattr("plaza.flash_sales.offering.ids.new_id", lambda: 4711)
     with pytest.raises(VoucherMissing):
         ordering.order(4711, 7)
-    ordering.forget_sales()
+    clear_caches()
     voucher = sales.offer()
     assert voucher.id == 4711
     monkeypatch.undo()
@@ -288,7 +288,9 @@ def test_a_page_with_a_text_that_is_gone_is_read_again(plaza: World) -> None:
 def test_a_hot_first_page_costs_anonymous_callers_no_statement(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "_hot_pages", HotValues(hot_per_s=3, clock=lambda: 0.0))
+    now_s = clock.monotonic_s()
+    monkeypatch.setattr(clock, "monotonic_s", lambda: now_s)
+    monkeypatch.setattr(reading._hot_pages, "_hot_per_s", 3)
     add_shop()
     path = f"/shops/{SHOP}/reviews"
     assert [ask("GET", path, user=None).status for _ in range(3)] == [200] * 3

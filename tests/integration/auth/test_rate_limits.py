@@ -12,9 +12,10 @@ import pytest
 from bench.round_trips import counting
 from plaza.auth import calling, ending, opening
 from plaza.auth.calling import bucket_of_user
-from plaza.auth.sessions import make_token
+from plaza.auth.sessions import hash_token, make_token
 from plaza.infra import limits, redis
 from plaza.infra.limits import Bucket, bucket_of_address
+from plaza.infra.process import clear_caches
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
 from tests.support.functions import event, handler
@@ -221,7 +222,7 @@ def test_who_has_a_session_is_not_held_up_by_neighbours(plaza: World) -> None:
     identify(token)
     empty(bucket_of_address(HOME))
     assert identify(token)["user_id"] == "7"
-    calling.forget_owners()  # in another process
+    clear_caches()  # in another process
     assert identify(token)["user_id"] == "7"
 
 
@@ -255,7 +256,7 @@ def test_it_costs_no_round_trip_that_was_not_made_before(plaza: World) -> None:
     token = opening.open_session(7)
     identify(token)  # from MySQL
     assert trips(lambda: identify(token)) == 1, "session and token of the bucket together"
-    calling.forget_owners()
+    clear_caches()
     assert trips(lambda: identify(token)) == 2, "whose token is it? once per process"
     assert trips(lambda: identify(token)) == 1
     assert trips(identify) == 1
@@ -305,13 +306,15 @@ def test_a_session_that_ended_is_over_though_its_owner_is_remembered(plaza: Worl
     identify(token)
     ending.end_session(token)
     assert identify(token) == {"refusal": "unknown"}
-    assert not calling._owners
+    assert len(calling._owners) == 0
 
 
 def test_this_process_remembers_no_more_owners_than_it_should(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calling, "_MOST_REMEMBERED", 3)
-    for user_id in range(1, 6):
-        identify(opening.open_session(user_id))
-    assert list(calling._owners.values()) == [3, 4, 5]
+    monkeypatch.setattr(calling._owners, "_max_entries", 3)
+    tokens = [opening.open_session(user_id) for user_id in range(1, 6)]
+    for token in tokens:
+        identify(token)
+    owners = [calling._owners.get(hash_token(token)) for token in tokens]
+    assert owners == [None, None, 3, 4, 5]

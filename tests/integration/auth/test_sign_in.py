@@ -20,7 +20,8 @@ from plaza.auth.redis_challenges import challenge_key
 from plaza.auth.sms import EchoSender, SmsDown
 from plaza.infra import limits, mysql, redis
 from plaza.infra.limits import Attempt, Window
-from plaza.targets import There, finding, marking
+from plaza.infra.process import clear_caches
+from plaza.targets import There, finding
 from tests.integration.conftest import Away
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
@@ -103,7 +104,7 @@ def test_a_new_user_can_be_followed_at_once(plaza: World) -> None:
     token = signed_in()
     session = auth_finding.find_session(token)
     assert session is not None
-    marking.forget_seen()
+    clear_caches()
     assert redis.execute("GET", find_keys("*:there")[0]) == "live"
     assert finding.find("user", session.user_id) is There.LIVE
 

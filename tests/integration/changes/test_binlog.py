@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -15,8 +15,9 @@ from local.stack.processes import wait_until
 from local.stack.servers import connect_mysql
 from plaza import changes
 from plaza.changes import mysql_positions
-from plaza.infra import binlog, cache, mysql, redis
+from plaza.infra import binlog, cache, clock, mysql, redis
 from plaza.infra.binlog import BinlogUnusable, Part, Position, PositionLost
+from plaza.infra.clock import Deadline
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.shops import mysql_shops, queues, redis_shops
@@ -377,10 +378,10 @@ def test_parts_end_between_transactions_and_hold_so_many_rows(followed: World) -
     insert([(i, FOOD, *BERLIN) for i in range(1, 401)])
     operator("UPDATE shop SET name = 'a' WHERE id <= 400")
     operator("UPDATE shop SET name = 'b' WHERE id <= 10")
-    parts = list(binlog.follow(["shop"], since, until_s=float("inf")))
+    parts = list(binlog.follow(["shop"], since, Deadline.in_s(math.inf)))
     assert [len(part.rows) for part in parts] == [800, 10]
     assert parts[-1].end == binlog.find_end()
-    again: list[Part] = list(binlog.follow(["shop"], parts[0].end, until_s=float("inf")))
+    again: list[Part] = list(binlog.follow(["shop"], parts[0].end, Deadline.in_s(math.inf)))
     assert [len(part.rows) for part in again] == [10]
     row = again[0].rows[0]
     assert row.before
@@ -390,7 +391,7 @@ def test_parts_end_between_transactions_and_hold_so_many_rows(followed: World) -
 
 def test_a_lost_position_is_an_error_of_its_own(followed: World) -> None:
     with pytest.raises(PositionLost, match=r"binlog\.999999:4"):
-        list(binlog.follow(["shop"], Position("binlog.999999", 4), until_s=float("inf")))
+        list(binlog.follow(["shop"], Position("binlog.999999", 4), Deadline.in_s(math.inf)))
 
 
 def test_only_who_follows_loads_what_reads_the_binlog() -> None:
@@ -409,9 +410,9 @@ def test_how_far_it_is_behind_is_told_when_its_time_was_over(
 
     for n in range(3):
         insert([(n + 1, FOOD, *BERLIN)])
-    now_s = time.time
+    now_us = clock.now_us
     with monkeypatch.context() as patch:
-        patch.setattr("plaza.infra.binlog.time.time", lambda: now_s() + 100)
+        patch.setattr(clock, "now_us", lambda: now_us() + 100_000_000)
         changes.follow_changes(most_s=0)  # one transaction, and its time is over
     [lag_s] = lags()
     assert 98 < lag_s < 130

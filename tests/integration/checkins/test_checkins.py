@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -50,20 +49,15 @@ class Clock:
     def go_on(self, **time: float) -> None:
         self.now_s += timedelta(**time).total_seconds()
 
-    def time(self) -> float:
-        return self.now_s
-
-    def time_ns(self) -> int:
-        return int(self.now_s * 1e6) * 1000
+    def now_us(self) -> int:
+        return int(self.now_s * 1e6)
 
 
 @pytest.fixture
 def clock(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Clock:
     """It is noon, and Ada is there."""
     clock = Clock("2026-11-21T12:00:00")
-    fake = SimpleNamespace(time=clock.time, time_ns=clock.time_ns)
-    monkeypatch.setattr(checking_in, "time", fake)
-    monkeypatch.setattr(profiles, "time", fake)
+    monkeypatch.setattr("plaza.infra.clock.now_us", clock.now_us)
     mysql.write("INSERT INTO user (id, nickname) VALUES (7, 'Ada'), (8, 'Bo')")
     return clock
 

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from cachetools import TTLCache
 
 from local.stack.servers import Server
 from plaza import counters
-from plaza.content import mysql_content, reading, redis_content, refreshing, writing
+from plaza.content import mysql_content, redis_content, refreshing, writing
 from plaza.content.content import Stored
-from plaza.infra import ids, mysql, redis
+from plaza.infra import clock, ids, mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.projections import key_of
 from plaza.infra.redis import RedisDown
@@ -85,7 +84,7 @@ def die_before(
 
 def forget_connections() -> None:
     """The next request meets a process that knows nothing."""
-    ids.forget_block()
+    ids._block.reset()
     mysql.forget_connection()
     as_another_process()
 
@@ -265,11 +264,8 @@ def test_a_reader_who_saw_it_live_does_not_bring_it_back(world: World) -> None:
 def test_what_another_process_deleted_is_shown_for_a_second_at_most(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock_s = [0.0]
-    memory: TTLCache[Any, Any] = TTLCache(
-        maxsize=500, ttl=reading._TEXTS.ttl, timer=lambda: clock_s[0]
-    )
-    monkeypatch.setattr(reading, "_TEXTS", memory)
+    clock_s = [clock.monotonic_s()]
+    monkeypatch.setattr(clock, "monotonic_s", lambda: clock_s[0])
     post_id = post()
     target = Target("post", int(post_id))
     assert ask("GET", f"/posts/{post_id}").status == 200
@@ -321,7 +317,7 @@ def test_without_redis_there_are_ids_as_long_as_the_block_lasts_and_then_503(
     with redis_away():
         for _ in range(3):
             assert ask("POST", "/posts", POST).status == 201
-        ids.forget_block()
+        ids._block.reset()
         reply = ask("POST", "/posts", POST)
         assert (reply.status, reply.slug) == (503, "unavailable")
         assert int(reply.headers["retry-after"]) > 0

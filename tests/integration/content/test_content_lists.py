@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from cachetools import TTLCache
 
 from plaza.content import Place, mysql_content, reading
 from plaza.content.content import MOST_PAGE_BYTES
@@ -195,8 +195,7 @@ def test_a_query_that_can_not_be_meant_is_bad_input(query: str) -> None:
 @pytest.fixture
 def slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in memory stays there, however slow the machine is."""
-    memory: TTLCache[Any, Any] = TTLCache(maxsize=500, ttl=1, timer=lambda: 0.0)
-    monkeypatch.setattr(reading, "_TEXTS", memory)
+    monkeypatch.setattr(reading._texts, "_ttl_s", math.inf)
 
 
 def fill_page(count: int, parent: int) -> dict[str, int]:

@@ -16,6 +16,7 @@ from plaza.feed.feed import INBOX, POSTS, Timeline
 from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor
 from plaza.infra.mysql import MysqlDown
+from plaza.infra.process import clear_caches
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, reacting
@@ -260,7 +261,7 @@ def test_without_redis_mysql_is_not_asked_by_everybody(
 
 def test_an_emptied_redis_is_filled_again_and_nothing_is_missing_meanwhile(world: World) -> None:
     redis.execute("FLUSHALL")
-    content_reading.forget_texts()  # what memory holds is not read again, so Redis would not get it
+    clear_caches()  # what memory holds is not read again, so Redis would not get it
     assert ids(scroll(ME, 7)) == truth(ME)
     world.queues.drain()
     with counting_work() as work:

@@ -40,6 +40,7 @@ from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Gone
 from plaza.infra.mysql import MysqlDown
+from plaza.infra.process import clear_caches
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.shops.shops import ShopMissing
@@ -482,7 +483,7 @@ def test_what_is_queued_goes_before_new_clicks(plaza: World) -> None:
         with pytest.raises(NotReady):
             ordering.order(voucher.id, 2)
     drain(plaza, voucher.id)
-    ordering.forget_sales()  # two seconds later
+    clear_caches()  # two seconds later
     with pytest.raises(SoldOut):
         ordering.order(voucher.id, 2)
     assert reading.read_order(first.id, 1).status == SUCCESS
@@ -535,7 +536,7 @@ def test_an_order_that_sqs_refused_survives_the_loss_of_redis_and_goes_first(
     plaza.queues.away = True
     made = order(voucher.id, 1)
     plaza.queues.away = False
-    waiting.forget_waiting()  # else it is not asked for two seconds
+    clear_caches()  # else it is not asked for two seconds
     lose_redis()
     with pytest.raises(NotReady):
         reading.read_order(made.id, 1)
@@ -758,7 +759,7 @@ def test_the_recovery_withdraws_what_nobody_withdrew_and_a_restored_shop_sells_a
     recovering.recover_orders()
     mysql.write("UPDATE shop SET deleted_at = NULL WHERE id = %s", (sales.SHOP,))
     recovering.recover_orders()
-    ordering.forget_sales()  # a second later
+    clear_caches()  # a second later
     order(voucher.id, 8)
     drain(plaza, voucher.id)
     assert sales.counts(voucher.id) == (1, 0, 2)
@@ -777,7 +778,7 @@ def close(voucher_id: int, seconds_ago: int = 120) -> None:
     )
     state = redis_vouchers.state_key(voucher_id)
     redis.execute("HSET", state, "closes_us", at)
-    ordering.forget_sales()
+    clear_caches()
 
 
 def test_a_sale_that_is_over_is_settled_and_leaves_redis(plaza: World) -> None:
@@ -806,10 +807,10 @@ def test_a_sale_with_a_pending_order_or_with_a_queue_is_not_settled_yet(plaza: W
     assert settling.settle_vouchers() == 0
     plaza.queues.drain()
     plaza.queues.messages[ORDERS] = ["of another sale"]
-    ordering.forget_sales()
+    clear_caches()
     assert settling.settle_vouchers() == 0
     plaza.queues.messages.clear()
-    ordering.forget_sales()
+    clear_caches()
     assert settling.settle_vouchers() == 1
 
 
@@ -879,7 +880,7 @@ def test_who_waits_is_told_to_wait_longer_while_the_queue_is_long_and_sqs_is_ask
     monkeypatch.setattr(sqs, "measure", lambda queue: recorded(asked, queue, depth))
     assert [waiting.poll_after_s() for _ in range(10)] == [5] * 10
     assert len(asked) == 1
-    ordering.forget_sales()
+    clear_caches()
     monkeypatch.setattr(sqs, "measure", lambda queue: Depth(10_000_000, 0, 0))
     assert waiting.poll_after_s() == 60
 

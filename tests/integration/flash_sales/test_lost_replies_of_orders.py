@@ -60,12 +60,12 @@ def test_the_id_of_a_refusal_whose_first_copy_may_run_later_is_not_used_again(
     lose_next_reply()
     with pytest.raises(SoldOut):
         ordering.order(voucher.id, 2)
-    assert ordering._spare_id is None
+    assert not ordering._spare_ids
     assert repeats.count_repeats() >= 1
     ordering._refusals.clear()
     with pytest.raises(SoldOut):
         ordering.order(voucher.id, 2)
-    assert ordering._spare_id is not None
+    assert len(ordering._spare_ids) == 1
 
 
 def test_a_lease_whose_reply_is_lost_is_held(plaza: World, lose_next_reply: Lose) -> None:

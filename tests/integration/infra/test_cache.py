@@ -13,7 +13,7 @@ import pytest
 
 from plaza.content import mysql_content, reading
 from plaza.content.content import Stored, Text
-from plaza.infra import cache, redis
+from plaza.infra import cache, clock, redis
 from plaza.infra.cache import (
     NEVER_STALE,
     STALE_THEN_REBUILT,
@@ -107,7 +107,6 @@ def test_a_post_that_ended_is_read_by_one_of_its_readers(
         return {text.target: Stored(text, deleted=False)}
 
     monkeypatch.setattr(mysql_content, "read", read)
-    monkeypatch.setattr(reading, "_TEXTS", {})
     with ThreadPoolExecutor(100) as crowd:
         answers = list(crowd.map(reading._read_alone, [text.target] * 100))
     assert answers == [{text.target: text}] * 100
@@ -162,8 +161,8 @@ def test_500_readers_of_a_stale_value_get_it_at_once_and_one_has_it_rebuilt(
 ) -> None:
     keep(3, "noodles", STALE_THEN_REBUILT)
     assert held() == Held(3, "noodles", stale=False)
-    now_s = time.time()
-    monkeypatch.setattr("plaza.infra.cache.time.time", lambda: now_s + 400)
+    now_us = clock.now_us()
+    monkeypatch.setattr(clock, "now_us", lambda: now_us + 400_000_000)
     together = threading.Barrier(READERS, timeout=60)
 
     def read(_: int) -> tuple[str | None, bool]:
@@ -189,8 +188,8 @@ def test_a_rebuild_makes_a_stale_value_fresh_though_its_version_is_the_same(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(3, "noodles", STALE_THEN_REBUILT)
-    now_s = time.time()
-    monkeypatch.setattr("plaza.infra.cache.time.time", lambda: now_s + 400)
+    now_us = clock.now_us()
+    monkeypatch.setattr(clock, "now_us", lambda: now_us + 400_000_000)
     keep(3, "noodles", STALE_THEN_REBUILT, create=False)
     assert held() == Held(3, "noodles", stale=False)
 

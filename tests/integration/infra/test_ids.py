@@ -13,6 +13,7 @@ import pytest
 from local.paths import ROOT
 from plaza.infra import ids, redis
 from plaza.infra.ids import BLOCK, EPOCH_S, SerialsUsedUp, new_id
+from plaza.infra.process import Once
 from tests.support.plaza import World
 from tests.support.recording import recorded
 
@@ -30,8 +31,8 @@ class Clocks:
     now_s: float = NOON_S
     redis_s: float = 0
 
-    def time(self) -> float:
-        return self.now_s
+    def now_us(self) -> int:
+        return round(self.now_s * 1e6)
 
     def sleep(self, how_long_s: float) -> None:
         self.now_s += how_long_s
@@ -48,7 +49,8 @@ def clocks(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Clocks:
         return redis.execute("EVAL", lease, len(keys), *keys, *args, *now)
 
     monkeypatch.setattr("plaza.infra.ids.redis.run", run)
-    monkeypatch.setattr(ids, "time", clocks)
+    monkeypatch.setattr("plaza.infra.clock.now_us", clocks.now_us)
+    monkeypatch.setattr("plaza.infra.clock.sleep", clocks.sleep)
     return clocks
 
 
@@ -56,13 +58,11 @@ class Process:
     """Makes ids as another process would: from a block of its own."""
 
     def __init__(self) -> None:
-        self.block: ids._Block | None = None
+        self.block = Once(ids._lease)
 
     def new_ids(self, count: int = 1) -> list[int]:
         ids._block = self.block
-        made = [new_id() for _ in range(count)]
-        self.block = ids._block
-        return made
+        return [new_id() for _ in range(count)]
 
 
 def day_of(an_id: int) -> int:

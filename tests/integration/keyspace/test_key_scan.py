@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from bench.round_trips import counting
 from local.stack import keys as local_keys
 from local.stack import servers
 from local.stack.ports import free_port
-from plaza.infra import redis
+from plaza.infra import clock, redis
 from plaza.infra.hot_keys import Command, Sampler, hot_key
 from plaza.infra.shards import SHARDS
 from plaza.keyspace import key_scan
@@ -374,24 +375,21 @@ def read(times: int, actor_id: int | None = None) -> int:
 
 
 @pytest.fixture
-def post(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+def post(plaza: World, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A post that two like, and a clock that stands still."""
-    now = [1_000.0]
-    monkeypatch.setattr(hot_totals, "_clock", lambda: now[0])
-    hot_totals._began_s = now[0]
+    now = [clock.monotonic_s()]
+    monkeypatch.setattr(clock, "monotonic_s", lambda: now[0])
     plaza.add(POST)
     for actor in (8, 9):
         reacting.react(LIKE, POST, actor, True)
-    yield now
-    hot_totals.clear()
-    hot_totals._began_s = 0
+    return now
 
 
 def like_elsewhere(actor: int) -> None:
     """In another process, of which this one hears nothing."""
-    hot, hot_totals._values = hot_totals._values, {}
+    hot, hot_totals._entries = hot_totals._entries, OrderedDict()
     reacting.react(LIKE, POST, actor, True)
-    hot_totals._values = hot
+    hot_totals._entries = hot
 
 
 def total(actor_id: int | None = None) -> int:
@@ -443,4 +441,4 @@ def test_what_is_not_exact_is_not_kept(post: list[float], redis_away: Away, plaz
         for _ in range(30):
             counts, exact = reading.count([(LIKE, POST)], None)
             assert (counts, exact) == ([(2, False)], False)
-        assert hot_totals.ask(("like", POST)) is None
+        assert hot_totals.get(("like", POST)) is None

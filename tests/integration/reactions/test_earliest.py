@@ -141,7 +141,7 @@ def test_one_reader_reads_it_while_the_others_wait(
             n, found = mysql_reactions.read_earliest(LIKE, POST, reading.EARLIEST_LENGTH)
             assert redis_reads.keep_earliest(LIKE, POST, n, found)
 
-    monkeypatch.setattr("plaza.reactions.reading.time.sleep", fill_and_go)
+    monkeypatch.setattr("plaza.infra.clock.sleep", fill_and_go)
     page(1, latest=True)  # this process has seen the post
     with counting_work() as work:
         assert page(3) == [1, 2, 3]

@@ -160,7 +160,7 @@ def test_while_another_loads_a_target_a_caller_waits_for_it(
         if len(waits) == 3:
             assert hydrate_with(lease, Snapshot(1, 1, 1000, [(7, 1000)], True, [])) == "HYDRATED"
 
-    monkeypatch.setattr("plaza.reactions.reacting.time.sleep", load_meanwhile)
+    monkeypatch.setattr("plaza.infra.clock.sleep", load_meanwhile)
     monkeypatch.setattr(
         "plaza.reactions.reacting.mysql_reactions.read_snapshots",
         lambda *_: pytest.fail("another loads it"),

@@ -10,6 +10,7 @@ import pytest
 from local.stack.servers import Server
 from plaza.infra import health, mysql, redis
 from plaza.infra.mysql import MysqlDown
+from plaza.infra.process import clear_caches
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.reactions import LIKE, Target, reacting, reading, saving, sweeping
@@ -21,7 +22,7 @@ from plaza.reactions.reactions import (
     TargetMissing,
     Undecided,
 )
-from plaza.targets import There, finding, marking
+from plaza.targets import There, finding
 from tests.integration.conftest import Away
 from tests.support.looking import (
     POST,
@@ -387,7 +388,7 @@ def test_a_marker_does_not_overwrite_one_of_somebody_who_knew_better(plaza: Worl
     assert finding.look_up(*POST) is There.LIVE
     redis.execute("SET", marker_key(), "gone")
     assert finding.look_up(*POST) is There.LIVE
-    marking.forget_seen()
+    clear_caches()
     assert finding.find(*POST) is There.GONE
 
 
@@ -396,7 +397,7 @@ def test_memory_then_redis_then_mysql_say_what_is_there(plaza: World, mysql_away
     assert finding.find(*POST) is There.LIVE
     with mysql_away():
         assert finding.find(*POST) is There.LIVE, "from memory"
-        marking.forget_seen()
+        clear_caches()
         assert finding.find(*POST) is There.LIVE, "from its marker"
         with pytest.raises(MysqlDown):
             finding.find("post", 12)

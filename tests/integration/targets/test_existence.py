@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from plaza import targets
-from plaza.infra import mysql, redis
+from plaza.infra import clock, mysql, redis
+from plaza.infra.process import clear_caches
 from plaza.reactions import FOLLOW, LIKE, Target, reacting, reading
 from plaza.reactions.reactions import TargetGone, TargetMissing
 from plaza.targets import There, finding, marking, mysql_targets
@@ -69,7 +70,7 @@ def test_who_looked_before_a_write_does_not_mark_over_it(
 
     monkeypatch.setattr(mysql_targets, "look_up", slow)
     assert finding.find(*POST) is before
-    marking.forget_seen()
+    clear_caches()
     assert finding.find(*POST) is after
 
 
@@ -105,9 +106,7 @@ def test_what_another_process_deleted_is_remembered_as_live_for_a_second_at_most
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_s = [0.0]
-    monkeypatch.setattr(
-        marking, "_SEEN", type(marking._SEEN)(10, marking._SEEN.ttl, lambda: now_s[0])
-    )
+    monkeypatch.setattr(clock, "monotonic_s", lambda: now_s[0])
     plaza.add(POST)
     assert finding.find(*POST) is There.LIVE
     mysql.write("UPDATE content SET deleted_at = NOW(6)")

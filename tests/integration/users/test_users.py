@@ -10,11 +10,11 @@ import pytest
 from bench.round_trips import counting
 from plaza import counters
 from plaza.infra import mysql, redis
+from plaza.infra.process import clear_caches
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import FOLLOW, Target, reacting, reading
 from plaza.reactions.reactions import TargetMissing
-from plaza.targets import marking
 from plaza.targets.queues import REFRESHES
 from plaza.users import Card, UserMissing, cards, mysql_users, profiles, redis_users
 from tests.integration.conftest import Away
@@ -44,7 +44,7 @@ def people(plaza: World) -> World:
         " collects_received_total = 5, ver = ver + 1 WHERE user_id = 8"
     )
     redis.execute("FLUSHALL")
-    marking.forget_seen()
+    clear_caches()
     return plaza
 
 
@@ -103,7 +103,7 @@ def test_followers_are_what_the_gate_counts_at_this_moment(people: World) -> Non
 
 def test_a_warm_profile_is_two_round_trips_and_nothing_of_mysql(people: World) -> None:
     profiles.read_profile(ADA, ME)
-    marking.forget_seen()  # in another process too
+    clear_caches()  # in another process too
     before = statements()
     with counting() as counter:
         profiles.read_profile(ADA, ME)

@@ -16,6 +16,7 @@ from pymysql.err import OperationalError
 from local.stack.servers import Server, connect_mysql
 from plaza import vote_log
 from plaza.infra import mysql, objects
+from plaza.infra.clock import Deadline
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.objects import ObjectsDown
 from plaza.reactions import mysql_reactions, saving
@@ -515,7 +516,7 @@ def test_a_run_that_is_out_of_time_is_gone_on_with(
         written.append(args[1])
         return put(*args)
 
-    def out_of_time(deadline_s: float) -> None:
+    def out_of_time(deadline: Deadline) -> None:
         raise maintaining._OutOfTime
 
     in_time = maintaining._check_time

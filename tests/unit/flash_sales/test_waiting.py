@@ -10,14 +10,15 @@ import pytest
 from plaza.flash_sales import mysql_orders, ordering, waiting
 from plaza.flash_sales.flash_sales import OrderReserved
 from plaza.infra import sqs
+from plaza.infra.process import clear_caches
 from plaza.infra.queues import QueueDown
 
 
 @pytest.fixture(autouse=True)
 def forgetful() -> Iterator[None]:
-    waiting.forget_waiting()
+    clear_caches()
     yield
-    waiting.forget_waiting()
+    clear_caches()
 
 
 def test_a_buyer_whose_order_sqs_did_not_take_does_not_wait_for_it_twice(

@@ -9,6 +9,7 @@ import pytest
 
 from plaza.infra import builds
 from plaza.infra.builds import BEGUN, FILLED, FINISHED, Builder, Stepped
+from plaza.infra.clock import Deadline
 
 ITEMS = range(1, 11)
 
@@ -60,7 +61,7 @@ def test_a_step_is_bounded_and_the_next_goes_on_with_its_build() -> None:
 
 
 def test_past_its_deadline_a_step_still_adds_a_page() -> None:
-    done = builds.step(Filled().builder, "", 0, 4, 100, until_s=0)
+    done = builds.step(Filled().builder, "", 0, 4, 100, deadline=Deadline.in_s(0))
     assert (done.code, done.added) == (FILLED, 4)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from plaza.infra import outbox
+from plaza.infra.clock import Deadline
 from plaza.infra.outbox import Swept
 
 HOUR_US = 3_600_000_000
@@ -22,7 +23,7 @@ def sweep(
     """A round that finds ``due`` one after the other, each with an entry that was accepted then."""
     rounds = iter([*due, []])
 
-    def send_again(members: Sequence[str], until_s: float) -> tuple[int, list[int]]:
+    def send_again(members: Sequence[str], deadline: Deadline) -> tuple[int, list[int]]:
         return len(members), [accepted_us] * len(members)
 
     return outbox.sweep(lambda before_us: next(rounds), send_again, 0, max_entries, max_s)
@@ -56,6 +57,6 @@ def test_what_is_looked_for_has_waited_for_the_grace() -> None:
         asked.append(before_us)
         return []
 
-    outbox.sweep(find, lambda members, until_s: (0, []), HOUR_US, 1, 60)
+    outbox.sweep(find, lambda members, deadline: (0, []), HOUR_US, 1, 60)
     [before_us] = asked
     assert time.time_ns() // 1000 - before_us == pytest.approx(HOUR_US, abs=5_000_000)

@@ -18,6 +18,7 @@ from pybreaker import CircuitBreaker
 
 from plaza.infra import settings
 from plaza.infra import sqs as sqs_client
+from plaza.infra.clock import Deadline
 from plaza.infra.consumer import consume
 from plaza.infra.errors import Busy, Unavailable, UnknownProtocol
 from plaza.infra.messages import BadRecord
@@ -121,7 +122,7 @@ def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSqs]:
         monkeypatch.setenv(name, value)
     settings.settings.cache_clear()
     fake = FakeSqs()
-    monkeypatch.setattr(sqs_client, "_client", fake)
+    monkeypatch.setattr(sqs_client, "client", lambda: fake)
     sqs_client.breaker.close()
     yield fake
     sqs_client.breaker.close()
@@ -257,7 +258,7 @@ def test_who_waits_for_an_outage_spends_no_attempt_and_waits_for_hours(
     and SQS never counts as many receives as it takes to move the message itself."""
     store.away = True
     began_s = now_s = 1_000_000.0
-    monkeypatch.setattr("plaza.infra.consumer.time.time", lambda: now_s)
+    monkeypatch.setattr("plaza.infra.clock.now_us", lambda: round(now_s * 1e6))
     policy = RetryPolicy(max_wait_s=12 * 3_600)
     batch = batch_of("a")
     for name in ("SentTimestamp", "ApproximateFirstReceiveTimestamp"):
@@ -296,7 +297,7 @@ def test_a_message_of_an_old_backlog_waits_like_any_other(
 ) -> None:
     """Given a message that nobody received for two days, its first outage does not end it."""
     now_ms = 1_000_000_000_000
-    monkeypatch.setattr("plaza.infra.consumer.time.time", lambda: now_ms / 1000)
+    monkeypatch.setattr("plaza.infra.clock.now_us", lambda: now_ms * 1000)
     store.away = True
     batch = batch_of("a", receives=5)
     batch["Records"][0]["attributes"]["SentTimestamp"] = str(now_ms - 2 * 86_400_000)
@@ -522,8 +523,8 @@ def test_what_sqs_keeps_refusing_is_reported(
 
 def test_no_call_begins_after_its_time(sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
-    monkeypatch.setattr("plaza.infra.sqs.time.monotonic", lambda: now_s + sqs.calls)
-    assert sqs_client.send_all("work", [str(i) for i in range(100)], until_s=103) == 30
+    monkeypatch.setattr("plaza.infra.clock.monotonic_s", lambda: now_s + sqs.calls)
+    assert sqs_client.send_all("work", [str(i) for i in range(100)], Deadline(103)) == 30
     assert sqs.calls == 3
 
 
@@ -591,11 +592,11 @@ def test_what_may_pass_is_tried_once_more(
     monkeypatch: pytest.MonkeyPatch, sqs: FakeSqs, error: Exception
 ) -> None:
     passing = Passing(error, 1)
-    monkeypatch.setattr(sqs_client, "_client", passing)
+    monkeypatch.setattr(sqs_client, "client", lambda: passing)
     sqs_client.send("work", "a")
     assert [message["MessageBody"] for message in passing.sent] == ["a"]
     lasting = Passing(error, 9)
-    monkeypatch.setattr(sqs_client, "_client", lasting)
+    monkeypatch.setattr(sqs_client, "client", lambda: lasting)
     with pytest.raises(QueueDown):
         sqs_client.send("work", "a")
     assert lasting.calls == 2
@@ -606,7 +607,7 @@ def test_who_is_silent_or_means_it_is_not_asked_twice(
     monkeypatch: pytest.MonkeyPatch, sqs: FakeSqs, error: Exception
 ) -> None:
     lasting = Passing(error, 9)
-    monkeypatch.setattr(sqs_client, "_client", lasting)
+    monkeypatch.setattr(sqs_client, "client", lambda: lasting)
     with pytest.raises(QueueDown):
         sqs_client.send("work", "a")
     assert lasting.calls == 1

@@ -167,7 +167,7 @@ def test_who_calls_is_not_mistaken_for_whom_it_is_about(
 def test_the_first_line_of_a_process_tells_of_its_cold_start(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observability, "_cold", True)
+    monkeypatch.setattr(observability._process, "is_cold", True)
     record("first", {"things": 1})
     record("second", {"things": 1})
     first, second = lines(capsys)
@@ -223,7 +223,7 @@ def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSqs]:
         monkeypatch.setenv(name, value)
     settings.settings.cache_clear()
     fake = FakeSqs()
-    monkeypatch.setattr(sqs_client, "_client", fake)
+    monkeypatch.setattr(sqs_client, "client", lambda: fake)
     sqs_client.breaker.close()
     yield fake
     settings.settings.cache_clear()
@@ -296,7 +296,7 @@ def test_no_id_that_is_not_sound_gets_into_a_statement(said: str) -> None:
 def test_a_batch_is_one_line_with_its_size_its_lag_and_its_requests(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.infra.consumer.time.time", lambda: 100.0)
+    monkeypatch.setattr("plaza.infra.clock.now_us", lambda: 100_000_000)
     records = [
         message("a", "id-1", 97_500),
         message("b", "id-2", 90_000),

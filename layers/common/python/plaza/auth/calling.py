@@ -8,7 +8,6 @@ While Redis is unavailable, no caller is limited.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from plaza.auth import redis_sessions
@@ -18,14 +17,14 @@ from plaza.infra import limits
 from plaza.infra.errors import Unavailable
 from plaza.infra.limits import Bucket, bucket_of_address
 from plaza.infra.observability import cause, record
+from plaza.infra.process import LocalCache
 from plaza.infra.redis import RedisDown
 from plaza.infra.settings import settings
 
-_MOST_REMEMBERED = 10_000
 _ASKING = {"POST /reactions/query"}  # reads that need a body
 
-# Whose token it is, by its hash, oldest use first. It decides nothing but whose bucket is asked.
-_owners: OrderedDict[bytes, int] = OrderedDict()
+# Whose token it is, by its hash. It decides nothing but whose bucket is asked.
+_owners: LocalCache[bytes, int] = LocalCache(max_entries=10_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +66,11 @@ def identify(header: str | None, address: str, route: str) -> Caller:
         return Caller(wait_ms=wait_ms)
     caller = _complete(sha, kept)
     if caller.session is None:
-        _owners.pop(sha, None)
+        _owners.drop(sha)
         return caller if was_unknown else replace(caller, wait_ms=limits.take_if_up(network))
     if asked is not None:
-        _owners.move_to_end(sha)
         return caller
-    _remember(sha, caller.session.user_id)
+    _owners.put(sha, caller.session.user_id)
     of_user = bucket_of_user(caller.session.user_id, route)
     return replace(caller, wait_ms=limits.take_if_up(of_user))
 
@@ -85,11 +83,6 @@ def bucket_of_user(user_id: int, route: str) -> Bucket:
     return Bucket("writes", str(user_id), said.writes_per_s, said.writes_burst)
 
 
-def forget_owners() -> None:
-    """Forget whose tokens this process saw."""
-    _owners.clear()
-
-
 def _complete(sha: bytes, kept: Session | None) -> Caller:
     try:
         session = complete(sha, kept)
@@ -97,9 +90,3 @@ def _complete(sha: bytes, kept: Session | None) -> Caller:
         record("session_unchecked", {"sessions_unchecked": 1}, **cause(error))
         return Caller(refusal="unavailable")
     return Caller(session) if session else Caller(refusal="unknown")
-
-
-def _remember(sha: bytes, user_id: int) -> None:
-    _owners[sha] = user_id
-    if len(_owners) > _MOST_REMEMBERED:
-        _owners.popitem(last=False)

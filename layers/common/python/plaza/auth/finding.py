@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import replace
 
 from plaza.auth import mysql_sessions, redis_sessions
 from plaza.auth.sessions import Session, hash_token
+from plaza.infra import clock
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.settings import settings
@@ -29,7 +29,7 @@ def find_session(token: str) -> Session | None:
 
 def complete(sha: bytes, session: Session | None) -> Session | None:
     """As ``find_session``, given the session that Redis holds. Raises MysqlDown."""
-    now_s = time.time()
+    now_s = clock.now_s()
     if session is None:
         session = _read(sha)
     elif not session.is_over(now_s) and session.needs_check(now_s):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 from pymysql.cursors import Cursor
 
 from plaza.auth.sessions import Session
-from plaza.infra import mysql, sql
+from plaza.infra import clock, mysql, sql
 
 
 def insert(rows: Sequence[tuple[bytes, int, int]]) -> None:
@@ -30,7 +29,7 @@ def read(token_sha256: bytes, max_age_s: int) -> Session | None:
 
     With the role that its user has now. One statement. Raises MysqlDown.
     """
-    checked_at_s = int(time.time())  # before the statement: the role may change during it
+    checked_at_s = int(clock.now_s())  # before the statement: the role may change during it
     rows = mysql.fetch_all(
         """
         SELECT session.user_id, COALESCE(user.role, 'user'),

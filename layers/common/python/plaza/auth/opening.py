@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from plaza.auth import mysql_sessions
 from plaza.auth.sessions import hash_token, make_token
+from plaza.infra import clock
 from plaza.infra.settings import settings
 
 
@@ -18,7 +18,7 @@ def open_session(user_id: int) -> str:
 def open_sessions(user_ids: Sequence[int]) -> list[str]:
     """A token for each of ``user_ids``, in their order. One statement. Raises MysqlDown."""
     ttl_s = min(settings().session_ttl_s, settings().session_max_age_s)
-    expires_at_s = int(time.time()) + ttl_s
+    expires_at_s = int(clock.now_s()) + ttl_s
     tokens = [make_token() for _ in user_ids]
     mysql_sessions.insert(
         [

@@ -10,12 +10,11 @@ read the session from MySQL before, and want to keep it only now.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from plaza.auth.sessions import Session
-from plaza.infra import redis
+from plaza.infra import clock, redis
 from plaza.infra.limits import Bucket
 from plaza.infra.lua import load_script
 from plaza.infra.shards import shard_of
@@ -54,7 +53,7 @@ def read_and_take(token_sha256: bytes, bucket: Bucket | None) -> tuple[Session |
 
 def keep(token_sha256: bytes, session: Session) -> None:
     """Keep a session for an hour, or until it expires; not if it was ended. Raises RedisDown."""
-    left_s = max(1, min(MOST_TTL_S, session.expires_at_s - int(time.time())))
+    left_s = max(1, min(MOST_TTL_S, session.expires_at_s - int(clock.now_s())))
     times = (session.expires_at_s, session.ends_at_s, session.checked_at_s)
     value = ":".join(str(part) for part in (session.user_id, session.role, *times))
     redis.run(_KEEP, (session_key(token_sha256),), (value, left_s, _ENDED))

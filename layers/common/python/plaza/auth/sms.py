@@ -13,6 +13,7 @@ from plaza.auth.codes import CODE_TTL_S
 from plaza.infra import redis
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import record
+from plaza.infra.process import on_reset
 from plaza.infra.settings import BadSettings, settings
 from plaza.infra.shards import shard_of
 
@@ -74,6 +75,9 @@ def sender() -> SmsSender:
         case "echo":
             return EchoSender()
     raise BadSettings("PLAZA_SMS_SENDER is not set")
+
+
+on_reset(sender.cache_clear)
 
 
 def read_echo(phone: str) -> str | None:

@@ -7,12 +7,12 @@ everything anew, and it goes on from the end.
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 from plaza.changes import mysql_positions
 from plaza.infra import binlog
 from plaza.infra.binlog import Part, Position, PositionLost, RowChanged
+from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
 from plaza.shops import Changed, refreshing
 
@@ -33,13 +33,13 @@ def follow_changes(most_s: float = MOST_S) -> Followed:
 
     Safe to repeat. Raises MysqlDown, RedisDown, QueueDown, BinlogUnusable.
     """
-    until_s = time.monotonic() + most_s
+    deadline = Deadline.in_s(most_s)
     end = binlog.find_end()
     since = mysql_positions.read(_NAME)
     rows, behind_s, lost = 0, 0.0, since is None
     if since is not None:
         try:
-            rows, behind_s = _follow(since, until_s)
+            rows, behind_s = _follow(since, deadline)
         except PositionLost as error:
             lost = True
             record("binlog_lost", {"binlogs_lost": 1}, detail=str(error))
@@ -51,10 +51,10 @@ def follow_changes(most_s: float = MOST_S) -> Followed:
     return Followed(rows, lost)
 
 
-def _follow(since: Position, until_s: float) -> tuple[int, float]:
+def _follow(since: Position, deadline: Deadline) -> tuple[int, float]:
     """(rows that changed, how old the last change that was told is: 0 when there is no more)."""
     rows, behind_s = 0, 0.0
-    for part in binlog.follow(_TABLES, since, until_s):
+    for part in binlog.follow(_TABLES, since, deadline):
         _tell(part)
         mysql_positions.keep(_NAME, part.end)
         rows += len(part.rows)

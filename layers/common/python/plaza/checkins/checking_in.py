@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
@@ -19,6 +18,7 @@ from plaza.checkins.checkins import (
 )
 from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_checkins import Seen
+from plaza.infra import clock
 from plaza.infra.observability import cause, present_request, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
@@ -37,7 +37,7 @@ def check_in(user_id: int) -> Month:
     An exact answer has two copies: Redis, and the queue or MySQL. Two round trips to Redis when all
     is warm. Raises Undecided, MysqlDown, QueueDown: try again.
     """
-    now_us = time.time_ns() // 1000
+    now_us = clock.now_us()
     today = cards.read_zone(user_id).day_at(now_us / 1e6)
     try:
         today, seen, accepted_us = _set_day(user_id, today, now_us)
@@ -55,7 +55,7 @@ def read_month(user_id: int, first: date) -> Month:
 
     Two round trips to Redis when all is warm. Raises Undecided, MysqlDown, RedisDown.
     """
-    today = cards.read_zone(user_id).day_at(time.time())
+    today = cards.read_zone(user_id).day_at(clock.now_s())
     there_are_some = FIRST_MONTH <= first <= next_month(today)
     asked = first if there_are_some else month_of(today)  # no keys for months that nobody has
     try:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from plaza.checkins import redis_outbox
 from plaza.checkins.queues import CHECKINS
 from plaza.infra import outbox
+from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
 from plaza.infra.outbox import MAX_BACKLOG, MAX_WAIT_US
 
@@ -30,9 +31,9 @@ def sweep_checkins(grace_us: int | None = None) -> int:
     def find(before_us: int) -> list[int]:
         return redis_outbox.find_due(before_us, _USERS_PER_SHARD)
 
-    def send_again(user_ids: Sequence[int], until_s: float) -> tuple[int, list[int]]:
+    def send_again(user_ids: Sequence[int], deadline: Deadline) -> tuple[int, list[int]]:
         facts = redis_outbox.sweep_all(user_ids, waited_us, MAX_WAIT_US)
-        return CHECKINS.send_all(facts, until_s), [fact.ver_us for fact in facts]
+        return CHECKINS.send_all(facts, deadline), [fact.ver_us for fact in facts]
 
     swept = outbox.sweep(find, send_again, waited_us, MOST_FACTS, MOST_S)
     metrics = {"checkins_republished": swept.sent, "checkin_outbox_age_s": swept.age_s}

@@ -6,12 +6,13 @@ sends it. When the queue is away, a list in Redis remembers it, and a schedule s
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
 from plaza.content import redis_content
 from plaza.content.queues import FANOUTS, FanOut
+from plaza.infra import clock
+from plaza.infra.clock import Deadline
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
@@ -29,7 +30,7 @@ def publish(post_ids: Sequence[int]) -> None:
     except QueueDown as error:
         record("publication_postponed", {"publications_postponed": len(post_ids)}, **cause(error))
         with suppress(RedisDown):  # then the daily rebuild of each inbox finds it
-            redis_content.note_unsent(post_ids, int(time.time()))
+            redis_content.note_unsent(post_ids, int(clock.now_s()))
         return
     with suppress(RedisDown):  # then it may be sent twice, which does no harm
         redis_content.mark_published(post_ids)
@@ -43,8 +44,8 @@ def publish_missing(post_ids: Sequence[int]) -> None:
 
 def publish_unsent() -> int:
     """Publish what could not be sent before; how many posts. Raises RedisDown, QueueDown."""
-    sent, began_s = 0, time.monotonic()
-    while time.monotonic() - began_s < _MOST_S:
+    sent, deadline = 0, Deadline.in_s(_MOST_S)
+    while not deadline.has_passed:
         unsent = redis_content.read_unsent(_MOST_AT_ONCE)
         if not unsent:
             break

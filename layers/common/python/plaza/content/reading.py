@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from cachetools import TTLCache
-
 from plaza import counters
 from plaza.content import mysql_content, redis_content
 from plaza.content.content import (
@@ -24,7 +22,7 @@ from plaza.content.content import (
 )
 from plaza.infra import cache
 from plaza.infra.cache import NEVER_STALE, Entry, StillLoading
-from plaza.infra.hot_values import HotValues
+from plaza.infra.process import HotCache, LocalCache
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import COLLECT, LIKE, Target
@@ -34,33 +32,20 @@ from plaza.shops import reading as shops_reading
 from plaza.targets import There, finding
 from plaza.users import Card, cards
 
-
-class _Unknown:
-    """What memory says of what it doesn't hold; None is what was deleted."""
-
-
-_UNKNOWN = _Unknown()
-# A second: what another process deleted is shown for so long.
-_TEXTS: TTLCache[Target, Text | None] = TTLCache(maxsize=500, ttl=1)
-_SHOPS: TTLCache[int, bool] = TTLCache(maxsize=1000, ttl=1)
+# A second: what another process deleted is shown for so long. None is what was deleted.
+_texts: LocalCache[Target, Text | None] = LocalCache(max_entries=500, ttl_s=1)
+_shops: LocalCache[int, bool] = LocalCache(max_entries=1_000, ttl_s=1)
 _ListOf = tuple[str, int, bool]  # type, owner, latest first
 MOST_LISTED = 100  # the longest page
 # First pages of hot lists, for a second, for anonymous callers: authors read what they wrote.
-_hot_pages: HotValues[tuple[_ListOf, int], list[Text]] = HotValues()
+_hot_pages: HotCache[tuple[_ListOf, int], list[Text]] = HotCache(max_entries=1_000)
 # Lists are public, so what one process may read of them from MySQL is limited.
 _list_budget = TokenBucket(rate_per_s=50, burst=200)
 
 
-def forget_texts() -> None:
-    """Empty this process's memory of texts, shops and first pages."""
-    _TEXTS.clear()
-    _hot_pages.clear()
-    _SHOPS.clear()
-
-
 def remember(stored: Stored) -> None:
     """This process knows it to be like this."""
-    _TEXTS[stored.text.target] = None if stored.deleted else stored.text
+    _texts.put(stored.text.target, None if stored.deleted else stored.text)
 
 
 def read(target: Target) -> Text:
@@ -114,9 +99,9 @@ def require_shop(shop_id: int) -> None:
     One round trip for a shop that Redis has or is known not to exist, none if this process saw it
     within a second. The filter of all shops keeps most other ids from MySQL.
     """
-    if shop_id not in _SHOPS:
+    if shop_id not in _shops:
         shops_reading.read(shop_id)
-        _SHOPS[shop_id] = True
+        _shops.put(shop_id, True)
 
 
 def read_one(target: Target, actor_id: int | None, viewer: str | None = None) -> Whole:
@@ -209,9 +194,9 @@ def _list(of: _ListOf, after: Place | None, limit: int, actor_id: int | None) ->
     texts = None
     if after is None:
         is_hot = actor_id is None
-        texts = _hot_pages.ask((of, limit)) if is_hot else None
+        texts = _hot_pages.get((of, limit)) if is_hot else None
         if texts is None and (texts := _read_first(of, limit + 1)) is not None and is_hot:
-            _hot_pages.keep((of, limit), texts)
+            _hot_pages.put((of, limit), texts)
     if texts is None:
         texts = _read_page(of, after, limit + 1)
     page, last = cut(texts, limit)
@@ -276,13 +261,11 @@ def _read_viewers(post_ids: Sequence[int], viewer: str | None) -> dict[int, int]
 
 def _read_hot(wanted: Sequence[Target]) -> dict[Target, Text | None]:
     """What memory and Redis have; None for the deleted. One round trip at most."""
-    # Asked once: it may be forgotten between two questions.
-    remembered = {target: _TEXTS.get(target, _UNKNOWN) for target in wanted}
-    found = {t: text for t, text in remembered.items() if not isinstance(text, _Unknown)}
+    found = _texts.get_all(wanted)
     missing = [target for target in wanted if target not in found]
     with suppress(RedisDown):
         hot = redis_content.read_texts(missing)
-        _TEXTS.update(hot)
+        _texts.put_all(hot)
         found |= hot
     return found
 
@@ -300,8 +283,9 @@ def _read_alone(target: Target) -> dict[Target, Text | None]:
         return _read_cold([target])
     if held.text is None:
         return {}
-    _TEXTS[target] = redis_content.text_of(held)
-    return {target: _TEXTS[target]}
+    text = redis_content.text_of(held)
+    _texts.put(target, text)
+    return {target: text}
 
 
 def _read_cold(wanted: Sequence[Target]) -> dict[Target, Text | None]:

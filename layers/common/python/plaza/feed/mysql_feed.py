@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import NamedTuple
 
 from plaza.content import Place
 from plaza.feed.feed import Entry, Followee
-from plaza.infra import mysql, sql
+from plaza.infra import clock, mysql, sql
 
 # Days back from where a page begins: most feeds are full after the first.
 _WINDOWS = (1, 4, 16, 64, 256, None)
@@ -163,7 +163,7 @@ def read_page(
     if not author_ids:
         return found
     bounds = [sql.from_us(floor_us), *([sql.from_us(after.created_us)] if after else [])]
-    end = min(*bounds, datetime.now(UTC))
+    end = min(*bounds, sql.from_us(clock.now_us()))
     for days in _WINDOWS:
         begin = None
         if days is not None and end - sql.from_us(0) >= timedelta(days):

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import time
-
 from plaza.flash_sales import mysql_vouchers
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra import builds, redis
 from plaza.infra.builds import FILLED, Builder
+from plaza.infra.clock import Deadline
 from plaza.infra.projections import key_of
 
 MAX_S = 10
@@ -26,11 +25,11 @@ def build_filter(max_s: float = MAX_S) -> int:
 
     One statement and one round trip a page. Raises MysqlDown, RedisDown.
     """
-    until_s = time.monotonic() + max_s
+    deadline = Deadline.in_s(max_s)
     if not VOUCHER_IDS.is_due():
         return 0
     build, _, after_id = str(redis.execute("GET", WALK_KEY) or ":0").partition(":")
-    done = builds.step(_FILTER, build, int(after_id), _PAGE, MAX_PAGES, until_s)
+    done = builds.step(_FILTER, build, int(after_id), _PAGE, MAX_PAGES, deadline)
     if done.code == FILLED:
         redis.execute("SET", WALK_KEY, f"{done.build}:{done.after_id}", "EX", _WALK_TTL_S)
     elif build:

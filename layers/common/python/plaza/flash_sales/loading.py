@@ -9,8 +9,6 @@ new one.
 
 from __future__ import annotations
 
-import time
-
 from plaza.flash_sales import lookup, mysql_orders, mysql_vouchers, redis_vouchers, saving, waiting
 from plaza.flash_sales.flash_sales import (
     Life,
@@ -20,6 +18,8 @@ from plaza.flash_sales.flash_sales import (
     VoucherGone,
     VoucherMissing,
 )
+from plaza.infra import clock
+from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
 
 MOST_S = 4.0
@@ -37,7 +37,7 @@ def bring_back(voucher_id: int) -> None:
         raise VoucherMissing(f"There is no voucher {voucher_id}")
     if voucher.gone:
         raise VoucherGone("The shop of this voucher was deleted")
-    if voucher.settled or voucher.terms.closes_us <= time.time_ns() // 1000:
+    if voucher.settled or voucher.terms.closes_us <= clock.now_us():
         raise NotOpen("This sale is over")
     if not redis_vouchers.take_lease(voucher_id):
         raise NotReady("The sale is being made ready", retry_after_s=1)
@@ -54,8 +54,8 @@ def open_if_drained(life: Life) -> None:
 
 
 def _load(voucher: Voucher) -> None:
-    began_s, adopted = time.monotonic(), 0
-    now_us = time.time_ns() // 1000
+    deadline, adopted = Deadline.in_s(MOST_S), 0
+    now_us = clock.now_us()
     # A life that was lost since it was found is not begun again: its epoch is that of its loaders.
     known = redis_vouchers.find_loading(voucher.id)
     epoch = known[0].epoch if known else mysql_vouchers.begin_life(voucher.id)
@@ -73,7 +73,7 @@ def _load(voucher: Voucher) -> None:
                 return
             adopted, cursor = adopted + len(page), page[-1][1]
             redis_vouchers.open_life(life, cursor, drained=False)
-            if time.monotonic() - began_s > MOST_S:
+            if deadline.has_passed:
                 raise NotReady("The sale is being made ready", retry_after_s=1)
         record(
             "voucher_loaded",
@@ -84,6 +84,6 @@ def _load(voucher: Voucher) -> None:
             lost=lost,
         )
     if lost:
-        saving.save_stored(began_s + MOST_S, voucher.id)
+        saving.save_stored(deadline, voucher.id)
     if phase != "live":
         open_if_drained(life) if lost else redis_vouchers.open_life(life, None, drained=True)

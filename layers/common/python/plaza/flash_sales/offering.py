@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from pymysql.cursors import Cursor
 
 from plaza import idempotency
@@ -16,7 +14,7 @@ from plaza.flash_sales.flash_sales import (
 )
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.idempotency import Attempt, KeyReused
-from plaza.infra import ids, mysql
+from plaza.infra import clock, ids, mysql
 from plaza.infra.errors import BadInput, Unavailable
 from plaza.infra.observability import cause, record
 
@@ -31,7 +29,7 @@ def offer(terms: Terms, creator_id: int, attempt: Attempt | None = None) -> Vouc
         return _answer_again(*made)
     if terms.opens_us >= terms.closes_us:
         raise BadInput("closes_at", "is not after opens_at")
-    if terms.closes_us <= time.time_ns() // 1000:
+    if terms.closes_us <= clock.now_us():
         raise BadInput("closes_at", "is in the past")
     mysql_vouchers.check_shop(terms.shop_id)
     voucher_id = ids.new_id()

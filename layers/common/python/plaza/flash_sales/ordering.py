@@ -7,7 +7,6 @@ without a pointer publishes it again.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from math import ceil
 
@@ -25,9 +24,10 @@ from plaza.flash_sales.flash_sales import (
     VoucherMissing,
 )
 from plaza.flash_sales.queues import ORDERS
-from plaza.infra import ids
+from plaza.infra import clock, ids
 from plaza.infra.errors import PlazaError
 from plaza.infra.observability import cause, present_request, record
+from plaza.infra.process import LocalCache, on_reset
 from plaza.infra.queues import QueueDown
 
 REFUSED_FOR_S = 1.0
@@ -35,9 +35,10 @@ _SPARE_S = 1
 _MOST_TRIES = 5
 _MOST_HELD = 10_000
 
-_lives: dict[int, Life] = {}
-_refusals: dict[int, tuple[float, PlazaError]] = {}  # voucher -> until when, and what was said
-_spare_id: int | None = None
+_lives: LocalCache[int, Life] = LocalCache(_MOST_HELD)
+_refusals: LocalCache[int, PlazaError] = LocalCache(_MOST_HELD, REFUSED_FOR_S)
+_spare_ids: list[int] = []  # at most one
+on_reset(_spare_ids.clear)
 
 
 class _Early(NotOpen):
@@ -50,7 +51,7 @@ def order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
     Raises VoucherMissing, VoucherGone, NotOpen, SoldOut, Crowded; NotReady, RedisDown, MysqlDown:
     try again, they may have an order.
     """
-    if refusal := _recall(voucher_id):
+    if refusal := _refusals.get(voucher_id):
         life = _lives.get(voucher_id)
         if isinstance(refusal, _Early | VoucherMissing) or life is None:
             raise refusal
@@ -69,7 +70,7 @@ def order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
         if code == "RESERVED":
             return _accept(OrderReserved(order_id, voucher_id, buyer_id, life.epoch)), True
         if id_unused:
-            _keep_spare(order_id)
+            _spare_ids[:] = [order_id]
         match code:
             case "EXISTS":
                 found = redis_vouchers.read_entry(life, detail)
@@ -91,7 +92,7 @@ def order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
             case "LOADING":
                 loading.bring_back(voucher_id)
             case "COLD" | "ENDED":
-                _lives.pop(voucher_id, None)
+                _lives.drop(voucher_id)
     raise NotReady("The sale was brought back each time it was asked")
 
 
@@ -108,15 +109,6 @@ def publish(fact: OrderReserved) -> bool:
         record("order_postponed", {"orders_postponed": 1}, order_id=fact.order_id, **cause(error))
         return False
     return True
-
-
-def forget_sales() -> None:
-    """Forget what this process knows of vouchers and of the queue."""
-    global _spare_id
-    waiting.forget_waiting()
-    _lives.clear()
-    _refusals.clear()
-    _spare_id = None
 
 
 def _accept(fact: OrderReserved) -> Order:
@@ -149,34 +141,19 @@ def _bring_back(voucher_id: int, buyer_id: int) -> Order | None:
 def _find_life(voucher_id: int) -> Life | None:
     life = redis_vouchers.find_lives([voucher_id]).get(voucher_id)
     if life is not None:
-        if len(_lives) >= _MOST_HELD:
-            _lives.clear()
-        _lives[voucher_id] = life
+        _lives.put(voucher_id, life)
     return life
 
 
 def _take_id() -> int:
     """A new id; one that was not used a moment ago will do."""
-    global _spare_id
-    spare, _spare_id = _spare_id, None
-    if spare is not None and ids.made_at_s(spare) >= time.time() - _SPARE_S:
+    spare = _spare_ids.pop() if _spare_ids else None
+    if spare is not None and ids.made_at_s(spare) >= clock.now_s() - _SPARE_S:
         return spare
     return ids.new_id()
 
 
-def _keep_spare(order_id: int) -> None:
-    global _spare_id
-    _spare_id = order_id
-
-
-def _recall(voucher_id: int) -> PlazaError | None:
-    until_s, refusal = _refusals.get(voucher_id, (0.0, None))
-    return refusal if time.monotonic() < until_s else None
-
-
 def _remember(voucher_id: int, refusal: PlazaError, most_s: float = REFUSED_FOR_S) -> PlazaError:
     """Say the same for a second, or for ``most_s`` if that is less."""
-    if len(_refusals) >= _MOST_HELD:
-        _refusals.clear()
-    _refusals[voucher_id] = time.monotonic() + min(REFUSED_FOR_S, most_s), refusal
+    _refusals.put(voucher_id, refusal, most_s)
     return refusal

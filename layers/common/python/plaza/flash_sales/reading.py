@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import suppress
 from dataclasses import astuple
 
@@ -19,7 +18,7 @@ from plaza.flash_sales.flash_sales import (
     Voucher,
     may_be_pending,
 )
-from plaza.infra import cache, ids
+from plaza.infra import cache, clock, ids
 from plaza.infra.cache import StillLoading
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
@@ -57,7 +56,7 @@ def read_order(order_id: int, buyer_id: int) -> Order:
         return Order(order_id, voucher_id, FAILED, "timed-out")  # its id is that of another order
     if row is None and down is not None:
         raise down  # it may be pending
-    if row is None and may_be_pending(time.time() - ids.made_at_s(order_id)):
+    if row is None and may_be_pending(clock.now_s() - ids.made_at_s(order_id)):
         raise NotReady("This order may not be saved yet", retry_after_s=_UNKNOWN_RETRY_S)
     raise OrderMissing(f"You have no order {order_id}")
 

@@ -9,14 +9,14 @@ not take are decided here, and so are those that wait for too long, by stock as 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from plaza.flash_sales import loading, mysql_vouchers, redis_vouchers, saving
 from plaza.flash_sales.flash_sales import NotOpen, Voucher, VoucherGone, VoucherMissing
 from plaza.flash_sales.queues import ORDERS
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
-from plaza.infra import ids
+from plaza.infra import clock, ids
+from plaza.infra.clock import Deadline
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import cause, record
 from plaza.infra.settings import settings
@@ -40,13 +40,13 @@ def recover_orders(
         resend_after_s = settings().resend_orders_after_s
     if give_up_after_s is None:
         give_up_after_s = settings().give_up_orders_after_s
-    until_s, too_old_s = time.monotonic() + MOST_S, time.time() - give_up_after_s
-    given_up = saving.save_stored(until_s)
+    deadline, too_old_s = Deadline.in_s(MOST_S), clock.now_s() - give_up_after_s
+    given_up = saving.save_stored(deadline)
     behind = ORDERS.count_backlog() > _MOST_BACKLOG
     resent = after_id = 0
-    oldest_s = time.time()
-    while time.monotonic() < until_s:
-        vouchers = mysql_vouchers.read_unsettled(time.time_ns() // 1000, after_id, _VOUCHERS)
+    oldest_s = clock.now_s()
+    while not deadline.has_passed:
+        vouchers = mysql_vouchers.read_unsettled(clock.now_us(), after_id, _VOUCHERS)
         if not vouchers:
             break
         after_id = vouchers[-1].id
@@ -55,7 +55,7 @@ def recover_orders(
         _follow_shops(vouchers)
         _go_on_loading(voucher_ids)
         more = True
-        while more and time.monotonic() < until_s:
+        while more and not deadline.has_passed:
             lives = list(redis_vouchers.find_lives(voucher_ids).values())
             found = redis_vouchers.recover(lives, int(resend_after_s * 1e6), ORDERS_PER_VOUCHER)
             more = len(found) >= ORDERS_PER_VOUCHER
@@ -68,7 +68,7 @@ def recover_orders(
                 resent += ORDERS.send_all(again)
             given_up += len(too_old)
             oldest_s = min([oldest_s, *(ids.made_at_s(fact.order_id) for fact in found)])
-    age_s = round(time.time() - oldest_s, 1)
+    age_s = round(clock.now_s() - oldest_s, 1)
     record("orders_recovered", {"orders_resent": resent, "order_age_s": age_s}, given_up=given_up)
     return resent + given_up
 

@@ -6,7 +6,6 @@ the others find the order's row and tell Redis the same again. All of them decid
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from plaza.flash_sales import flash_sales, mysql_orders, mysql_vouchers, redis_v
 from plaza.flash_sales.flash_sales import OrderMismatch, OrderReserved, Row
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra import mysql
+from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
 
 __all__ = [
@@ -68,14 +68,14 @@ def give_up(facts: Sequence[OrderReserved]) -> None:
     _refuse(decided.mismatched)
 
 
-def save_stored(until_s: float, voucher_id: int | None = None) -> int:
+def save_stored(deadline: Deadline, voucher_id: int | None = None) -> int:
     """Decide the orders that SQS did not take, of one voucher or of all; return how many.
 
-    Stops at ``until_s`` of the monotonic clock. Raises MysqlDown, RedisDown, NotReady; QueueDown
-    when an event with the id of another order could not be sent to where it is dead-lettered.
+    Stops at the deadline. Raises MysqlDown, RedisDown, NotReady; QueueDown when an event with the
+    id of another order could not be sent to where it is dead-lettered.
     """
     saved = 0
-    while time.monotonic() < until_s:
+    while not deadline.has_passed:
         facts = mysql_orders.read_stored(voucher_id, _STORED_PAGE)
         if not facts:
             break

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 from plaza.flash_sales import mysql_orders, mysql_vouchers, redis_vouchers, waiting
 from plaza.flash_sales.flash_sales import Life, Voucher
 from plaza.flash_sales.redis_vouchers import Seen
+from plaza.infra import clock
+from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
 
 MOST_S = 40
@@ -22,10 +22,10 @@ def settle_vouchers(closed_for_s: int = CLOSED_FOR_S) -> int:
     MysqlDown.
     """
     settled = differing = after_id = 0
-    until_s, now_us = time.monotonic() + MOST_S, time.time_ns() // 1000
+    deadline, now_us = Deadline.in_s(MOST_S), clock.now_us()
     closed_us = now_us - closed_for_s * 1_000_000
     drained = waiting.count_waiting() == 0 and not mysql_orders.read_stored(None, 1)
-    while time.monotonic() < until_s:
+    while not deadline.has_passed:
         vouchers = mysql_vouchers.read_unsettled(now_us, after_id, _PAGE)
         if not vouchers:
             break

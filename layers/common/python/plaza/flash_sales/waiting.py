@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from math import ceil
 
 from plaza.flash_sales.queues import ORDERS
+from plaza.infra.process import LocalCache
 from plaza.infra.queues import QueueDown
 from plaza.infra.settings import settings
 
@@ -13,7 +13,7 @@ LOOK_EVERY_S = 2.0
 LONGEST_POLL_S = 60
 _UNKNOWN_POLL_S = 5
 
-_seen: tuple[float, int | None] | None = None
+_waiting: LocalCache[str, int | None] = LocalCache(1, LOOK_EVERY_S)  # name of the queue -> orders
 
 
 def poll_after_s() -> int:
@@ -29,23 +29,16 @@ def poll_after_s() -> int:
 
 def count_waiting() -> int | None:
     """About how many orders aren't saved yet, as of two seconds ago; None when SQS is away."""
-    global _seen
-    now_s = time.monotonic()
-    if _seen is None or now_s - _seen[0] > LOOK_EVERY_S:
-        try:
-            _seen = now_s, ORDERS.count_unfinished()
-        except QueueDown:
-            _seen = now_s, None
-    return _seen[1]
+    return _waiting.get_or_load(ORDERS.name, _count)
 
 
 def note_silence() -> None:
     """SQS did not take an order just now: for two seconds it is not asked how far it is, either."""
-    global _seen
-    _seen = time.monotonic(), None
+    _waiting.put(ORDERS.name, None)
 
 
-def forget_waiting() -> None:
-    """Ask SQS the next time."""
-    global _seen
-    _seen = None
+def _count() -> int | None:
+    try:
+        return ORDERS.count_unfinished()
+    except QueueDown:
+        return None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -20,7 +19,8 @@ from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.event import QueryEvent, RotateEvent, XidEvent
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
-from plaza.infra import mysql
+from plaza.infra import clock, mysql
+from plaza.infra.clock import Deadline
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.settings import settings
 
@@ -87,11 +87,10 @@ def find_end() -> Position:
     return Position(row[0], int(row[1]))
 
 
-def follow(tables: Collection[str], since: Position, until_s: float) -> Iterator[Part]:
-    """What changed in ``tables``, in parts, until there is no more or the time is over.
+def follow(tables: Collection[str], since: Position, deadline: Deadline) -> Iterator[Part]:
+    """What changed in ``tables``, in parts, until there is no more or the deadline has passed.
 
-    ``until_s`` is by ``time.monotonic``. The last part may hold nothing but its end. Raises
-    MysqlDown, PositionLost.
+    The last part may hold nothing but its end. Raises MysqlDown, PositionLost.
     """
     reader = BinLogStreamReader(
         connection_settings={"read_timeout": READ_TIMEOUT_S, "connect_timeout": 2},
@@ -110,7 +109,7 @@ def follow(tables: Collection[str], since: Position, until_s: float) -> Iterator
         enable_logging=False,
     )  # fmt: skip
     try:
-        yield from _parts(reader, tables, since, until_s)
+        yield from _parts(reader, tables, since, deadline)
     except (pymysql.err.MySQLError, OSError) as error:
         if error.args and error.args[0] == _LOST:
             raise PositionLost(f"{since.log_file}:{since.log_pos}: {error.args[1]}") from None
@@ -124,7 +123,9 @@ def _connect(db: str | None = None, **options: Any) -> Any:
     return mysql.connect_apart(database=db, **options)
 
 
-def _parts(reader: Any, tables: Collection[str], since: Position, until_s: float) -> Iterator[Part]:
+def _parts(
+    reader: Any, tables: Collection[str], since: Position, deadline: Deadline
+) -> Iterator[Part]:
     part = Part(since)
     for event in reader:
         if isinstance(event, QueryEvent):
@@ -141,8 +142,8 @@ def _parts(reader: Any, tables: Collection[str], since: Position, until_s: float
         if len(part.rows) >= MOST_ROWS or part.wiped:
             yield part
             part = Part(part.end)
-        if isinstance(event, XidEvent) and time.monotonic() > until_s:
-            part.behind_s = max(0.0, time.time() - event.timestamp)
+        if isinstance(event, XidEvent) and deadline.has_passed:
+            part.behind_s = max(0.0, clock.now_s() - event.timestamp)
             break
     else:
         part.end = Position(reader.log_file, reader.log_pos)

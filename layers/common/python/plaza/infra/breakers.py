@@ -11,6 +11,7 @@ from typing import Any
 from pybreaker import CircuitBreaker, CircuitBreakerListener
 
 from plaza.infra.observability import record
+from plaza.infra.process import on_reset
 
 _METRICS = {
     "redis": "redis_breaker_open",
@@ -37,7 +38,7 @@ def new_breaker(
 
     Each turn is a line, and its state a metric, 1 or 0: ``redis_breaker_open`` and so on.
     """
-    return CircuitBreaker(
+    breaker = CircuitBreaker(
         fail_max=5,
         reset_timeout=2,
         exclude=list(exclude),
@@ -45,3 +46,5 @@ def new_breaker(
         listeners=[_Teller()],
         throw_new_error_on_trip=False,
     )
+    on_reset(breaker.close)
+    return breaker

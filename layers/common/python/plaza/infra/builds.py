@@ -8,11 +8,11 @@ step and then goes on where that ended: with the next message of a queue, or in 
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
+from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
 
 T = TypeVar("T")
@@ -54,9 +54,9 @@ def step(
     after_id: int,
     page: int,
     max_pages: int,
-    until_s: float = float("inf"),
+    deadline: Deadline | None = None,
 ) -> Stepped:
-    """Take ``build`` further, or begin one if it is '': ``max_pages`` pages, or until ``until_s``.
+    """Take ``build`` further, or begin one if it is '': ``max_pages`` pages, or until ``deadline``.
 
     At least one page. One read and one fill a page. Raises what the builder raises.
     """
@@ -70,7 +70,7 @@ def step(
         added += len(items)
         if items:
             after_id = builder.id_of(items[-1])
-        if code != FILLED or time.monotonic() >= until_s:
+        if code != FILLED or (deadline and deadline.has_passed):
             break
     record("build_stepped", {"items_built": added}, what=builder.what, code=code, after_id=after_id)
     return Stepped(name, after_id, code, added)

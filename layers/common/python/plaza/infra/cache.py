@@ -18,13 +18,13 @@ A writer changes MySQL first, lets go of the value (``drop_all``), and again in 
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from plaza.infra import messages, projections, redis
+from plaza.infra import clock, messages, projections, redis
+from plaza.infra.clock import Deadline
 from plaza.infra.errors import Unavailable
 from plaza.infra.messages import map_of, read, whole
 from plaza.infra.observability import cause, record
@@ -96,7 +96,7 @@ DROPS = Queue("drops", Drops.to_json, Drops.from_json)
 
 def read_all(keys: Sequence[str]) -> list[Held | None]:
     """What Redis has under ``keys``, None where nothing. One round trip. Raises RedisDown."""
-    now_s = time.time()
+    now_s = clock.now_s()
     return [found and _held(*found, now_s) for found in projections.read_all(keys)]
 
 
@@ -124,15 +124,15 @@ def load_alone(policy: Policy, key: str, load: Callable[[], Entry]) -> Held:
 
     Raises StillLoading, RedisDown, and what ``load`` raises.
     """
-    until_s, wait_s = time.monotonic() + WAIT_S, 0.01
-    while time.monotonic() < until_s:
+    deadline, wait_s = Deadline.in_s(WAIT_S), 0.01
+    while not deadline.has_passed:
         with _locked(key) as alone:
             [held] = read_all([key])
             if held is None and alone:
                 return _load(policy, key, load)
         if held is not None:
             return held
-        time.sleep(wait_s * random.uniform(0.5, 1.5))
+        clock.sleep(wait_s * random.uniform(0.5, 1.5))
         wait_s = min(wait_s * 1.5, 0.1)
     raise StillLoading(f"{key} is being loaded", retry_after_s=1)
 
@@ -145,14 +145,13 @@ def read_first_page(key: str, load: Callable[[], str]) -> str:
     """
     [held] = read_all([key])
     if held is None:
-        held = load_alone(FIRST_PAGE, key, lambda: Entry(_now_us(), load()))
+        held = load_alone(FIRST_PAGE, key, lambda: Entry(clock.now_us(), load()))
     return held.text or ""
 
 
 def drop_first_pages(keys: Iterable[str]) -> None:
     """Let go of first pages that were read before now. One round trip. Raises RedisDown."""
-    now_us = _now_us()
-    drop_all(dict.fromkeys(keys, now_us))
+    drop_all(dict.fromkeys(keys, clock.now_us()))
 
 
 def drop_all(versions: Mapping[str, int]) -> None:
@@ -204,10 +203,6 @@ def _locked(key: str) -> Iterator[bool]:
                 redis.unlock(lock)
 
 
-def _now_us() -> int:
-    return time.time_ns() // 1000
-
-
 # A value in Redis is <fresh until, seconds since 1970; 0 for ever>;<text; empty for none>.
 
 
@@ -215,7 +210,7 @@ def _projection(policy: Policy, key: str, entry: Entry) -> Projection:
     ttl_s = policy.none_ttl_s if entry.text is None else policy.ttl_s
     until_s = 0
     if policy.fresh_s is not None:
-        until_s = int(time.time() + policy.fresh_s * random.uniform(0.9, 1.1))
+        until_s = int(clock.now_s() + policy.fresh_s * random.uniform(0.9, 1.1))
     return Projection(key, entry.ver, f"{until_s};{entry.text or ''}", ttl_s)
 
 

@@ -8,11 +8,10 @@ the rules.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
 
-from plaza.infra import dead_letters, sqs
+from plaza.infra import clock, dead_letters, sqs
 from plaza.infra.dead_letters import CAUSE, ORIGINAL, dlq_of
 from plaza.infra.errors import Unavailable
 from plaza.infra.messages import BadRecord
@@ -108,7 +107,7 @@ def _add_attributes(event: T, message: dict[str, Any]) -> T:
     if "request_id" in fields and (request_id := read_request_id(message)) is not None:
         object.__setattr__(event, "request_id", request_id)
     if "sent_ms" in fields:
-        object.__setattr__(event, "sent_ms", read_sent_ms(message, int(time.time() * 1000)))
+        object.__setattr__(event, "sent_ms", read_sent_ms(message, clock.now_ms()))
     return event
 
 
@@ -120,7 +119,7 @@ def _record_batch(
     done = [message for message in messages if message["messageId"] not in again]
     if not done:
         return
-    now_s = time.time()
+    now_s = clock.now_s()
     sent_ms = (read_sent_ms(message, int(now_s * 1000)) for message in done)
     lag_s = max(0.0, round(now_s - min(sent_ms) / 1000, 3))
     record(
@@ -168,7 +167,7 @@ def _back_off(
 ) -> list[dict[str, Any]]:
     """Record why messages failed; hide, send again or dead-letter each. Returns those still in the
     queue."""
-    now_ms = int(time.time() * 1000)
+    now_ms = clock.now_ms()
     undone = []
     for message in messages:
         delivery = read_delivery(message, now_ms)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
+
+from plaza.infra.clock import Deadline
 
 MOST_S = 40
 CHUNK = 1_000  # rows of one statement: its locks are held for milliseconds
@@ -15,13 +16,13 @@ Delete = Callable[[int], int]
 def delete_in_steps(deletes: Mapping[str, Delete], most_s: float = MOST_S) -> dict[str, int]:
     """Call each of ``deletes`` until it has nothing left, for about ``most_s``; how many rows each
     deleted. Raises what they raise."""
-    until_s = time.monotonic() + most_s
-    return {name: _delete(delete, until_s) for name, delete in deletes.items()}
+    deadline = Deadline.in_s(most_s)
+    return {name: _delete(delete, deadline) for name, delete in deletes.items()}
 
 
-def _delete(delete: Delete, until_s: float) -> int:
+def _delete(delete: Delete, deadline: Deadline) -> int:
     deleted, last = 0, CHUNK
-    while last == CHUNK and time.monotonic() < until_s:
+    while last == CHUNK and not deadline.has_passed:
         last = delete(CHUNK)
         deleted += last
     return deleted

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from plaza.infra import mysql, redis, sqs
 from plaza.infra.errors import Unavailable
+from plaza.infra.process import LocalCache
 
 MAX_AGE_S = 5
 
-_latest: tuple[float, dict[str, str]] | None = None
+_latest: LocalCache[str, dict[str, str]] = LocalCache(1, MAX_AGE_S)
 
 
 def read(queue: str) -> dict[str, str]:
     """As ``check``, at most ``MAX_AGE_S`` old: each process asks the parts that seldom."""
-    global _latest
-    if _latest is None or time.monotonic() - _latest[0] >= MAX_AGE_S:
-        _latest = time.monotonic(), check(queue)
-    return _latest[1]
-
-
-def forget() -> None:
-    """Let the next ``read`` check again."""
-    global _latest
-    _latest = None
+    return _latest.get_or_load(queue, lambda: check(queue))
 
 
 def check(queue: str) -> dict[str, str]:

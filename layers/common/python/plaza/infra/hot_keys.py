@@ -9,10 +9,11 @@ command that is sent anyway, into a zset beside its key: no round trip more, and
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from plaza.infra import clock
+from plaza.infra.process import on_reset
 from plaza.infra.shards import tag_of
 
 SAMPLE = 100  # one command in so many, on the average
@@ -31,15 +32,16 @@ Command = tuple[Argument | ArgumentsAt, ...]
 class Sampler:
     """What one process counts. ``gap`` draws how many commands there are from one to the next."""
 
-    def __init__(
-        self,
-        clock: Callable[[], float] = time.time,
-        gap: Callable[[], int] = lambda: random.randint(1, 2 * SAMPLE - 1),
-    ) -> None:
-        self._clock, self._gap = clock, gap
-        self._left = gap()
-        self._told_s = clock()
+    def __init__(self, gap: Callable[[], int] = lambda: random.randint(1, 2 * SAMPLE - 1)) -> None:
+        self._gap = gap
         self.counts: Counter[str] = Counter()
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, without counts."""
+        self.counts.clear()
+        self._left = self._gap()
+        self._told_s = clock.now_s()
 
     def notice(self, commands: Sequence[Command]) -> list[Command]:
         """They are about to be sent. What to send with them: most of the time nothing."""
@@ -55,7 +57,7 @@ class Sampler:
             self._left += self._gap()
         if len(self.counts) > _MOST_COUNTED:
             self.counts = Counter(dict(self.counts.most_common(_MOST_COUNTED // 2)))
-        now_s = self._clock()
+        now_s = clock.now_s()
         if now_s - self._told_s < TELL_EVERY_S or not key:
             return []
         self._told_s = now_s
@@ -92,3 +94,4 @@ def key_of_command(command: Command) -> str | None:
 
 
 sampler = Sampler()
+on_reset(sampler.reset)

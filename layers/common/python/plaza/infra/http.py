@@ -9,7 +9,6 @@ import base64
 import binascii
 import json
 import re
-import time
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Annotated, Any, Generic, TypeVar
@@ -23,6 +22,7 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
 from aws_lambda_powertools.event_handler.openapi.params import Header, Path, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
+from plaza.infra import clock
 from plaza.infra.errors import (
     BadInput,
     Forbidden,
@@ -198,7 +198,7 @@ def refuse(
 def _answer(
     app: Api, event: dict[str, Any], resolve: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
-    began_s = time.perf_counter()
+    began_s = clock.monotonic_s()
     _said.clear()
     request_id = begin_request(event)
     try:
@@ -214,7 +214,7 @@ def _answer(
             "request_served",
             route=event.get("routeKey"),
             status=answer["statusCode"],
-            took_ms=round((time.perf_counter() - began_s) * 1000, 2),
+            took_ms=round((clock.monotonic_s() - began_s) * 1000, 2),
             **_concerned(event),
             **_said,
         )

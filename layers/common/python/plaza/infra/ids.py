@@ -8,13 +8,13 @@ twice, and one that lost only the newest (a failover) none if that took a second
 from __future__ import annotations
 
 import random
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from plaza.infra import redis
+from plaza.infra import clock, redis
 from plaza.infra.errors import Unavailable
 from plaza.infra.lua import load_script
+from plaza.infra.process import Once
 from plaza.infra.shards import shard_of
 
 EPOCH_S = 1_735_689_600  # 2025-01-01 UTC
@@ -38,34 +38,26 @@ class _Block:
     end: int
 
 
-_block: _Block | None = None
-
-
 def new_id() -> int:
     """An id that nobody has. A round trip to Redis for one in 100.
 
     Raises RedisDown, SerialsUsedUp.
     """
-    global _block
-    now_s = int(time.time())
-    if _block is None or _block.next == _block.end or _block.day < now_s // _DAY_S:
-        _block = _lease()
-    serial = _block.next
-    _block.next += 1
+    now_s = int(clock.now_s())
+    block = _block.get()
+    if block.next == block.end or block.day < now_s // _DAY_S:
+        _block.reset()
+        block = _block.get()
+    serial = block.next
+    block.next += 1
     # Around midnight, clocks disagree about the day; a serial is unique within its own.
-    seconds = min(max(now_s, _block.day * _DAY_S), (_block.day + 1) * _DAY_S - 1)
+    seconds = min(max(now_s, block.day * _DAY_S), (block.day + 1) * _DAY_S - 1)
     return (seconds - EPOCH_S) << 32 | serial
 
 
 def made_at_s(made_id: int) -> int:
     """When an id was made, seconds since 1970, by the clock of who made it."""
     return (made_id >> 32) + EPOCH_S
-
-
-def forget_block() -> None:
-    """Drop the lease; the next id takes another."""
-    global _block
-    _block = None
 
 
 def _lease() -> _Block:
@@ -75,5 +67,8 @@ def _lease() -> _Block:
             day, first = answer
             return _Block(day, first, first + BLOCK)
         [wait_ms] = answer
-        time.sleep(min(wait_ms, 50) / 1000 * random.uniform(1, 2))  # others wait for it too
+        clock.sleep(min(wait_ms, 50) / 1000 * random.uniform(1, 2))  # others wait for it too
     raise SerialsUsedUp("All ids of this second are used", retry_after_s=1)
+
+
+_block = Once(_lease)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import ssl
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,9 +20,10 @@ from pymysql.constants import CR, ER
 from pymysql.cursors import Cursor
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from plaza.infra import secrets
+from plaza.infra import clock, secrets
 from plaza.infra.breakers import new_breaker
 from plaza.infra.errors import Busy, Unavailable
+from plaza.infra.process import Once
 from plaza.infra.settings import settings
 
 T = TypeVar("T")
@@ -82,6 +82,8 @@ class SharedTlsConnection(_Connection):
     for what a connection without a CA of its own never looks at.
     """
 
+    used_at_s = 0.0
+
     def _create_ssl_ctx(self, sslp: dict[str, Any]) -> ssl.SSLContext:
         return super()._create_ssl_ctx(sslp) if sslp else _unverified_tls()  # type: ignore[misc]
 
@@ -114,9 +116,6 @@ def _is_answer(error: BaseException) -> bool:
 
 
 breaker = new_breaker("mysql", [_is_answer])
-
-_connection: Connection[Cursor] | None = None
-_used_at_s = 0.0
 
 
 def atomically(work: Callable[[Cursor], T]) -> T:
@@ -189,10 +188,7 @@ def write(sql: str, args: Sequence[Any] = ()) -> int:
 
 def forget_connection() -> None:
     """Close the connection; the next statement opens a new one."""
-    global _connection
-    connection, _connection = _connection, None
-    if connection is not None and connection.open:
-        connection.close()
+    _connection.reset()
 
 
 def connect_apart(**options: Any) -> Connection[Any]:
@@ -213,29 +209,40 @@ def connect_apart(**options: Any) -> Connection[Any]:
     return connection
 
 
-def _connect() -> Connection[Cursor]:
-    global _connection, _used_at_s
-    now_s = time.monotonic()
+def _connect() -> SharedTlsConnection:
+    now_s = clock.monotonic_s()
+    held = _connection.peek()
     # Well before the server ends it: else it could end between this look and the statement.
-    if _connection is not None and now_s - _used_at_s > settings().mysql_idle_timeout_s / 2:
+    if held is not None and now_s - held.used_at_s > settings().mysql_idle_timeout_s / 2:
         try:
-            _connection.ping(reconnect=False)
+            held.ping(reconnect=False)
         except (pymysql.err.MySQLError, OSError):
             forget_connection()
-    if _connection is None:
-        try:
-            _connection = _open()
-        except pymysql.err.OperationalError as error:
-            secret_id = settings().mysql_secret_id
-            if _code(error) not in _DENIED or not secret_id:
-                raise
-            secrets.forget(secret_id)  # it was rotated
-            _connection = _open()
-    _used_at_s = now_s
-    return _connection
+    connection = _connection.get()
+    connection.used_at_s = now_s
+    return connection
 
 
-def _open() -> Connection[Cursor]:
+def _open() -> SharedTlsConnection:
+    try:
+        return _open_once()
+    except pymysql.err.OperationalError as error:
+        secret_id = settings().mysql_secret_id
+        if _code(error) not in _DENIED or not secret_id:
+            raise
+        secrets.forget(secret_id)  # it was rotated
+        return _open_once()
+
+
+def _close(connection: SharedTlsConnection) -> None:
+    if connection.open:
+        connection.close()
+
+
+_connection = Once(_open, close=_close)
+
+
+def _open_once() -> SharedTlsConnection:
     address = settings().mysql
     user, password = _read_credentials()
     timeout_s = settings().mysql_statement_timeout_s
@@ -287,7 +294,7 @@ def _while_locked(call: Callable[[], T]) -> T:
 def _twice_if_lost(call: Callable[[], T]) -> T:
     """A connection that was there before may lead nowhere by now, or to a server that failed over:
     that is no outage yet."""
-    reused = _connection is not None
+    reused = _connection.peek() is not None
     try:
         return call()
     except BaseException as error:

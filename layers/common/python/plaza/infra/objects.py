@@ -18,6 +18,7 @@ from pybreaker import CircuitBreakerError
 
 from plaza.infra.breakers import new_breaker
 from plaza.infra.errors import Unavailable
+from plaza.infra.process import Once
 from plaza.infra.settings import BadSettings, settings
 
 T = TypeVar("T")
@@ -40,27 +41,23 @@ def _is_answer(error: BaseException) -> bool:
 
 breaker = new_breaker("s3", [_is_answer])
 
-_client: Any = None
-
 
 def client() -> Any:
     """The S3 client of this process; three tries, an object is some megabytes."""
-    global _client
-    if _client is None:
-        config = Config(
-            connect_timeout=1,
-            read_timeout=20,
-            retries={"mode": "standard", "total_max_attempts": 3},
-            s3={"addressing_style": "path"},
-        )
-        _client = botocore.session.get_session().create_client("s3", config=config)
-    return _client
+    return _client.get()
 
 
-def forget_client() -> None:
-    """The next call makes a new one, by the settings of then."""
-    global _client
-    _client = None
+def _make_client() -> Any:
+    config = Config(
+        connect_timeout=1,
+        read_timeout=20,
+        retries={"mode": "standard", "total_max_attempts": 3},
+        s3={"addressing_style": "path"},
+    )
+    return botocore.session.get_session().create_client("s3", config=config)
+
+
+_client: Once[Any] = Once(_make_client, close=lambda client: client.close())
 
 
 def put(key: str, body: bytes, content_type: str) -> None:

@@ -13,11 +13,11 @@ import json
 import os
 import re
 import sys
-import time
 import traceback
 from collections.abc import Mapping
 from typing import Any
 
+from plaza.infra import clock
 from plaza.infra.errors import PlazaError
 
 NAMESPACE = "Plaza"
@@ -29,27 +29,32 @@ _LEAST_OF_CLIENTS = 8  # a code to sign in has 6 digits
 # json.dumps would make a new encoder each time.
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 _function = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "local")
-_cold = True
-# Of the request that is answered now; a Lambda serves one at a time.
-_request_id: str | None = None
+
+
+class _Process:
+    """What lines tell of their process; a Lambda serves one request at a time."""
+
+    is_cold = True  # until the first line
+    request_id: str | None = None
+
+
+_process = _Process()
 
 
 def begin_request(event: Mapping[str, Any]) -> str | None:
     """From here on every line is about the request of ``event``; its id, None if it has none."""
-    global _request_id
-    _request_id = _read_request_id(event)
-    return _request_id
+    _process.request_id = _read_request_id(event)
+    return _process.request_id
 
 
 def end_request() -> None:
     """The request was answered."""
-    global _request_id
-    _request_id = None
+    _process.request_id = None
 
 
 def present_request() -> str | None:
     """The id of the request that is answered now, None outside of any."""
-    return _request_id
+    return _process.request_id
 
 
 def _read_request_id(event: Mapping[str, Any]) -> str | None:
@@ -73,14 +78,13 @@ def _is_sound(said: object) -> bool:
 
 def record(event: str, metrics: Mapping[str, float] | None = None, /, **fields: Any) -> None:
     """Write that ``event`` (past tense) happened, with ``fields``; ``metrics`` are counted."""
-    global _cold
-    now_s = time.time()
+    now_s = clock.now_s()
     line: dict[str, Any] = {"event": event, "function": _function, "time_s": round(now_s, 3)}
-    if _request_id is not None:
-        line["request_id"] = _request_id
-    if _cold:
-        _cold = False
-        cold = {"cold_starts": 1, "cold_start_cpu_ms": round(time.process_time() * 1000)}
+    if _process.request_id is not None:
+        line["request_id"] = _process.request_id
+    if _process.is_cold:
+        _process.is_cold = False
+        cold = {"cold_starts": 1, "cold_start_cpu_ms": round(clock.cpu_s() * 1000)}
         metrics = {**(metrics or {}), **cold}
     line.update(fields)
     if metrics:

@@ -8,11 +8,11 @@ unavailable queue, and a consumer that died before Redis was told.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from plaza.infra import redis
+from plaza.infra import clock, redis
+from plaza.infra.clock import Deadline
 from plaza.infra.settings import settings
 from plaza.infra.shards import SHARDS
 
@@ -52,7 +52,7 @@ def find_due(index_key: Callable[[int], str], before_us: int, limit: int) -> lis
 
 def sweep(
     find: Callable[[int], Sequence[T]],
-    send_again: Callable[[Sequence[T], float], tuple[int, Sequence[int]]],
+    send_again: Callable[[Sequence[T], Deadline], tuple[int, Sequence[int]]],
     grace_us: int,
     max_entries: int,
     max_s: float,
@@ -61,17 +61,16 @@ def sweep(
     so were sent, or ``max_s`` have passed; what is left is due at the next run.
 
     ``find`` returns outboxes that are due since a time in microseconds. ``send_again`` sweeps them
-    until about a monotonic time; it returns how many entries the queue took, and when each that had
+    until about a deadline; it returns how many entries the queue took, and when each that had
     waited was accepted. Raises what they raise.
     """
-    sent, outboxes, oldest_us = 0, 0, time.time_ns() // 1000
-    until_s = time.monotonic() + max_s
-    while sent < max_entries and time.monotonic() < until_s:
-        due = find(time.time_ns() // 1000 - grace_us)
+    sent, outboxes, oldest_us, deadline = 0, 0, clock.now_us(), Deadline.in_s(max_s)
+    while sent < max_entries and not deadline.has_passed:
+        due = find(clock.now_us() - grace_us)
         if not due:
             break
-        taken, accepted_us = send_again(due, until_s)
+        taken, accepted_us = send_again(due, deadline)
         sent += taken
         outboxes += len(due)
         oldest_us = min([oldest_us, *accepted_us])
-    return Swept(sent, outboxes, round(time.time() - oldest_us / 1e6, 1))
+    return Swept(sent, outboxes, round(clock.now_s() - oldest_us / 1e6, 1))

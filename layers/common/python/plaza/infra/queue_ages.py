@@ -6,7 +6,6 @@ is said, and nothing else depends on it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +14,7 @@ import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from plaza.infra import clock
 from plaza.infra.observability import cause, record
 from plaza.infra.settings import settings
 
@@ -24,7 +24,7 @@ _PERIOD_S = 60
 
 def read_ages(queues: Sequence[str]) -> dict[str, float]:
     """Name -> age in seconds of the oldest message, of those queues of which it is known."""
-    now_s = time.time()
+    now_s = clock.now_s()
     wanted: list[Any] = [
         {
             "Id": f"q{index}",

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from plaza.infra import sqs
+from plaza.infra.clock import Deadline
 from plaza.infra.retries import RetryPolicy
 from plaza.infra.sqs import QueueDown
 
@@ -71,9 +72,9 @@ class Queue(Generic[T]):
         """Send one message, to be received after ``delay_s``. One call. Raises QueueDown."""
         sqs.send(self.name, self.encode(message), delay_s)
 
-    def send_all(self, messages: Iterable[T], until_s: float | None = None) -> int:
+    def send_all(self, messages: Iterable[T], deadline: Deadline | None = None) -> int:
         """Send many messages, ten a call; return how many SQS took. See ``sqs.send_all``."""
-        return sqs.send_all(self.name, [self.encode(message) for message in messages], until_s)
+        return sqs.send_all(self.name, [self.encode(message) for message in messages], deadline)
 
     def count_backlog(self) -> int:
         """Count the messages that wait to be received, about. One call. Raises QueueDown."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import secrets
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -31,12 +30,13 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from plaza.infra import cluster
+from plaza.infra import clock, cluster
 from plaza.infra.breakers import new_breaker
 from plaza.infra.cluster import connect_cluster
 from plaza.infra.errors import Unavailable, UnknownProtocol
 from plaza.infra.hot_keys import Argument, ArgumentsAt, Command, bind, key_of_command, sampler
 from plaza.infra.lua import Script, load_script
+from plaza.infra.process import Once, on_reset
 from plaza.infra.repeats import CountedRetry
 from plaza.infra.settings import settings
 from plaza.infra.shards import tag_of
@@ -111,16 +111,17 @@ _CLOCK_AGE_S = 300  # how long a measured clock is preferred to a later, lower m
 
 _PACKED_AT_ONCE = 32  # commands
 
-_client: Any = None
+_client: Once[Any] = Once(
+    lambda: connect(settings().redis_url, cluster=settings().redis_cluster),
+    close=lambda client: client.close(),
+)
 _nodes: dict[str, Node] = {}
+on_reset(_nodes.clear)
 
 
 def client() -> Any:
     """The redis-py client of this process, single node or cluster. Connects on first use."""
-    global _client
-    if _client is None:
-        _client = connect(settings().redis_url, cluster=settings().redis_cluster)
-    return _client
+    return _client.get()
 
 
 def connect(url: str, *, cluster: bool) -> Any:
@@ -142,10 +143,7 @@ def connect(url: str, *, cluster: bool) -> Any:
 
 def forget_client() -> None:
     """Close the connection; the next call opens a new one."""
-    global _client
-    if _client is not None:
-        _client.close()
-    _client = None
+    _client.reset()
     _nodes.clear()
 
 
@@ -160,7 +158,7 @@ def _learn_node(connection: Any) -> None:
         connection.pack_commands([("TIME",), ("INFO", "server")]), check_health=False
     )
     seconds, microseconds = connection.read_response()
-    now_s = time.monotonic()
+    now_s = clock.monotonic_s()
     info = connection.read_response()
     text = info if isinstance(info, str) else bytes(info).decode()
     found = re.search(r"^run_id:(\w+)", text, re.MULTILINE)
@@ -192,7 +190,7 @@ def learn_clock(key: str, now_us: int) -> None:
     A reply takes time, so a measurement is never too high: the highest of five minutes counts.
     """
     name = _name_node_of(key)
-    node, now_s = _nodes.get(name), time.monotonic()
+    node, now_s = _nodes.get(name), clock.monotonic_s()
     clock_us = now_us - int(now_s * 1e6)
     if node and (clock_us > node.clock_us or now_s - node.learned_s > _CLOCK_AGE_S):
         _nodes[name] = Node(node.run_id, clock_us, now_s)

@@ -13,18 +13,22 @@ from redis.retry import Retry
 
 T = TypeVar("T")
 
-_repeats = 0
+
+class _Counted:
+    repeats = 0
+
+
+_counted = _Counted()
 
 
 def count_repeats() -> int:
     """Return how many commands were sent again so far."""
-    return _repeats
+    return _counted.repeats
 
 
 def note_repeat() -> None:
     """Count one more."""
-    global _repeats
-    _repeats += 1
+    _counted.repeats += 1
 
 
 class CountedRetry(Retry):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from plaza.infra.errors import Unavailable
+from plaza.infra.process import LocalCache
 
-_held: dict[str, str] = {}
+_held: LocalCache[str, str] = LocalCache(max_entries=10)
 
 
 class SecretsDown(Unavailable):
@@ -15,14 +16,12 @@ class SecretsDown(Unavailable):
 
 def read(secret_id: str) -> str:
     """The text of a secret. Raises SecretsDown."""
-    if secret_id not in _held:
-        _held[secret_id] = _ask(secret_id)
-    return _held[secret_id]
+    return _held.get_or_load(secret_id, lambda: _ask(secret_id))
 
 
 def forget(secret_id: str) -> None:
     """It was rotated: the next read asks again."""
-    _held.pop(secret_id, None)
+    _held.drop(secret_id)
 
 
 def _ask(secret_id: str) -> str:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
+from plaza.infra.process import on_reset
+
 SMS_NUMBER_TYPES = (
     "mobile",
     "fixed_line_or_mobile",
@@ -137,6 +139,9 @@ def read_settings(env: Mapping[str, str]) -> Settings:
 def settings() -> Settings:
     """The settings of this process. Raises BadSettings on the first call."""
     return read_settings(os.environ)
+
+
+on_reset(settings.cache_clear)
 
 
 def _required(env: Mapping[str, str], name: str, choices: tuple[str, ...] = ()) -> str:

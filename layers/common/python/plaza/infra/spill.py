@@ -6,10 +6,10 @@ sends it again and deletes it. A message that is sent twice is handled once by i
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 from plaza.infra import mysql
+from plaza.infra.clock import Deadline
 from plaza.infra.observability import present_request
 from plaza.infra.sqs import Outgoing, for_request
 
@@ -33,8 +33,8 @@ def send_spilled(
     ``send_all`` sends messages and returns how many of them the queue took. Two statements for each
     500 messages. Stops after ``max_s``. Raises MysqlDown, QueueDown.
     """
-    sent, until_s = 0, time.monotonic() + max_s
-    while time.monotonic() < until_s:
+    sent, deadline = 0, Deadline.in_s(max_s)
+    while not deadline.has_passed:
         rows = mysql.fetch_all(
             """
             SELECT id, body, request_id

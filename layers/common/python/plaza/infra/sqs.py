@@ -10,7 +10,6 @@ and not in its body.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
@@ -20,9 +19,12 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError
 from pybreaker import CircuitBreakerError
 
+from plaza.infra import clock
 from plaza.infra.breakers import new_breaker
+from plaza.infra.clock import Deadline
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import REQUEST_ID, present_request, record
+from plaza.infra.process import Once
 from plaza.infra.retries import FIRST_SENT
 from plaza.infra.settings import settings
 
@@ -77,21 +79,23 @@ class Received(NamedTuple):
 
 breaker = new_breaker("sqs")
 
-_client: Any = None
-
 
 def client() -> Any:
     """Return the SQS client of this process: one try of two seconds; ``_guarded`` repeats."""
-    global _client
-    if _client is None:
-        config = Config(
-            connect_timeout=1,
-            read_timeout=2,
-            retries={"total_max_attempts": 1},
-            parameter_validation=False,  # a tenth of a call's CPU, and the types are ours
-        )
-        _client = botocore.session.get_session().create_client("sqs", config=config)
-    return _client
+    return _client.get()
+
+
+def _make_client() -> Any:
+    config = Config(
+        connect_timeout=1,
+        read_timeout=2,
+        retries={"total_max_attempts": 1},
+        parameter_validation=False,  # a tenth of a call's CPU, and the types are ours
+    )
+    return botocore.session.get_session().create_client("sqs", config=config)
+
+
+_client: Once[Any] = Once(_make_client, close=lambda client: client.close())
 
 
 def send(queue: str, body: str, delay_s: int = 0) -> None:
@@ -99,19 +103,20 @@ def send(queue: str, body: str, delay_s: int = 0) -> None:
     forward(queue, for_request(body, present_request(), delay_s))
 
 
-def send_all(queue: str, messages: Sequence[str | Outgoing], until_s: float | None = None) -> int:
+def send_all(
+    queue: str, messages: Sequence[str | Outgoing], deadline: Deadline | None = None
+) -> int:
     """Send many messages; return how many SQS took. A body alone is for the present request.
 
     Up to ten messages and 256 KiB a call. What SQS refuses for the moment is sent once more; what
-    it refuses then is left out, and counted by ``messages_refused``. No call begins after
-    ``until_s`` (time.monotonic()). Raises QueueDown when SQS can't be reached: some may have been
-    sent.
+    it refuses then is left out, and counted by ``messages_refused``. No call begins after the
+    deadline. Raises QueueDown when SQS can't be reached: some may have been sent.
     """
     request_id = present_request()
     outgoing = [m if isinstance(m, Outgoing) else for_request(m, request_id) for m in messages]
     taken = 0
     for part in split(outgoing, lambda message: count_bytes(message.body)):
-        if until_s is not None and time.monotonic() >= until_s:
+        if deadline is not None and deadline.has_passed:
             break
         refused = send_part(queue, part)
         passing = [place for place, entry in refused.items() if not entry.get("SenderFault")]
@@ -315,5 +320,5 @@ def _twice_unless_silent(call: Callable[[], T]) -> T:
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         if status < 500 and "Throttl" not in error.response["Error"]["Code"]:
             raise
-    time.sleep(random.uniform(0.02, 0.1))
+    clock.sleep(random.uniform(0.02, 0.1))
     return call()

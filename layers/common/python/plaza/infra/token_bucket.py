@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+
+from plaza.infra.clock import monotonic_s
 
 
 class TokenBucket:
     """``rate_per_s`` on the long run, ``burst`` at once."""
 
     def __init__(
-        self, rate_per_s: float, burst: int, clock: Callable[[], float] = time.monotonic
+        self, rate_per_s: float, burst: int, clock: Callable[[], float] = monotonic_s
     ) -> None:
         self._rate_per_s = rate_per_s
         self._burst = burst

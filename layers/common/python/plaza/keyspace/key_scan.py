@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from plaza.infra import redis
+from plaza.infra import clock, redis
+from plaza.infra.clock import Deadline
 from plaza.infra.hot_keys import hot_key
 from plaza.infra.observability import record
 from plaza.infra.projections import key_of
@@ -115,7 +115,7 @@ class Hot(NamedTuple):
 def scan_keys(most_s: float = MOST_S) -> dict[str, int]:
     """Go on with the walk for about ``most_s``, and say what was found. Raises RedisDown."""
     kept = redis.execute("GET", WALK_KEY)
-    found = walk(Walk.from_json(kept) if kept else Walk(time.time()), most_s)
+    found = walk(Walk.from_json(kept) if kept else Walk(clock.now_s()), most_s)
     hottest = read_hottest()
     metrics: dict[str, float] = {
         "keys_walked": found.seen,
@@ -159,7 +159,7 @@ def walk(walked: Walk, most_s: float) -> Walk:
     At least one step. Nodes that come are walked too, those that went are forgotten. A step is
     three round trips to one node. Raises RedisDown.
     """
-    until_s = time.monotonic() + most_s
+    deadline = Deadline.in_s(most_s)
     nodes = redis.nodes()
     walked.cursors = {name: walked.cursors.get(name, 0) for name in nodes}
     while todo := [name for name, cursor in walked.cursors.items() if cursor != _DONE]:
@@ -168,10 +168,10 @@ def walk(walked: Walk, most_s: float) -> Walk:
             for found in _measure(nodes[name], keys):
                 walked.note(found)
             walked.cursors[name] = cursor or _DONE
-        if time.monotonic() >= until_s:
+        if deadline.has_passed:
             break
     else:
-        walked.ended_s = time.time()
+        walked.ended_s = clock.now_s()
     return walked
 
 
@@ -180,7 +180,7 @@ def read_hottest(minutes: int = HOT_MINUTES, most: int = 20) -> list[Hot]:
 
     One round trip. Raises RedisDown.
     """
-    now = int(time.time() // 60)
+    now = int(clock.now_s() // 60)
     places = [
         hot_key(f"{{{shard}}}", minute)
         for minute in range(now - minutes + 1, now + 1)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import time
 
 from plaza.infra import queue_ages, sqs
+from plaza.infra.clock import Deadline
 from plaza.infra.dead_letters import dlq_of
 from plaza.infra.observability import record
 from plaza.infra.settings import settings
@@ -35,10 +35,10 @@ def show_dead_letters(queue: str, most: int, by: str) -> list[DeadLetter]:
     QueueMissing, HasConsumer, QueueDown.
     """
     dlq = find_dlq(queue, settings().queues)
-    until_s = time.monotonic() + MOST_S
+    deadline = Deadline.in_s(MOST_S)
     received: dict[str, Received] = {}
     try:
-        while len(received) < most and time.monotonic() < until_s:
+        while len(received) < most and not deadline.has_passed:
             if not (found := sqs.receive(dlq, _HIDE_S)):
                 break
             received.update((message.id, message) for message in found)

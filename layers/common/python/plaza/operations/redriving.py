@@ -7,10 +7,9 @@ many, and consumers bear that. Slowly: a consumer that has just recovered is not
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Collection, Iterator
 
-from plaza.infra import dead_letters, sqs
+from plaza.infra import clock, dead_letters, sqs
 from plaza.infra.observability import record
 from plaza.infra.settings import settings
 from plaza.infra.sqs import QueueDown, Received
@@ -51,7 +50,7 @@ def redrive(
 
 def _move(dlq: str, queue: str, wanted: Collection[str] | None, most: int) -> Iterator[Received]:
     """Those that were sent, as long as there are any, and time."""
-    began_s, began_ms = time.monotonic(), time.time() * 1000
+    began_s, began_ms = clock.monotonic_s(), clock.now_s() * 1000
     passed_over: list[Received] = []
     moved = 0
     try:
@@ -59,7 +58,7 @@ def _move(dlq: str, queue: str, wanted: Collection[str] | None, most: int) -> It
             moved < most
             and (wanted is None or wanted)
             and len(passed_over) < MOST_PER_CALL  # to let them go takes time, too
-            and time.monotonic() - began_s < MOST_S
+            and clock.monotonic_s() - began_s < MOST_S
         ):
             found = sqs.receive(dlq, _HIDE_S)
             if not found:
@@ -75,7 +74,7 @@ def _move(dlq: str, queue: str, wanted: Collection[str] | None, most: int) -> It
                 passed_over += [message for message in parcel if message not in sent]
                 moved += len(sent)
                 yield from sent
-            time.sleep(max(0.0, moved / PER_S - (time.monotonic() - began_s)))
+            clock.sleep(max(0.0, moved / PER_S - (clock.monotonic_s() - began_s)))
     finally:
         with contextlib.suppress(QueueDown):  # they come back by themselves
             sqs.release(dlq, passed_over)

@@ -11,9 +11,8 @@ the failover at least.
 
 from __future__ import annotations
 
-import time
-
 from plaza.infra import redis
+from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
 from plaza.reactions import mysql_failovers
 from plaza.reactions.queues import SETTLEMENTS, Unacknowledged
@@ -34,7 +33,7 @@ def settle_after_failover(most_s: float = MOST_S) -> int:
     if looks.epoch is not None and looks.before is not None and looks.epoch != epoch:
         # Another failover may have taken what was settled again after the one before.
         begin = looks.reached if looks.settling == epoch else looks.before
-        asked, reached = _settle_again(begin or 0, head, time.monotonic() + most_s)
+        asked, reached = _settle_again(begin or 0, head, Deadline.in_s(most_s))
         record("failover_noticed", {"settled_again": asked}, epoch=epoch, left=head > reached)
         if reached < head:
             mysql_failovers.keep_reached(epoch, reached)
@@ -43,7 +42,7 @@ def settle_after_failover(most_s: float = MOST_S) -> int:
     return asked
 
 
-def _settle_again(after: int, head: int, until_s: float) -> tuple[int, int]:
+def _settle_again(after: int, head: int, deadline: Deadline) -> tuple[int, int]:
     """(how many facts' settles were asked for, up to which seq)."""
     asked, reached = 0, after
     while reached < head:
@@ -53,6 +52,6 @@ def _settle_again(after: int, head: int, until_s: float) -> tuple[int, int]:
         keys = sorted({key for _, key in page})
         SETTLEMENTS.send(Unacknowledged(keys=keys))
         asked, reached = asked + len(page), page[-1][0]
-        if time.monotonic() >= until_s:
+        if deadline.has_passed:
             break
     return asked, reached

@@ -5,15 +5,10 @@ Whoever has a session is always told by Redis: it has to be asked for what they 
 
 from __future__ import annotations
 
-from plaza.infra.hot_values import HotValues
+from plaza.infra.process import HotCache
 from plaza.reactions.reactions import Kind, Target
 
-hot_totals: HotValues[tuple[str, Target], int] = HotValues()
-
-
-def forget_hot_totals() -> None:
-    """Ask Redis for all of them again."""
-    hot_totals.clear()
+hot_totals: HotCache[tuple[str, Target], int] = HotCache(max_entries=1_000)
 
 
 def drop_total(kind: Kind, target: Target) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Sequence
 
+from plaza.infra import clock
+from plaza.infra.clock import Deadline
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
@@ -91,7 +92,7 @@ def load(
     One caller loads a target, the others wait for it, by default 0.5 s. Two round trips, and what
     ``mysql_reactions.read_snapshots`` costs. Raises RedisDown, MysqlDown.
     """
-    until_s = time.monotonic() + (LOAD_WAIT_S if wait_s is None else wait_s)
+    deadline = Deadline.in_s(LOAD_WAIT_S if wait_s is None else wait_s)
     todo = list(wanted)
     while todo:
         leases = redis_loads.take_load_leases(todo)
@@ -122,10 +123,10 @@ def load(
                     if code == "MORE"
                 ]
             )
-        if not left or time.monotonic() >= until_s:
+        if not left or deadline.has_passed:
             return left
         if not taken:
-            time.sleep(_LOAD_POLL_S)
+            clock.sleep(_LOAD_POLL_S)
         todo = left
     return []
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from plaza.infra import redis
+from plaza.infra import clock, redis
+from plaza.infra.clock import Deadline
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
@@ -39,13 +39,13 @@ def count(wanted: Sequence[tuple[Kind, Target]], actor_id: int | None) -> tuple[
     """
     if actor_id is not None:
         return _count(wanted, actor_id)
-    held = {w: total for w in wanted if (total := hot_totals.ask((w[0].name, w[1]))) is not None}
+    held = {w: total for w in wanted if (total := hot_totals.get((w[0].name, w[1]))) is not None}
     asked = [w for w in wanted if w not in held]
     counts, exact = _count(asked, None) if asked else ([], True)
     for (kind, target), found in zip(asked, counts, strict=True):
         held[kind, target] = found.total
         if exact:
-            hot_totals.keep((kind.name, target), found.total)
+            hot_totals.put((kind.name, target), found.total)
     return [Count(held[w], False) for w in wanted], exact
 
 
@@ -157,12 +157,12 @@ def _load_earliest(kind: Kind, target: Target, limit: int) -> list[Reactor]:
     The others wait for it, 0.5 s at most. One statement at most. Raises ListsBusy, RedisDown,
     MysqlDown.
     """
-    until_s = time.monotonic() + _EARLIEST_WAIT_S
+    deadline = Deadline.in_s(_EARLIEST_WAIT_S)
     lock_key = f"{redis_keys.keys_of(kind.name, target).earliest}:lock"
     while (lock := redis.try_lock(lock_key, _EARLIEST_LOCK_S)) is None:
-        if time.monotonic() >= until_s:
+        if deadline.has_passed:
             break
-        time.sleep(_EARLIEST_POLL_S)
+        clock.sleep(_EARLIEST_POLL_S)
         page = redis_reads.read_page(kind, target, None, False, limit + 1)
         if page is not None and page[0]:
             return _in_order(page[1], latest=False)

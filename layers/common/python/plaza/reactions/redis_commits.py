@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra import redis
+from plaza.infra import clock, redis
 from plaza.infra.hot_keys import Command
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call
@@ -39,7 +38,7 @@ def apply_all(commits: Sequence[Commit]) -> list[Applied]:
     One round trip; one more while a target has more to apply than fits one call. Raises RedisDown,
     UnknownProtocol.
     """
-    expires_at_ms = int(time.time() * 1000) + idle_ttl_ms()
+    expires_at_ms = clock.now_ms() + idle_ttl_ms()
     of_users = sorted({(c.kind.name, row[0]) for c in commits for row in c.rows})
     lists = (key for of_user in of_users for key in list_keys(*of_user))
     applied = _apply(commits, expires_at_ms, redis.deletions(lists))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra import redis
+from plaza.infra import clock, redis
 from plaza.infra.hot_keys import Argument
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Node, RedisDown
@@ -50,7 +49,7 @@ def gate(
     keys = keys_of(kind.name, target)
     timeout_s = settings().redis_timeout_s
     for _ in range(_MAX_TRIES):
-        began_s, run_id = time.monotonic(), ""
+        began_s, run_id = clock.monotonic_s(), ""
 
         def args_for(node: Node, until_s: float = began_s + timeout_s) -> tuple[Argument, ...]:
             nonlocal run_id
@@ -71,7 +70,7 @@ def gate(
             code, now_us, *rest = redis.run_at(GATE, gate_keys(keys), args_for)
         except RedisDown as error:
             if error.may_have_run:
-                time.sleep(max(0.0, began_s + timeout_s - time.monotonic()))
+                clock.sleep(max(0.0, began_s + timeout_s - clock.monotonic_s()))
             raise
         redis.learn_clock(keys.meta, now_us)
         if run_id_of(keys) != run_id:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ from pymysql.cursors import Cursor
 
 from plaza import counters
 from plaza.counters import ContentCounter, UserCounter
-from plaza.infra import mysql
+from plaza.infra import clock, mysql
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import cause, record
 from plaza.infra.redis import RedisDown
@@ -84,7 +83,7 @@ def save(events: Sequence[ReactionEvent]) -> None:
 def _record_lag(changed_us: Sequence[int]) -> None:
     """How long ago what a batch changed was accepted; Redis has just been told that it is saved."""
     if changed_us:
-        now_us = time.time_ns() // 1000
+        now_us = clock.now_us()
         lags_s = [max(0.0, round((now_us - ver_us) / 1e6, 3)) for ver_us in sorted(changed_us)]
         metrics = {"settle_lag_max_s": lags_s[0], "settle_lag_p50_s": lags_s[len(lags_s) // 2]}
         record("reactions_settled", metrics)

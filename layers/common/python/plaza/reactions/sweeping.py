@@ -11,6 +11,7 @@ import random
 from collections.abc import Sequence
 
 from plaza.infra import outbox, sqs
+from plaza.infra.clock import Deadline
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import cause, record
 from plaza.infra.outbox import MAX_BACKLOG, MAX_WAIT_US
@@ -44,10 +45,10 @@ def sweep_outbox(grace_us: int | None = None) -> int:
         due = redis_outbox.find_due(before_us, _TARGETS_PER_SHARD)
         return random.sample(due, min(len(due), _TARGETS_PER_ROUND))
 
-    def send_again(due: Sequence[tuple[Kind, Target]], _: float) -> tuple[int, list[int]]:
+    def send_again(due: Sequence[tuple[Kind, Target]], deadline: Deadline) -> tuple[int, list[int]]:
         swept = redis_outbox.sweep_all(due, waited_us, EVENTS_PER_TARGET, MAX_WAIT_US)
         events = [event for of_target in swept for event in of_target.events]
-        taken = REACTIONS.send_all(events)
+        taken = REACTIONS.send_all(events, deadline)
         resync(
             [(s.kind, s.target, s.s) for s in swept if s.code == "GAP"],
             [(s.kind, s.target) for s in swept if s.code == "COLD"],

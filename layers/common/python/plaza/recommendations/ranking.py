@@ -6,11 +6,11 @@ what was deleted. A window is so many whole hours and the one that runs, and is 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
 from plaza import content
 from plaza.content import reading
+from plaza.infra import clock
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
@@ -32,7 +32,7 @@ def refresh_rankings() -> int:
 
     Safe to repeat, also by two at one time: the newer stays. Raises MysqlDown, RedisDown.
     """
-    at_us = time.time_ns() // 1000
+    at_us = clock.now_us()
     most_liked = mysql_rankings.read_most_liked(RANKING_KEPT)
     others = set(rankings.read_ranked_posts()) - {post.post_id for post in most_liked}
     fallen = mysql_rankings.read_likes(sorted(others))
@@ -83,6 +83,6 @@ def _read(window: Window, after: Ranked | None, limit: int) -> list[Ranked]:
         raise away
     if window == "all":
         return mysql_rankings.read_ranking(after, limit, RANKING_SHOWN)
-    last_hour = time.time_ns() // 1000 // _HOUR_US
+    last_hour = clock.now_us() // _HOUR_US
     first_hour = last_hour - HOURS[window] + 1
     return mysql_rankings.read_window_ranking(first_hour, last_hour, after, limit, RANKING_SHOWN)

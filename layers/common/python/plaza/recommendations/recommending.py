@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from plaza.content import Whole, reading
+from plaza.infra.clock import Deadline
 from plaza.infra.observability import cause, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
@@ -92,8 +92,8 @@ def refresh_recommendations() -> int:
     if waiting > _MOST_BACKLOG:
         record("refresh_held_back", {"refreshes_held_back": 1}, backlog=waiting)
         return 0
-    began_s, asked, after_id = time.monotonic(), 0, 0
-    while time.monotonic() - began_s < MOST_S:
+    deadline, asked, after_id = Deadline.in_s(MOST_S), 0, 0
+    while not deadline.has_passed:
         shop_ids = mysql_recommendations.find_stale(after_id, _SHOPS_PER_PAGE)
         parts = [shop_ids[i : i + MOST_SHOPS] for i in range(0, len(shop_ids), MOST_SHOPS)]
         RECOMMENDATIONS.send_all(map(Rebuild, parts))

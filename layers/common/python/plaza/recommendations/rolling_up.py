@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
+from plaza.infra import clock
+from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
 from plaza.reactions import log
 from plaza.recommendations import mysql_votes
@@ -24,24 +24,24 @@ def roll_up_votes() -> int:
     done twice, wherever this ends. It stops after 60 s, what is left is for the next run.
     Raises MysqlDown.
     """
-    began_s = time.monotonic()
-    first_hour = time.time_ns() // 1000 // mysql_votes.HOUR_US - HOURS_KEPT
+    deadline = Deadline.in_s(MOST_S)
+    first_hour = clock.now_us() // mysql_votes.HOUR_US - HOURS_KEPT
     head = log.read_log_head()
     log.wait_for_log_writers()
     rolled = mysql_votes.roll_up_page(head, PAGE, first_hour)
     done = rolled.end - rolled.begin
-    while rolled.end < head and time.monotonic() - began_s < MOST_S:
+    while rolled.end < head and not deadline.has_passed:
         rolled = mysql_votes.roll_up_page(head, PAGE, first_hour)
         done += rolled.end - rolled.begin
-    deleted = _delete_hours(first_hour, began_s)
+    deleted = _delete_hours(first_hour, deadline)
     behind = max(head - rolled.end, 0)
     record("votes_rolled_up", {"rolled_up": done, "votes_behind": behind}, hours_deleted=deleted)
     return rolled.end
 
 
-def _delete_hours(first_hour: int, began_s: float) -> int:
+def _delete_hours(first_hour: int, deadline: Deadline) -> int:
     deleted = 0
-    while time.monotonic() - began_s < MOST_S:
+    while not deadline.has_passed:
         found = mysql_votes.delete_hours(first_hour, _ROWS_PER_DELETE)
         deleted += found
         if found < _ROWS_PER_DELETE:

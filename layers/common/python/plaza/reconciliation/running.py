@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
+from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
 from plaza.infra.queues import QueueDown
 from plaza.reconciliation import comparing, mysql_runs
@@ -64,9 +64,9 @@ def read_report(run_id: int) -> Report:
 
 
 def _take(run_id: int, name: str) -> None:
-    until_s, steps = time.monotonic() + MOST_S, 0
+    deadline, steps = Deadline.in_s(MOST_S), 0
     while part := mysql_runs.read_part(run_id, name):
-        if steps and time.monotonic() >= until_s:
+        if steps and deadline.has_passed:
             COMPARISONS.send(PartAsked(run_id, name))
             break
         done = comparing.take(part)

@@ -11,11 +11,10 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 
-from cachetools import TTLCache
-
 from plaza.infra import cache
 from plaza.infra.cache import NEVER_STALE, STALE_THEN_REBUILT, Entry, Held, StillLoading
 from plaza.infra.observability import cause, record
+from plaza.infra.process import LocalCache
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
@@ -38,7 +37,7 @@ from plaza.shops.shops import (
 
 # What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
 _instead_of_redis = TokenBucket(rate_per_s=20, burst=40)
-_TYPES: TTLCache[int, bool] = TTLCache(maxsize=1_000, ttl=30)
+_types: LocalCache[int, bool] = LocalCache(max_entries=1_000, ttl_s=30)
 
 
 def read(shop_id: int) -> Shop:
@@ -90,15 +89,10 @@ def read_types() -> list[ShopType]:
 
 def require_type(type_id: int) -> None:
     """Raises TypeMissing when there is no such type; MysqlDown, RedisDown as ``read``."""
-    if type_id not in _TYPES:
-        _TYPES.update({shop_type.id: True for shop_type in read_types()})
-        if type_id not in _TYPES:
+    if type_id not in _types:
+        _types.put_all({shop_type.id: True for shop_type in read_types()})
+        if type_id not in _types:
             raise TypeMissing(f"There is no type {type_id} of shops")
-
-
-def forget_types() -> None:
-    """Empty this process's memory of types."""
-    _TYPES.clear()
 
 
 def take_the_place_of_redis(error: RedisDown | StillLoading) -> None:

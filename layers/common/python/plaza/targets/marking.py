@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachetools import TTLCache
-
+from plaza.infra.process import LocalCache
 from plaza.targets import redis_targets
 from plaza.targets.redis_targets import there_key
 from plaza.targets.targets import There
 
 __all__ = [
-    "forget_seen",
     "mark_all_made",
     "mark_gone",
     "mark_made",
@@ -21,22 +19,17 @@ __all__ = [
 ]
 
 # A second: what another process deleted counts as live for so long, and no longer.
-_SEEN: TTLCache[tuple[str, int], bool] = TTLCache(maxsize=10_000, ttl=1)
+_seen: LocalCache[tuple[str, int], bool] = LocalCache(max_entries=10_000, ttl_s=1)
 
 
 def seen_lately(target_type: str, target_id: int) -> bool:
     """True when this process saw it live within a second."""
-    return (target_type, target_id) in _SEEN
+    return (target_type, target_id) in _seen
 
 
 def remember_seen(target_type: str, target_id: int) -> None:
     """This process just saw it live."""
-    _SEEN[target_type, target_id] = True
-
-
-def forget_seen() -> None:
-    """Empty this process's memory of what is there."""
-    _SEEN.clear()
+    _seen.put((target_type, target_id), True)
 
 
 def mark_made(target_type: str, target_id: int) -> None:
@@ -52,5 +45,5 @@ def mark_all_made(made: Sequence[tuple[str, int]]) -> None:
 def mark_gone(deleted: Sequence[tuple[str, int]]) -> None:
     """They were deleted. One round trip. Raises RedisDown."""
     for target in deleted:
-        _SEEN.pop(target, None)
+        _seen.drop(target)
     redis_targets.mark_for_sure(deleted, There.GONE)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 
 from pymysql.cursors import Cursor
 
 from plaza import counters
-from plaza.infra import mysql
+from plaza.infra import clock, mysql
 from plaza.infra.observability import cause, record
 from plaza.infra.redis import RedisDown
 from plaza.reactions import FOLLOW, Target, reacting, reading
@@ -59,7 +58,7 @@ def change_profile(user_id: int, changes: Mapping[str, str | None]) -> Profile:
 
     def work(cursor: Cursor) -> tuple[Card, int] | None:
         if "time_zone" in changes:
-            mysql_users.change_zone(cursor, user_id, time.time())
+            mysql_users.change_zone(cursor, user_id, clock.now_s())
         return mysql_users.change_card(cursor, user_id, changes)
 
     announcing.announce("user", user_id)

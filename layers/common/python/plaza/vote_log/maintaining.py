@@ -7,10 +7,11 @@ under a lock by whoever finds it as it was archived.
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 
+from plaza.infra import clock, sql
+from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
 from plaza.reactions import log
 from plaza.vote_log import mysql_log, s3_archive
@@ -50,12 +51,12 @@ def maintain_log(most_moved: int = MOST_MOVED, today: date | None = None) -> Mai
     ``most_moved``: as many rows may be copied while consumers wait. Raises MysqlDown, also when the
     log is in use for longer than consumers may wait; ObjectsDown.
     """
-    deadline_s = time.monotonic() + MOST_S
-    today = today or datetime.now(UTC).date()
+    deadline = Deadline.in_s(MOST_S)
+    today = today or sql.from_us(clock.now_us()).date()
     done = Maintained()
     try:
         _create_ahead(done, today, most_moved)
-        _archive_closed(done, today, deadline_s)
+        _archive_closed(done, today, deadline)
     except _OutOfTime:
         pass
     finally:
@@ -85,17 +86,17 @@ def _create_ahead(done: Maintained, today: date, most_moved: int) -> None:
         done.unsplit = 1
 
 
-def _archive_closed(done: Maintained, today: date, deadline_s: float) -> None:
+def _archive_closed(done: Maintained, today: date, deadline: Deadline) -> None:
     closed = [p for p in mysql_log.read_partitions() if is_closed(p, today)]
     done.behind = len(closed)
     for partition in closed:  # the lowest first: only that one is ever dropped
-        if not _archive(done, partition, deadline_s):
+        if not _archive(done, partition, deadline):
             return
         done.dropped += 1
         done.behind -= 1
 
 
-def _archive(done: Maintained, partition: Partition, deadline_s: float) -> bool:
+def _archive(done: Maintained, partition: Partition, deadline: Deadline) -> bool:
     """Archive what is in the lowest partition and drop it; whether it is gone.
 
     It stays when a reader of the log has not come so far, and while the highest seq of all is in
@@ -113,21 +114,21 @@ def _archive(done: Maintained, partition: Partition, deadline_s: float) -> bool:
         return False
     for day, total in mysql_log.read_sums(partition, head).items():
         try:
-            if not _is_archived(done, day, total, deadline_s):
-                _write(done, partition, day, total, head, deadline_s)
-                if not _is_archived(done, day, total, deadline_s):
+            if not _is_archived(done, day, total, deadline):
+                _write(done, partition, day, total, head, deadline)
+                if not _is_archived(done, day, total, deadline):
                     if partition not in mysql_log.read_partitions():
                         return True  # another run was quicker
                     raise ArchiveCorrupt(f"{day}: what was read is not what MySQL counted")
         except ArchiveCorrupt as error:
             _report(done, day, error)
             # All of it again. It is read back in the next run, and goes then.
-            _write(done, partition, day, total, head, deadline_s, again=True)
+            _write(done, partition, day, total, head, deadline, again=True)
             return False
     return mysql_log.drop_unless_grown(partition, head)
 
 
-def _is_archived(done: Maintained, day: date, total: Sum, deadline_s: float) -> bool:
+def _is_archived(done: Maintained, day: date, total: Sum, deadline: Deadline) -> bool:
     """Whether there is an archive of ``day`` that comes to ``total``; all of it was read back.
 
     Raises ArchiveCorrupt, ObjectsDown.
@@ -142,7 +143,7 @@ def _is_archived(done: Maintained, day: date, total: Sum, deadline_s: float) -> 
             continue
         if manifest.sum == total and not found:
             for part in manifest.parts:
-                _check_time(deadline_s)
+                _check_time(deadline)
                 s3_archive.verify_part(day, part)
             found = True
     if broken is not None and not found:
@@ -163,7 +164,7 @@ def _write(
     day: date,
     total: Sum,
     head: int,
-    deadline_s: float,
+    deadline: Deadline,
     *,
     again: bool = False,
 ) -> None:
@@ -171,7 +172,7 @@ def _write(
     parts = [] if again else list(s3_archive.read_progress(day, total).parts)
     after = parts[-1].last if parts else None
     while lines := mysql_log.read_page(partition, day, head, after, PART):
-        _check_time(deadline_s)
+        _check_time(deadline)
         part = s3_archive.put_part(day, len(parts), lines)
         parts.append(part)
         after = part.last
@@ -185,6 +186,6 @@ def _write(
         s3_archive.put_progress(day, Progress(total, ()))
 
 
-def _check_time(deadline_s: float) -> None:
-    if time.monotonic() > deadline_s:
+def _check_time(deadline: Deadline) -> None:
+    if deadline.has_passed:
         raise _OutOfTime

@@ -1,0 +1,171 @@
+"""State of this process: values that are made once, and local caches.
+
+A process of Lambda serves one request at a time, so nothing here takes a lock. What is made here
+registers itself and lives as long as the process: make it at the top of a module.
+
+``reset_process`` puts all of it back to what a new process has, for tests.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from math import inf
+from typing import Any, Generic, TypeVar
+
+from plaza.infra import clock
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+_UNMADE: Any = object()
+
+_resets: list[Callable[[], object]] = []
+_caches: list[LocalCache[Any, Any]] = []
+
+
+def on_reset(reset: Callable[[], object]) -> None:
+    """Have ``reset`` called by ``reset_process``."""
+    _resets.append(reset)
+
+
+def reset_process() -> None:
+    """Put all state of this process back to what a new process has; close its connections."""
+    for reset in _resets:
+        reset()
+    clear_caches()
+
+
+def clear_caches() -> None:
+    """Clear all local caches, as if the next request met another process; keep connections."""
+    for cache in _caches:
+        cache.clear()
+
+
+class Once(Generic[T]):
+    """A value that ``make`` makes at its first use, such as a client. ``close`` ends it."""
+
+    def __init__(self, make: Callable[[], T], close: Callable[[T], object] | None = None) -> None:
+        self._make, self._close = make, close
+        self._value: T = _UNMADE
+        on_reset(self.reset)
+
+    def get(self) -> T:
+        """Return the value. Raises what ``make`` raises; the next call tries again then."""
+        if self._value is _UNMADE:
+            self._value = self._make()
+        return self._value
+
+    def peek(self) -> T | None:
+        """Return the value if it was made."""
+        return None if self._value is _UNMADE else self._value
+
+    def reset(self) -> None:
+        """Close and drop the value; the next ``get`` makes another."""
+        value = self._value
+        self.forget()
+        if value is not _UNMADE and self._close is not None:
+            self._close(value)
+
+    def forget(self) -> None:
+        """Drop the value without closing it: after a fork, it is the parent's."""
+        self._value = _UNMADE
+
+
+class LocalCache(Generic[K, V]):
+    """A cache in the memory of this process: at most ``max_entries``, each for ``ttl_s`` at most.
+
+    A full cache drops the entry that was used longest ago. A value may be None.
+    """
+
+    def __init__(self, max_entries: int, ttl_s: float = inf) -> None:
+        self._max_entries, self._ttl_s = max_entries, ttl_s
+        self._entries: OrderedDict[K, tuple[V, float]] = OrderedDict()  # value, until when
+        _caches.append(self)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: K) -> bool:
+        return self._find(key) is not None
+
+    def get(self, key: K) -> V | None:
+        """Return the value of ``key``, None without one."""
+        entry = self._find(key)
+        return entry[0] if entry else None
+
+    def get_all(self, keys: Iterable[K]) -> dict[K, V]:
+        """Return key -> value, of those of ``keys`` that have one."""
+        return {key: entry[0] for key in keys if (entry := self._find(key))}
+
+    def get_or_load(self, key: K, load: Callable[[], V]) -> V:
+        """Return the value of ``key``; without one, put what ``load`` returns. Raises as it."""
+        entry = self._find(key)
+        if entry:
+            return entry[0]
+        value = load()
+        self.put(key, value)
+        return value
+
+    def put(self, key: K, value: V, ttl_s: float = inf) -> None:
+        """Keep a value for the cache's ``ttl_s``, or for this one if it is shorter."""
+        self._entries[key] = value, clock.monotonic_s() + min(self._ttl_s, ttl_s)
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._max_entries:
+            self._entries.popitem(last=False)
+
+    def put_all(self, values: Mapping[K, V]) -> None:
+        """Keep many values."""
+        for key, value in values.items():
+            self.put(key, value)
+
+    def drop(self, key: K) -> None:
+        """Forget the value of ``key``, if there is one."""
+        self._entries.pop(key, None)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+
+    def _find(self, key: K) -> tuple[V, float] | None:
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        if clock.monotonic_s() >= entry[1]:
+            del self._entries[key]
+            return None
+        self._entries.move_to_end(key)
+        return entry
+
+
+class HotCache(LocalCache[K, V]):
+    """A local cache that keeps a value only while its key is hot: while ``get`` was called for it
+    ``hot_per_s`` times in this second or the one before."""
+
+    def __init__(self, max_entries: int, ttl_s: float = 1.0, hot_per_s: int = 20) -> None:
+        super().__init__(max_entries, ttl_s)
+        self._hot_per_s = hot_per_s
+        self._asked: dict[K, int] = {}
+        self._asked_before: dict[K, int] = {}
+        self._began_s = -inf
+
+    def _find(self, key: K) -> tuple[V, float] | None:
+        now_s = clock.monotonic_s()
+        if now_s - self._began_s >= 1:
+            self._asked_before = self._asked if now_s - self._began_s < 2 else {}
+            self._asked, self._began_s = {}, now_s
+        if len(self._asked) < self._max_entries or key in self._asked:
+            self._asked[key] = self._asked.get(key, 0) + 1
+        return super()._find(key)
+
+    def put(self, key: K, value: V, ttl_s: float = inf) -> None:
+        """Keep a value, as ``LocalCache.put`` does, if its key is hot."""
+        asked = max(self._asked.get(key, 0), self._asked_before.get(key, 0))
+        if asked >= self._hot_per_s:
+            super().put(key, value, ttl_s)
+
+    def clear(self) -> None:
+        """Forget everything, and which keys are hot."""
+        super().clear()
+        self._asked, self._asked_before, self._began_s = {}, {}, -inf

@@ -1,0 +1,345 @@
+"""State of a process: values made once, local caches, and what a reset leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from plaza.infra import clock, process
+from plaza.infra.process import HotCache, LocalCache, Once, clear_caches, on_reset, reset_process
+
+
+class Clock:
+    now_s = 1_000.0
+
+    def monotonic_s(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock that stands still, and a process without state of modules."""
+    now = Clock()
+    monkeypatch.setattr(clock, "monotonic_s", now.monotonic_s)
+    monkeypatch.setattr(process, "_resets", [])
+    monkeypatch.setattr(process, "_caches", [])
+    return now
+
+
+# ---------------------------------------------------------------- made once
+
+
+class Factory:
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.closed: list[str] = []
+        self.fails = False
+
+    def make(self) -> str:
+        if self.fails:
+            raise OSError("away")
+        self.made.append(f"value {len(self.made)}")
+        return self.made[-1]
+
+
+def test_a_value_is_made_at_its_first_use_and_once() -> None:
+    factory = Factory()
+    once = Once(factory.make)
+    assert factory.made == []
+    assert once.peek() is None
+    assert [once.get(), once.get()] == ["value 0", "value 0"]
+    assert once.peek() == "value 0"
+    assert factory.made == ["value 0"]
+
+
+def test_a_factory_that_raises_is_asked_again() -> None:
+    factory = Factory()
+    once = Once(factory.make, close=factory.closed.append)
+    factory.fails = True
+    for _ in range(2):
+        with pytest.raises(OSError, match="away"):
+            once.get()
+    assert once.peek() is None
+    once.reset()
+    assert factory.closed == [], "nothing was made"
+    factory.fails = False
+    assert once.get() == "value 0"
+
+
+@pytest.mark.parametrize("value", [None, 0, "", False])
+def test_a_value_that_is_false_is_made_once_too(value: object) -> None:
+    made: list[object] = []
+
+    def make() -> object:
+        made.append(value)
+        return value
+
+    once = Once(make)
+    assert [once.get(), once.get()] == [value, value]
+    assert made == [value]
+
+
+def test_a_reset_closes_what_was_made_once() -> None:
+    factory = Factory()
+    once = Once(factory.make, close=factory.closed.append)
+    once.get()
+    once.reset()
+    once.reset()
+    assert factory.closed == ["value 0"]
+    assert once.get() == "value 1"
+
+
+def test_what_can_not_be_closed_is_forgotten_all_the_same() -> None:
+    factory = Factory()
+
+    def close(value: str) -> None:
+        raise OSError(value)
+
+    once = Once(factory.make, close=close)
+    once.get()
+    with pytest.raises(OSError, match="value 0"):
+        once.reset()
+    assert once.get() == "value 1"
+
+
+def test_what_is_forgotten_stays_open() -> None:
+    factory = Factory()
+    once = Once(factory.make, close=factory.closed.append)
+    once.get()
+    once.forget()
+    assert once.get() == "value 1"
+    assert factory.closed == []
+
+
+# ---------------------------------------------------------------- a local cache
+
+
+def test_a_value_is_kept_until_its_time_is_over_and_not_at_that_moment(now: Clock) -> None:
+    cache: LocalCache[str, int] = LocalCache(10, ttl_s=1)
+    cache.put("a", 1)
+    now.now_s += 0.999
+    assert cache.get("a") == 1
+    assert "a" in cache
+    now.now_s = 1_001.0
+    assert cache.get("a") is None
+    assert "a" not in cache
+    assert len(cache) == 0, "what is over is dropped when it is met"
+
+
+def test_using_a_value_does_not_make_it_last(now: Clock) -> None:
+    cache: LocalCache[str, int] = LocalCache(10, ttl_s=1)
+    cache.put("a", 1)
+    for step in range(1, 20):
+        now.now_s = 1_000 + step / 10
+        assert cache.get("a") == (1 if step < 10 else None)
+
+
+def test_a_value_that_is_put_again_begins_anew(now: Clock) -> None:
+    cache: LocalCache[str, int] = LocalCache(10, ttl_s=1)
+    cache.put("a", 1)
+    now.now_s += 0.9
+    cache.put("a", 2)
+    now.now_s += 0.9
+    assert cache.get("a") == 2
+
+
+@pytest.mark.parametrize(("ttl_s", "kept_s"), [(0.5, 0.5), (5, 1), (0, 0), (-3, 0)])
+def test_a_value_may_have_less_time_than_its_cache_gives_but_not_more(
+    now: Clock, ttl_s: float, kept_s: float
+) -> None:
+    cache: LocalCache[str, int] = LocalCache(10, ttl_s=1)
+    cache.put("a", 1, ttl_s)
+    now.now_s = 1_000 + kept_s
+    assert cache.get("a") is None
+    cache.put("a", 1, ttl_s)
+    now.now_s += max(0, kept_s - 0.001)
+    assert cache.get("a") == (1 if kept_s else None)
+
+
+def test_without_a_time_a_value_is_kept_for_good(now: Clock) -> None:
+    cache: LocalCache[str, int] = LocalCache(10)
+    cache.put("a", 1)
+    now.now_s += 1e12
+    assert cache.get("a") == 1
+
+
+def test_it_holds_no_more_than_it_may_whatever_comes(now: Clock) -> None:
+    cache: LocalCache[int, int] = LocalCache(50, ttl_s=1)
+    for number in range(5_000):
+        cache.put(number, number)
+        now.now_s += 0.0001
+        assert len(cache) <= 50
+    assert cache.get_all(range(5_000)) == {number: number for number in range(4_950, 5_000)}
+
+
+def test_what_was_used_longest_ago_goes_first() -> None:
+    cache: LocalCache[str, int] = LocalCache(3)
+    cache.put_all({"a": 1, "b": 2, "c": 3})
+    assert cache.get("a") == 1
+    cache.put("b", 20)
+    cache.put("d", 4)
+    assert cache.get_all("abcd") == {"a": 1, "b": 20, "d": 4}
+
+
+def test_none_is_a_value() -> None:
+    cache: LocalCache[str, int | None] = LocalCache(10)
+    loads: list[str] = []
+
+    def load() -> None:
+        loads.append("a")
+
+    cache.put("gone", None)
+    assert "gone" in cache
+    assert cache.get_all(["gone", "unknown"]) == {"gone": None}
+    assert [cache.get_or_load("a", load), cache.get_or_load("a", load)] == [None, None]
+    assert loads == ["a"]
+
+
+def test_what_could_not_be_loaded_is_loaded_again() -> None:
+    cache: LocalCache[str, int] = LocalCache(10)
+
+    def fail() -> int:
+        raise OSError("away")
+
+    for _ in range(2):
+        with pytest.raises(OSError, match="away"):
+            cache.get_or_load("a", fail)
+    assert len(cache) == 0
+    assert cache.get_or_load("a", lambda: 1) == 1
+    assert cache.get_or_load("a", fail) == 1
+
+
+def test_a_value_that_is_loaded_late_is_kept_from_then_on(now: Clock) -> None:
+    cache: LocalCache[str, int] = LocalCache(10, ttl_s=1)
+
+    def load() -> int:
+        now.now_s += 5
+        return 1
+
+    assert cache.get_or_load("a", load) == 1
+    now.now_s += 0.9
+    assert cache.get("a") == 1
+
+
+def test_what_is_dropped_or_cleared_is_gone() -> None:
+    cache: LocalCache[str, int] = LocalCache(10)
+    cache.put_all({"a": 1, "b": 2})
+    cache.drop("a")
+    cache.drop("never heard of")
+    assert cache.get_all("ab") == {"b": 2}
+    cache.clear()
+    assert len(cache) == 0
+
+
+# ---------------------------------------------------------------- a cache of what is hot
+
+
+@pytest.fixture
+def values() -> HotCache[str, int]:
+    return HotCache(max_entries=50, hot_per_s=20)
+
+
+def ask(values: HotCache[str, int], times: int, read: int, key: str = "a") -> tuple[int, int]:
+    """(how often it had to be read, the last answer) of so many who ask."""
+    reads, answer = 0, -1
+    for _ in range(times):
+        held = values.get(key)
+        if held is None:
+            reads, held = reads + 1, read
+            values.put(key, read)
+        answer = held
+    return reads, answer
+
+
+def test_what_is_asked_for_now_and_then_is_read_each_time(
+    values: HotCache[str, int], now: Clock
+) -> None:
+    for _ in range(50):
+        assert ask(values, 19, read=5) == (19, 5)
+        now.now_s += 1
+
+
+def test_what_is_hot_is_read_once_a_second(values: HotCache[str, int], now: Clock) -> None:
+    reads, _ = ask(values, 1_000, read=5)
+    assert reads == 20, "from the twentieth on it is hot"
+    for second in range(1, 11):
+        now.now_s += 1
+        assert ask(values, 1_000, read=5 + second) == (1, 5 + second)
+
+
+def test_a_value_is_never_older_than_a_second(values: HotCache[str, int], now: Clock) -> None:
+    ask(values, 100, read=5)
+    now.now_s += 0.99
+    assert ask(values, 1, read=6) == (0, 5)
+    now.now_s = 1_001.0
+    assert ask(values, 1, read=6) == (1, 6)
+
+
+def test_what_was_hot_is_not_so_for_long(values: HotCache[str, int], now: Clock) -> None:
+    ask(values, 100, read=5)
+    now.now_s += 1
+    assert ask(values, 5, read=6)[0] == 1
+    now.now_s += 1
+    assert ask(values, 5, read=7)[0] == 5
+
+
+def test_what_was_hot_before_a_pause_is_not_hot_after_it(
+    values: HotCache[str, int], now: Clock
+) -> None:
+    ask(values, 100, read=5)
+    now.now_s += 2
+    assert ask(values, 5, read=6)[0] == 5
+
+
+def test_what_changed_here_is_read_again(values: HotCache[str, int]) -> None:
+    ask(values, 100, read=5)
+    values.drop("a")
+    values.drop("never heard of")
+    assert ask(values, 10, read=6) == (1, 6)
+    values.clear()
+    assert ask(values, 10, read=7) == (10, 7)
+
+
+def test_it_counts_and_keeps_no_more_than_it_may(values: HotCache[str, int]) -> None:
+    for number in range(500):
+        ask(values, 30, read=1, key=str(number))
+    assert len(values) <= 50
+    assert len(values._asked) <= 50
+
+
+def test_hotness_begins_anew_with_a_clock_that_went_back(
+    values: HotCache[str, int], now: Clock
+) -> None:
+    """As in a process whose reset was seen by the clock of a model."""
+    ask(values, 100, read=5)
+    values.clear()
+    now.now_s -= 500
+    assert ask(values, 19, read=6)[0] == 19
+    now.now_s += 1
+    assert ask(values, 100, read=7)[0] == 20
+
+
+# ---------------------------------------------------------------- resets
+
+
+def test_a_reset_leaves_what_a_new_process_has() -> None:
+    factory, holder = Factory(), [1, 2]
+    once = Once(factory.make, close=factory.closed.append)
+    cache: LocalCache[str, int] = LocalCache(10)
+    hot: HotCache[str, int] = HotCache(10, hot_per_s=1)
+    on_reset(holder.clear)
+    once.get()
+    cache.put("a", 1)
+    assert ask(hot, 2, read=1) == (1, 1)
+    reset_process()
+    assert (factory.closed, once.peek()) == (["value 0"], None)
+    assert (len(cache), len(hot), holder) == (0, 0, [])
+
+
+def test_clearing_caches_keeps_connections() -> None:
+    factory = Factory()
+    once = Once(factory.make, close=factory.closed.append)
+    cache: LocalCache[str, int] = LocalCache(10)
+    once.get()
+    cache.put("a", 1)
+    clear_caches()
+    assert (once.peek(), len(cache)) == ("value 0", 0)
