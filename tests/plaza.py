@@ -245,5 +245,5 @@ def forget() -> None:
     redis.forget_client()
     mysql.forget_connection()
     objects.forget_client()
-    for breaker in (redis.breaker, mysql.breaker, sqs.breaker, objects.breaker):
-        breaker.close()
+    for dependency in (redis.REDIS, mysql.MYSQL, sqs.SQS, objects.S3):
+        dependency.breaker.close()

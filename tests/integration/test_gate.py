@@ -257,7 +257,7 @@ def test_a_target_of_another_protocol_is_an_error_and_is_not_touched(plaza: Worl
     ):
         with pytest.raises(UnknownProtocol, match="PROTOCOL 3"):
             work()
-    assert redis.breaker.current_state == "closed"
+    assert redis.REDIS.breaker.current_state == "closed"
     assert redis.client().hgetall(keys().meta) == before
 
 
