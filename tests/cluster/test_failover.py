@@ -109,7 +109,7 @@ def test_the_last_answered_want_stands_when_a_master_ends(
     master, replica = end_master(nodes, key, how)
     toggles.go_on(NODE_TIMEOUT_MS / 1000 + 2)
     nodes.wait_for_master(key, replica)
-    redis.breaker.close()
+    redis.REDIS.breaker.close()
     toggles.go_on(1)
     if how == "hang":
         master.resume()  # it still thinks that it is the master, for a moment
@@ -155,7 +155,7 @@ def test_an_unlike_that_is_answered_stands_over_a_like_that_was_accepted_before(
     _, replica = end_master(nodes, key, "die")
     assert toggles.toggle(pair, on=True) == 202
     nodes.wait_for_master(key, replica)
-    redis.breaker.close()
+    redis.REDIS.breaker.close()
     toggle_until_answered(toggles, pair, on=False)
     toggles.look(pair)
     truth = quiet()
@@ -251,7 +251,7 @@ def test_an_order_that_sqs_refused_outlives_a_master_that_dies_before_it_replica
             with suppress(Unavailable):
                 promised[ordering.order(voucher.id, buyer)[0].id] = buyer
         plaza.queues.away = False
-    redis.breaker.close()
+    redis.REDIS.breaker.close()
     quiet()
     deadline_s = time.monotonic() + 30
     while True:  # the sale is held until its queue is empty
@@ -277,7 +277,7 @@ def test_a_check_in_that_sqs_refused_outlives_a_master_that_dies_before_it_repli
         with suppress(Unavailable):
             exact = checking_in.check_in(user_id).exact
         plaza.queues.away = False
-    redis.breaker.close()
+    redis.REDIS.breaker.close()
     quiet()
     days = mysql.fetch_all("SELECT 1 FROM checkin WHERE user_id = %s", (user_id,))
     assert len(days) == int(exact)
@@ -329,7 +329,7 @@ def test_a_master_without_enough_replicas_refuses_and_likes_are_provisional(
     finally:
         nodes.configure("min-replicas-to-write", 0)
         nodes.start()
-    redis.breaker.close()
+    redis.REDIS.breaker.close()
     traffic.go_on_until_well()
     assert quiet().clean
     assert traffic.acknowledged <= rows()
@@ -345,11 +345,11 @@ def test_while_a_master_is_away_the_others_work(
         elsewhere = [post for post in POSTS if post not in there]
         master.kill()
         for _ in range(3):
-            redis.breaker.close()
+            redis.REDIS.breaker.close()
             assert {traffic.like(post) for post in there[:3]} <= {202, 503}
-            redis.breaker.close()  # a like may fail at two calls, and five open it
+            redis.REDIS.breaker.close()  # a like may fail at two calls, and five open it
             assert [traffic.like(post) for post in elsewhere] == [200] * len(elsewhere)
-        redis.breaker.close()
+        redis.REDIS.breaker.close()
         assert reading.count([(LIKE, post) for post in elsewhere], None)[1], "exact"
         with pytest.raises(RedisDown):
             redis.execute("HGET", meta_key(there[0]), "base")

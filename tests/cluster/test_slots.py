@@ -84,7 +84,7 @@ def test_keys_of_two_slots_in_one_script_are_a_defect_and_not_an_outage(
     for _ in range(10):
         with pytest.raises(ResponseError, match="slot"):
             redis.run(put_and_get, ("{1}:a", "{2}:a"), ("x",))
-    assert redis.breaker.current_state == "closed"
+    assert redis.REDIS.breaker.current_state == "closed"
 
 
 def test_targets_in_all_shards_are_reacted_to_saved_and_read(
@@ -153,7 +153,7 @@ def test_likes_go_on_while_their_slot_moves_to_another_master(
     during = [traffic.like(post) for _ in range(3)]
     assert set(during) <= {200, 202}, "a slot whose keys are in two places may take a wish only"
     end()
-    redis.breaker.close()
+    redis.REDIS.breaker.close()
     assert traffic.like(post) == 200, "the new master was told in the answer"
     traffic.go_on_until_well()
     truth = quiet()

@@ -18,6 +18,7 @@ import pytest
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from plaza.infra import clock, mysql, redis
+from plaza.infra.dependencies import Dependency, Repeat
 from plaza.infra.redis import RedisDown
 from tests.support.servers import IS_CLUSTER
 
@@ -64,8 +65,8 @@ class Scheduler:
 
     def hook(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Make every call to Redis and MySQL a place where a process pauses."""
-        for module in (redis, mysql):
-            monkeypatch.setattr(module, "_guarded", self._pausing(module, module._guarded))
+        for dependency in (redis.REDIS, mysql.MYSQL):
+            monkeypatch.setattr(dependency, "call", self._pausing(dependency))
 
     def hook_clock(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Make the time of the product that of the model."""
@@ -131,12 +132,14 @@ class Scheduler:
         while self.clock.now_us < until_us:
             self.pause()
 
-    def _pausing(self, module: Any, guarded: Callable[..., Any]) -> Callable[..., Any]:
-        def paused(call: Callable[[], Any]) -> Any:
+    def _pausing(self, dependency: Dependency) -> Callable[..., Any]:
+        call = dependency.call
+
+        def paused(work: Callable[[], Any], *repeats: Repeat) -> Any:
             self.pause()
-            if module is redis and self.redis_away and getcurrent() is not self._main:
+            if dependency is redis.REDIS and self.redis_away and getcurrent() is not self._main:
                 raise RedisDown("Redis is away (the model says so)", may_have_run=False)
-            result = guarded(call)
+            result = call(work, *repeats)
             self.pause()
             return result
 

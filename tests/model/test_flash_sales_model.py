@@ -39,6 +39,7 @@ from plaza.flash_sales import (
 from plaza.flash_sales.flash_sales import Life, OrderMissing
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra import ids, mysql, redis, repeats, settings, sqs
+from plaza.infra.dependencies import Repeat
 from plaza.infra.errors import PlazaError, Unavailable
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.process import clear_caches
@@ -221,37 +222,37 @@ class Run:
             return False
         return self.rng.random() < self.trouble.lost_reply
 
-    def lose_replies_of_redis(self, guarded: Callable[[Callable[[], Any]], Any]) -> Any:
-        """``guarded``, and now and then a reply is lost on the way back, or a call on the way."""
+    def lose_replies_of_redis(self, call: Callable[[Callable[[], Any]], Any]) -> Any:
+        """``call``, and now and then a reply is lost on the way back, or a command on the way."""
 
-        def call_late(call: Callable[[], Any], losses: int) -> None:
+        def call_late(work: Callable[[], Any], losses: int) -> None:
             if losses == self.losses:  # else the server it waits for has begun anew
                 with suppress(RedisDown):
-                    guarded(call)
+                    call(work)
 
-        def lossy(call: Callable[[], Any]) -> Any:
+        def lossy(work: Callable[[], Any]) -> Any:
             if not self.loses_reply():
-                return guarded(call)
+                return call(work)
             executed, repeated = self.rng.random() < 0.5, self.rng.random() < 0.7
             self.note(f"LOST, {'executed' if executed else 'late'}, repeated {repeated}")
             if executed:
-                guarded(call)
+                call(work)
                 self.scheduler.pause()
             else:
                 losses = self.losses
-                self.scheduler.spawn(lambda: call_late(call, losses))
+                self.scheduler.spawn(lambda: call_late(work, losses))
             if not repeated:
                 raise RedisDown("The reply is lost (the model says so)")
             repeats.note_repeat()
-            return guarded(call)
+            return call(work)
 
         return lossy
 
-    def lose_replies_of_mysql(self, guarded: Callable[[Callable[[], Any]], Any]) -> Any:
-        """``guarded``, and now and then nobody hears that it was executed."""
+    def lose_replies_of_mysql(self, call: Callable[..., Any]) -> Any:
+        """``call``, and now and then nobody hears that it was executed."""
 
-        def lossy(call: Callable[[], Any]) -> Any:
-            result = guarded(call)
+        def lossy(work: Callable[[], Any], *again: Repeat) -> Any:
+            result = call(work, *again)
             if self.loses_reply():
                 raise MysqlDown("The reply is lost (the model says so)")
             return result
@@ -323,8 +324,8 @@ class Run:
 
 def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
     """A run up to the quiet after it."""
-    patch.setattr(redis, "_guarded", run.lose_replies_of_redis(redis._guarded))
-    patch.setattr(mysql, "_guarded", run.lose_replies_of_mysql(mysql._guarded))
+    patch.setattr(redis.REDIS, "call", run.lose_replies_of_redis(redis.REDIS.call))
+    patch.setattr(mysql.MYSQL, "call", run.lose_replies_of_mysql(mysql.MYSQL.call))
     patch.setenv("PLAZA_MOST_PENDING_ORDERS", str(run.trouble.most_pending))
     settings.settings.cache_clear()
     run.scheduler.hook(patch)

@@ -344,7 +344,7 @@ def test_without_redis_an_end_is_asked_for_again_and_then_it_is_one(
         assert ask("DELETE", "/auth/sessions/current", token=token).status == 503, "as long as"
     finally:
         redis_server.resume()
-        redis.breaker.close()
+        redis.REDIS.breaker.close()
     # A Redis that hung may have been told all the same, and then the token is unknown now.
     assert ask("DELETE", "/auth/sessions/current", token=token).status in (204, 401)
     assert not is_known(token)
@@ -443,7 +443,7 @@ def test_when_redis_is_away_all_sessions_stay_until_it_is_repeated(
         assert ask("DELETE", "/auth/sessions", token=token).status == 503
     finally:
         redis_server.resume()
-        redis.breaker.close()
+        redis.REDIS.breaker.close()
     assert is_known(token), "or nobody could repeat it"
     assert ask("DELETE", "/auth/sessions", token=token).status == 204
     for ended in [token, *others]:

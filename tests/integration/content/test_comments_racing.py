@@ -132,7 +132,7 @@ def test_comments_do_not_wait_for_the_counter_that_consumers_lock(
     with locked_counter(mysql_url, post_id):
         made = [comment(post_id) for _ in range(5)]
         assert ask("DELETE", f"/comments/{made[0]}", user=8).status == 204
-        assert mysql.breaker.fail_counter == 0
+        assert mysql.MYSQL.breaker.fail_counter == 0
         assert mysql.fetch_all("SELECT SUM(step) FROM comment_change") == [(4,)]
         assert mysql_counts.count_targets("post", 0, 2**62).rows == {}, "none that it should have"
     assert count_comments(post_id) == 0

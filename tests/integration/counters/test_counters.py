@@ -39,10 +39,10 @@ def statements() -> int:
     return int(count)
 
 
-def noting(name: str, guarded: Callable[[Any], Any], asked: list[str]) -> Callable[[Any], Any]:
-    def note(call: Any) -> Any:
+def noting(name: str, call: Callable[..., Any], asked: list[str]) -> Callable[..., Any]:
+    def note(*args: Any) -> Any:
         asked.append(name)
-        return guarded(call)
+        return call(*args)
 
     return note
 
@@ -52,8 +52,8 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Which of the two was asked, in order."""
     asked: list[str] = []
     with monkeypatch.context() as patch:
-        for name, module in (("redis", redis), ("mysql", mysql)):
-            patch.setattr(module, "_guarded", noting(name, module._guarded, asked))
+        for name, dependency in (("redis", redis.REDIS), ("mysql", mysql.MYSQL)):
+            patch.setattr(dependency, "call", noting(name, dependency.call, asked))
         yield asked
 
 

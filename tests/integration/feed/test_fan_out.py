@@ -50,13 +50,13 @@ def killed_at(step: int) -> Iterator[None]:
         return called
 
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in (
-            (redis, "_guarded"),
-            (mysql, "_guarded"),
+        for owner, name in (
+            (redis.REDIS, "call"),
+            (mysql.MYSQL, "call"),
             (sqs, "send"),
             (sqs, "send_all"),
         ):
-            patch.setattr(module, name, dying(getattr(module, name)))
+            patch.setattr(owner, name, dying(getattr(owner, name)))
         yield
 
 

@@ -645,11 +645,11 @@ def test_while_redis_is_away_nobody_is_told_what_is_not_known(
             lambda: reading.list_orders(7, None, 10),
             lambda: saving.save(sales.facts(plaza.queues.messages[ORDERS])),
         ):
-            redis.breaker.close()
+            redis.REDIS.breaker.close()
             with pytest.raises(RedisDown):
                 ask()
         # It is saved, though, and MySQL can say so.
-        redis.breaker.close()
+        redis.REDIS.breaker.close()
         assert reading.read_order(made.id, 7).status == SUCCESS
         [offer], _ = reading.list_vouchers(sales.SHOP, None, 10)
         assert (offer.left, offer.exact) == (2, False)

@@ -59,7 +59,7 @@ def test_a_row_that_is_held_is_no_failure_of_mysql(
     with held_row(mysql_url):
         with pytest.raises(LockTimeout):
             statement()
-        assert mysql.breaker.fail_counter == 0
+        assert mysql.MYSQL.breaker.fail_counter == 0
         assert mysql.fetch_all("SELECT 1") == [(1,)], "unrelated reads go on"
     statement()
 
@@ -141,5 +141,5 @@ def test_a_connection_that_idled_for_too_long_is_replaced(plaza: World, set_up: 
 
         wait_for(has_ended, "the server ends it")
     touch_in_a_transaction()
-    assert mysql.breaker.fail_counter == 0
+    assert mysql.MYSQL.breaker.fail_counter == 0
     assert mysql.fetch_all("SELECT CONNECTION_ID()") != [(session,)]

@@ -234,10 +234,10 @@ def test_a_redis_that_hangs_is_left_alone_after_some_tries(
     redis.execute("PING")
     redis_server.pause()
     try:
-        for _ in range(redis.breaker.fail_max):
+        for _ in range(redis.REDIS.breaker.fail_max):
             with pytest.raises(RedisDown):
                 redis.execute("PING")
-        assert redis.breaker.current_state == "open"
+        assert redis.REDIS.breaker.current_state == "open"
         with pytest.raises(RedisDown, match="not asked"):
             redis.execute("PING")
         assert reacting.react(LIKE, POST, 7, True).exact is False
@@ -337,7 +337,7 @@ def test_a_statement_that_fails_in_a_transaction_leaves_nothing_behind(plaza: Wo
     with pytest.raises(RuntimeError):
         mysql.atomically(work)
     assert mysql.fetch_all("SELECT COUNT(*) FROM user_counter") == [(0,)]
-    assert mysql.breaker.current_state == "closed", "it was no fault of MySQL's"
+    assert mysql.MYSQL.breaker.current_state == "closed", "it was no fault of MySQL's"
 
 
 # ---------------------------------------------------------------- what can't be decided
@@ -443,7 +443,7 @@ def test_an_error_that_redis_answers_with_is_ours_and_not_an_outage(plaza: World
     for _ in range(10):
         with pytest.raises(ResponseError):
             redis.execute("HGET", "too", "few", "or", "many")
-    assert redis.breaker.current_state == "closed"
+    assert redis.REDIS.breaker.current_state == "closed"
     assert redis.pipeline([]) == []
 
 

@@ -688,8 +688,8 @@ def killed_after(call: int) -> Iterator[list[int]]:
         return called
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redis, "_guarded", mortal(redis._guarded))
-        patch.setattr(mysql, "_guarded", mortal(mysql._guarded))
+        for dependency in (redis.REDIS, mysql.MYSQL):
+            patch.setattr(dependency, "call", mortal(dependency.call))
         for name in ("send", "send_all"):
             patch.setattr(sqs, name, mortal(getattr(sqs, name)))
         yield calls

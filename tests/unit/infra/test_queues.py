@@ -123,9 +123,9 @@ def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSqs]:
     settings.settings.cache_clear()
     fake = FakeSqs()
     monkeypatch.setattr(sqs_client, "client", lambda: fake)
-    sqs_client.breaker.close()
+    sqs_client.SQS.breaker.close()
     yield fake
-    sqs_client.breaker.close()
+    sqs_client.SQS.breaker.close()
     settings.settings.cache_clear()
 
 
@@ -552,8 +552,8 @@ def test_whatever_sqs_says_no_with_is_one_error_of_ours(
 def test_an_sqs_that_is_away_is_not_asked_again_and_again(
     sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patient = CircuitBreaker(fail_max=sqs_client.breaker.fail_max, reset_timeout=3600)
-    monkeypatch.setattr(sqs_client, "breaker", patient)
+    patient = CircuitBreaker(fail_max=sqs_client.SQS.breaker.fail_max, reset_timeout=3600)
+    monkeypatch.setattr(sqs_client.SQS, "breaker", patient)
     sqs.fails_with = AWAY
     for _ in range(20):
         with pytest.raises(QueueDown):

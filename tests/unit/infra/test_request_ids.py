@@ -224,7 +224,7 @@ def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSqs]:
     settings.settings.cache_clear()
     fake = FakeSqs()
     monkeypatch.setattr(sqs_client, "client", lambda: fake)
-    sqs_client.breaker.close()
+    sqs_client.SQS.breaker.close()
     yield fake
     settings.settings.cache_clear()
 
@@ -342,7 +342,7 @@ def test_a_batch_of_which_nothing_was_done_has_no_lag(
 
 @pytest.mark.parametrize(
     ("breaker", "name"),
-    [(sqs_client.breaker, "sqs"), (mysql.breaker, "mysql")],
+    [(sqs_client.SQS.breaker, "sqs"), (mysql.MYSQL.breaker, "mysql")],
     ids=["sqs", "mysql"],
 )
 def test_a_breaker_says_when_it_opens_and_when_it_closes(

@@ -1,7 +1,11 @@
-"""How often something may happen: limits in Redis, which all share.
+"""How often something may happen: limits in Redis, which all processes share.
 
-{<shard>}:limit:<what>:<who>    zset  attempt -> when it was admitted, milliseconds since 1970
-{<shard>}:bucket:<group>:<who>  hash  tokens, and tokens_us, when there were so many; gone when full
+A rate is limited by a token bucket (``Bucket``), one number a caller. What is promised for any
+hour (at most five codes to a phone) is limited by sliding windows (``admit``), an entry an attempt:
+a bucket that gives five at once and five an hour would give ten in its first hour.
+
+{<shard>}:limit:<what>:<who>    zset    attempt -> when it was admitted, milliseconds since 1970
+{<shard>}:bucket:<group>:<who>  string  when the bucket is full again, microseconds; gone then
 """
 
 from __future__ import annotations

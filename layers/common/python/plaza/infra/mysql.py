@@ -14,15 +14,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pymysql
-from pybreaker import CircuitBreakerError
 from pymysql.connections import Connection
 from pymysql.constants import CR, ER
 from pymysql.cursors import Cursor
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from plaza.infra import clock, secrets
-from plaza.infra.breakers import new_breaker
-from plaza.infra.errors import Busy, Unavailable
+from plaza.infra.dependencies import Dependency, Down, Repeat
+from plaza.infra.errors import Busy
 from plaza.infra.process import Once
 from plaza.infra.settings import settings
 
@@ -96,7 +94,7 @@ def _unverified_tls() -> ssl.SSLContext:
     return context
 
 
-class MysqlDown(Unavailable):
+class MysqlDown(Down):
     """MySQL can't be reached, or doesn't answer in time."""
 
 
@@ -110,12 +108,60 @@ def _code(error: BaseException) -> int | None:
     return None
 
 
-def _is_answer(error: BaseException) -> bool:
-    """An error that MySQL answered with says nothing against MySQL."""
-    return not (isinstance(error, OSError) or _code(error) in _DOWN)
+def _is_away(error: BaseException) -> bool:
+    """Whether MySQL failed; another error that it answered with says nothing against it."""
+    return isinstance(error, OSError) or _code(error) in _DOWN
 
 
-breaker = new_breaker("mysql", [_is_answer])
+def _is_locked(error: BaseException) -> bool:
+    return _code(error) in _AGAIN
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether a connection failed, and at once: who was waited for is not waited for again."""
+    return _is_away(error) and "timed out" not in str(error)
+
+
+def _describe(error: BaseException) -> str:
+    return f"{type(error).__name__} {_code(error)}"
+
+
+def _translate(error: Exception) -> Exception:
+    """Return the error of ours for an answer, or the answer without the values that it quotes: it
+    is logged, and a value may be a phone number."""
+    if _is_locked(error):
+        return LockTimeout(f"Rows stayed locked: {_describe(error)}")
+    if _code(error) not in _NAMES_ONLY:
+        error.args = tuple(
+            re.sub("'.*'", "'...'", part, flags=re.DOTALL) if isinstance(part, str) else part
+            for part in error.args
+        )
+    return error
+
+
+def _close_lost(error: BaseException) -> None:
+    """Close the connection after a failure; the next attempt opens a new one."""
+    if _is_away(error):
+        forget_connection()
+
+
+MYSQL = Dependency(
+    name="MySQL",
+    down=MysqlDown,
+    errors=(pymysql.err.MySQLError, OSError),
+    is_away=_is_away,
+    describe=_describe,
+    translate=_translate,
+    clean_up=_close_lost,
+)
+_WHILE_LOCKED = Repeat(_is_locked, pauses_s=((0, 0.02), (0, 0.04)))
+_IF_LOST = Repeat(_is_lost)
+
+
+def _if_reused() -> tuple[Repeat, ...]:
+    """Return the repeat for a connection that is there: it may lead nowhere by now, or to a server
+    that failed over, which is no outage yet."""
+    return () if _connection.peek() is None else (_IF_LOST,)
 
 
 def atomically(work: Callable[[Cursor], T]) -> T:
@@ -137,7 +183,7 @@ def atomically(work: Callable[[Cursor], T]) -> T:
             _give_up(connection, error)
             raise
 
-    return _guarded(lambda: _while_locked(once))
+    return MYSQL.call(once, _WHILE_LOCKED)
 
 
 def snapshot(work: Callable[[Cursor], T]) -> T:
@@ -159,7 +205,7 @@ def snapshot(work: Callable[[Cursor], T]) -> T:
             _give_up(connection, error)
             raise
 
-    return _guarded(look)
+    return MYSQL.call(look)
 
 
 def fetch_all(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
@@ -170,20 +216,20 @@ def fetch_all(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[Ro
             cursor.execute(sql, args)
             return list(cursor.fetchall())
 
-    return _guarded(lambda: _twice_if_lost(select))
+    return MYSQL.call(select, *_if_reused())
 
 
 def write(sql: str, args: Sequence[Any] = ()) -> int:
     """One statement that is safe to repeat; how many rows it affected.
 
-    It may run up to three times. Raises MysqlDown, LockTimeout.
+    It may run up to four times. Raises MysqlDown, LockTimeout.
     """
 
     def execute() -> int:
         with _connect().cursor() as cursor:
             return cursor.execute(sql, args)
 
-    return _guarded(lambda: _while_locked(lambda: _twice_if_lost(execute)))
+    return MYSQL.call(execute, _WHILE_LOCKED, *_if_reused())
 
 
 def forget_connection() -> None:
@@ -280,62 +326,12 @@ def _read_credentials() -> tuple[str, str]:
     return secret["username"], secret["password"]
 
 
-def _while_locked(call: Callable[[], T]) -> T:
-    """What ``call`` returns; it runs up to three times while it meets deadlocks or lock waits."""
-    again = Retrying(
-        retry=retry_if_exception(lambda error: _code(error) in _AGAIN),
-        stop=stop_after_attempt(3),
-        wait=wait_random_exponential(multiplier=0.02, max=0.2),
-        reraise=True,
-    )
-    return again(call)
-
-
-def _twice_if_lost(call: Callable[[], T]) -> T:
-    """A connection that was there before may lead nowhere by now, or to a server that failed over:
-    that is no outage yet."""
-    reused = _connection.peek() is not None
-    try:
-        return call()
-    except BaseException as error:
-        if not _is_answer(error):
-            forget_connection()
-            if reused and "timed out" not in str(error):
-                return call()
-        raise
-
-
 def _give_up(connection: Connection[Cursor], error: BaseException) -> None:
     """Leave no open transaction behind, whatever ``error`` was."""
-    if isinstance(error, Exception) and _is_answer(error):
+    if isinstance(error, Exception) and not _is_away(error):
         try:
             connection.rollback()
             return
         except (pymysql.err.MySQLError, OSError):
             pass
     forget_connection()
-
-
-def _guarded(call: Callable[[], T]) -> T:
-    try:
-        return breaker.call(call)
-    except CircuitBreakerError:
-        raise MysqlDown("MySQL is away, not asked") from None
-    except (pymysql.err.MySQLError, OSError) as error:
-        if _code(error) in _AGAIN:
-            raise LockTimeout(
-                f"Rows stayed locked: {type(error).__name__} {_code(error)}"
-            ) from error
-        if _is_answer(error):
-            _leave_values_out(error)
-            raise
-        raise MysqlDown(f"MySQL is away: {type(error).__name__} {_code(error)}") from error
-
-
-def _leave_values_out(error: BaseException) -> None:
-    """Take what ``error`` quotes out of it: it is logged, and a value may be a phone number."""
-    if _code(error) not in _NAMES_ONLY:
-        error.args = tuple(
-            re.sub("'.*'", "'...'", part, flags=re.DOTALL) if isinstance(part, str) else part
-            for part in error.args
-        )

@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from pybreaker import CircuitBreakerError
 
-from plaza.infra.breakers import new_breaker
-from plaza.infra.errors import Unavailable
+from plaza.infra.dependencies import Dependency, Down
 from plaza.infra.process import Once
 from plaza.infra.settings import BadSettings, settings
-
-T = TypeVar("T")
 
 _MISSING = ("NoSuchKey", "404")
 
 
-class ObjectsDown(Unavailable):
+class ObjectsDown(Down):
     """S3 can't be reached, or refuses."""
 
 
@@ -34,12 +30,12 @@ class ObjectMissing(Exception):
     """There is no object of this key."""
 
 
-def _is_answer(error: BaseException) -> bool:
-    """That an object isn't there says nothing against S3."""
-    return isinstance(error, ClientError) and error.response["Error"]["Code"] in _MISSING
+def _is_away(error: BaseException) -> bool:
+    """Whether S3 failed; that an object isn't there says nothing against it."""
+    return not (isinstance(error, ClientError) and error.response["Error"]["Code"] in _MISSING)
 
 
-breaker = new_breaker("s3", [_is_answer])
+S3 = Dependency(name="S3", down=ObjectsDown, errors=(BotoCoreError, ClientError), is_away=_is_away)
 
 
 def client() -> Any:
@@ -63,7 +59,7 @@ _client: Once[Any] = Once(_make_client, close=lambda client: client.close())
 def put(key: str, body: bytes, content_type: str) -> None:
     """Put an object, whole or not at all. Raises ObjectsDown."""
     digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
-    _guarded(
+    S3.call(
         lambda: client().put_object(
             Bucket=_bucket(), Key=key, Body=body, ContentType=content_type, ChecksumSHA256=digest
         )
@@ -78,7 +74,7 @@ def get(key: str) -> bytes:
         return body
 
     try:
-        return _guarded(read)
+        return S3.call(read)
     except ClientError:
         raise ObjectMissing(key) from None
 
@@ -87,7 +83,7 @@ def list_keys(prefix: str) -> Iterator[str]:
     """All keys that begin so, in their order; a call for each thousand. Raises ObjectsDown."""
     token: dict[str, str] = {}
     while True:
-        page = _guarded(
+        page = S3.call(
             lambda token=token: client().list_objects_v2(  # type: ignore[misc]
                 Bucket=_bucket(), Prefix=prefix, **token
             )
@@ -103,14 +99,3 @@ def _bucket() -> str:
     if bucket is None:
         raise BadSettings("PLAZA_ARCHIVE_BUCKET is not set")
     return bucket
-
-
-def _guarded(call: Callable[[], T]) -> T:
-    try:
-        return breaker.call(call)
-    except CircuitBreakerError:
-        raise ObjectsDown("S3 is away, not asked") from None
-    except (BotoCoreError, ClientError) as error:
-        if _is_answer(error):
-            raise
-        raise ObjectsDown(f"S3 is away: {type(error).__name__}") from error

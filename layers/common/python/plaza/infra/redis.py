@@ -10,10 +10,9 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import redis
-from pybreaker import CircuitBreakerError
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     AskError,
@@ -31,9 +30,9 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from plaza.infra import clock, cluster
-from plaza.infra.breakers import new_breaker
 from plaza.infra.cluster import connect_cluster
-from plaza.infra.errors import Unavailable, UnknownProtocol
+from plaza.infra.dependencies import Dependency, Down, Repeat
+from plaza.infra.errors import UnknownProtocol
 from plaza.infra.hot_keys import Argument, ArgumentsAt, Command, bind, key_of_command, sampler
 from plaza.infra.lua import Script, load_script
 from plaza.infra.process import Once, on_reset
@@ -41,18 +40,9 @@ from plaza.infra.repeats import CountedRetry
 from plaza.infra.settings import settings
 from plaza.infra.shards import tag_of
 
-T = TypeVar("T")
 
-
-class RedisDown(Unavailable):
-    """Redis is unreachable, or cannot do its work: down, loading, out of memory, failing over.
-
-    ``may_have_run`` is False when nothing was sent.
-    """
-
-    def __init__(self, detail: str, *, may_have_run: bool = True) -> None:
-        super().__init__(detail)
-        self.may_have_run = may_have_run
+class RedisDown(Down):
+    """Redis is unreachable, or cannot do its work: down, loading, out of memory, failing over."""
 
 
 class Node(NamedTuple):
@@ -101,12 +91,47 @@ _DOWN = (
 _DOWN_WORDS = {"BUSY", "MISCONF", "NOREPLICAS"}
 
 
-def _is_answer(error: BaseException) -> bool:
-    """An error that Redis answered with is ours; it says nothing against Redis."""
-    return not (isinstance(error, _DOWN) or str(error).partition(" ")[0] in _DOWN_WORDS)
+def _is_away(error: BaseException) -> bool:
+    """Whether Redis failed; another error that it answered with is ours."""
+    return isinstance(error, _DOWN) or str(error).partition(" ")[0] in _DOWN_WORDS
 
 
-breaker = new_breaker("redis", [_is_answer])
+def _is_unsent(error: BaseException) -> bool:
+    """Whether a connection could not be made, so that no command was sent on it."""
+    text = str(error)
+    return isinstance(error, RedisConnectionError | RedisTimeoutError) and (
+        " connecting to " in text and text.startswith(("Error", "Timeout"))
+    )
+
+
+def _translate(error: Exception) -> Exception:
+    """Return the error of ours for what a script answered."""
+    return UnknownProtocol(str(error)) if str(error).startswith("PROTOCOL ") else error
+
+
+def _leave_old_servers(error: BaseException) -> None:
+    """Close a client whose master became a replica, or that reaches no node it knows: the next one
+    asks those that the URL names by then."""
+    if isinstance(error, ReadOnlyError | RedisClusterException):
+        forget_client()
+
+
+def _met_replica(error: BaseException) -> bool:
+    """Whether it was a replica that refused, which has written nothing."""
+    return isinstance(error, ReadOnlyError)
+
+
+REDIS = Dependency(
+    name="Redis",
+    down=RedisDown,
+    errors=(RedisError, RedisClusterException),
+    is_away=_is_away,
+    is_unsent=_is_unsent,
+    translate=_translate,
+    clean_up=_leave_old_servers,
+    # A connection of before a failover leads to what is a replica by now; a new one to the master.
+    repeats=(Repeat(_met_replica),),
+)
 _CLOCK_AGE_S = 300  # how long a measured clock is preferred to a later, lower measurement
 
 _PACKED_AT_ONCE = 32  # commands
@@ -199,7 +224,7 @@ def learn_clock(key: str, now_us: int) -> None:
 def _name_node_of(key: str) -> str:
     if not settings().redis_cluster:
         return ""
-    return _guarded(lambda: _name_node(("EXISTS", key)))
+    return REDIS.call(lambda: _name_node(("EXISTS", key)))
 
 
 def execute(*command: Argument) -> Any:
@@ -210,8 +235,8 @@ def execute(*command: Argument) -> Any:
     told = sampler.notice((command,))
     of_nodes = settings().redis_cluster and key_of_command(command) is None
     if not of_nodes and (told or settings().redis_cluster):
-        return _guarded(lambda: _pipeline([command], {}, told))[0]
-    return _guarded(lambda: client().execute_command(*command))
+        return REDIS.call(lambda: _pipeline([command], {}, told))[0]
+    return REDIS.call(lambda: client().execute_command(*command))
 
 
 def run(script: Script, keys: Sequence[str], args: Sequence[Argument | ArgumentsAt] = ()) -> Any:
@@ -220,7 +245,7 @@ def run(script: Script, keys: Sequence[str], args: Sequence[Argument | Arguments
     command = ("EVALSHA", script.sha, len(keys), *keys, *args)
     told = sampler.notice((command,))
     if told or settings().redis_cluster:
-        return _guarded(lambda: _pipeline([command], {script.sha: script.source}, told))[0]
+        return REDIS.call(lambda: _pipeline([command], {script.sha: script.source}, told))[0]
 
     def evaluate() -> Any:
         redis_client = client()
@@ -230,7 +255,7 @@ def run(script: Script, keys: Sequence[str], args: Sequence[Argument | Arguments
             text = ("EVAL", script.source, *command[2:])
             return redis_client.execute_command(*bind(text, ""))
 
-    return _guarded(evaluate)
+    return REDIS.call(evaluate)
 
 
 def run_at(
@@ -256,7 +281,7 @@ def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any
     if not sent:
         return []
     told = sampler.notice(sent)
-    return _guarded(lambda: _pipeline(sent, sources, told))
+    return REDIS.call(lambda: _pipeline(sent, sources, told))
 
 
 def claim_all(keys: Sequence[str], ttl_s: float) -> list[str | None]:
@@ -318,7 +343,7 @@ def nodes() -> dict[str, Any]:
     def connect_all() -> dict[str, Any]:
         return {node.name: client().get_redis_connection(node) for node in client().get_primaries()}
 
-    return _guarded(connect_all)
+    return REDIS.call(connect_all)
 
 
 def ask_node(node: Any, commands: Sequence[Command]) -> list[Any]:
@@ -338,7 +363,7 @@ def ask_node(node: Any, commands: Sequence[Command]) -> list[Any]:
                 cluster.refresh(client())
             raise
 
-    return _guarded(send)
+    return REDIS.call(send)
 
 
 def read_epoch() -> int:
@@ -415,43 +440,3 @@ def _exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
 
 def _name_node(command: Command) -> str:
     return cluster.name_node(client(), command) if settings().redis_cluster else ""
-
-
-def _guarded(call: Callable[[], T]) -> T:
-    try:
-        return breaker.call(lambda: _at_a_master(call))
-    except CircuitBreakerError:
-        raise RedisDown("Redis is away, not asked", may_have_run=False) from None
-    except (RedisError, RedisClusterException) as error:
-        if str(error).startswith("PROTOCOL "):
-            raise UnknownProtocol(str(error)) from error
-        if _is_answer(error):
-            raise
-        if isinstance(error, ReadOnlyError | RedisClusterException):
-            # A master that became a replica, or nobody it knows answers: the next call asks those
-            # that the URL names by then.
-            forget_client()
-        raise RedisDown(
-            f"Redis is away: {type(error).__name__}", may_have_run=not _is_unsent(error)
-        ) from error
-
-
-def _is_unsent(error: BaseException) -> bool:
-    """Whether a connection could not be made, so that no command was sent on it."""
-    text = str(error)
-    return isinstance(error, RedisConnectionError | RedisTimeoutError) and (
-        " connecting to " in text and text.startswith(("Error", "Timeout"))
-    )
-
-
-def _at_a_master(call: Callable[[], T]) -> T:
-    """What ``call`` answers; once more when it met a replica, which has written nothing.
-
-    A connection of before a failover leads to what is a replica by now; a new one to whom the URL
-    names.
-    """
-    try:
-        return call()
-    except ReadOnlyError:
-        forget_client()
-        return call()

@@ -9,7 +9,6 @@ and not in its body.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
@@ -17,12 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError
-from pybreaker import CircuitBreakerError
 
-from plaza.infra import clock
-from plaza.infra.breakers import new_breaker
 from plaza.infra.clock import Deadline
-from plaza.infra.errors import Unavailable
+from plaza.infra.dependencies import Dependency, Down, Repeat
 from plaza.infra.observability import REQUEST_ID, present_request, record
 from plaza.infra.process import Once
 from plaza.infra.retries import FIRST_SENT
@@ -41,7 +37,7 @@ _DEPTHS = (
 )
 
 
-class QueueDown(Unavailable):
+class QueueDown(Down):
     """SQS can't be reached, or didn't take the message."""
 
 
@@ -77,11 +73,25 @@ class Received(NamedTuple):
     attributes: Mapping[str, str]
 
 
-breaker = new_breaker("sqs")
+def _may_pass(error: BaseException) -> bool:
+    """Whether the connection was closed, or SQS refused for the moment. An SQS that is silent has
+    cost a timeout: the caller does not wait for a second one."""
+    if isinstance(error, ClientError):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return status >= 500 or "Throttl" in error.response["Error"]["Code"]
+    return isinstance(error, ConnectionClosedError)
+
+
+SQS = Dependency(
+    name="SQS",
+    down=QueueDown,
+    errors=(BotoCoreError, ClientError),
+    repeats=(Repeat(_may_pass, pauses_s=((0.02, 0.1),)),),
+)
 
 
 def client() -> Any:
-    """Return the SQS client of this process: one try of two seconds; ``_guarded`` repeats."""
+    """Return the SQS client of this process: one try of two seconds; ``SQS`` repeats."""
     return _client.get()
 
 
@@ -133,7 +143,7 @@ def send_all(
 
 def forward(queue: str, message: Outgoing) -> None:
     """Send one message with its own attributes. Raises QueueDown."""
-    _guarded(
+    SQS.call(
         lambda: client().send_message(
             QueueUrl=settings().queues[queue],
             MessageBody=message.body,
@@ -157,7 +167,7 @@ def send_part(queue: str, messages: Sequence[Outgoing]) -> dict[int, Mapping[str
         }
         for place, message in enumerate(messages)
     ]
-    answer = _guarded(
+    answer = SQS.call(
         lambda: client().send_message_batch(QueueUrl=settings().queues[queue], Entries=entries)
     )
     taken = {int(entry["Id"]) for entry in answer.get("Successful", [])}
@@ -190,7 +200,7 @@ def count_bytes(body: str) -> int:
 
 def measure(queue: str) -> Depth:
     """Measure how deep a queue is. Raises QueueDown."""
-    answer = _guarded(
+    answer = SQS.call(
         lambda: client().get_queue_attributes(
             QueueUrl=settings().queues[queue], AttributeNames=list(_DEPTHS)
         )
@@ -203,7 +213,7 @@ def receive(queue: str, hide_s: int, wait_s: int = 1) -> list[Received]:
 
     None after ``wait_s`` (SQS then asked all its servers): nothing is visible.
     """
-    answer = _guarded(
+    answer = SQS.call(
         lambda: client().receive_message(
             QueueUrl=settings().queues[queue],
             MaxNumberOfMessages=_MAX_MESSAGES,
@@ -243,7 +253,7 @@ def hide(queue: str, receipts: Iterable[tuple[str, int]]) -> None:
             {"Id": str(place), "ReceiptHandle": receipt, "VisibilityTimeout": hide_s}
             for place, (receipt, hide_s) in enumerate(part)
         ]
-        _guarded(
+        SQS.call(
             lambda entries=entries: client().change_message_visibility_batch(  # type: ignore[misc]
                 QueueUrl=settings().queues[queue], Entries=entries
             )
@@ -275,7 +285,7 @@ def move(
             {"Id": str(place), "ReceiptHandle": message.receipt}
             for place, message in enumerate(sent)
         ]
-        _guarded(
+        SQS.call(
             lambda: client().delete_message_batch(
                 QueueUrl=settings().queues[source], Entries=entries
             )
@@ -298,27 +308,3 @@ def _render_attributes(attributes: Mapping[str, str]) -> dict[str, Any]:
             name: {"DataType": "String", "StringValue": value} for name, value in attributes.items()
         }
     }
-
-
-def _guarded(call: Callable[[], T]) -> T:
-    try:
-        return breaker.call(lambda: _twice_unless_silent(call))
-    except CircuitBreakerError:
-        raise QueueDown("SQS is away, not asked") from None
-    except (BotoCoreError, ClientError) as error:
-        raise QueueDown(f"SQS is away: {type(error).__name__}") from error
-
-
-def _twice_unless_silent(call: Callable[[], T]) -> T:
-    """Repeat a call once, soon, when the connection was closed or SQS refused for the moment. An
-    SQS that is silent has cost a timeout: the caller does not wait for a second one."""
-    try:
-        return call()
-    except ConnectionClosedError:
-        pass
-    except ClientError as error:
-        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        if status < 500 and "Throttl" not in error.response["Error"]["Code"]:
-            raise
-    clock.sleep(random.uniform(0.02, 0.1))
-    return call()

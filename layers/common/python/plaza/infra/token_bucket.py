@@ -1,10 +1,26 @@
-"""How often one process may do something: a bucket of tokens in its memory."""
+"""The token bucket: the arithmetic of every rate limit, and a bucket in the memory of a process.
+
+Buckets that processes share are in Redis (infra/limits.py, and in the state of targets and
+vouchers); their scripts have the same arithmetic, bucket.inc.lua.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from plaza.infra.clock import monotonic_s
+
+
+def take_token(full_us: int, now_us: int, per_s: float, burst: int) -> tuple[int, int]:
+    """Take a token from a bucket that is full again at ``full_us``; in the past, it is full.
+
+    Returns the new ``full_us``, to be kept if there was a token, and how many microseconds too
+    early it is for that: 0 or less when there was one.
+    """
+    us_per_token = math.ceil(1_000_000 / per_s)
+    full_us = max(now_us, full_us) + us_per_token
+    return full_us, full_us - now_us - burst * us_per_token
 
 
 class TokenBucket:
@@ -16,15 +32,13 @@ class TokenBucket:
         self._rate_per_s = rate_per_s
         self._burst = burst
         self._clock = clock
-        self._tokens = float(burst)
-        self._at_s = clock()
+        self._full_us = 0
 
     def take(self) -> bool:
-        """True when there was a token; it is gone then."""
-        now_s = self._clock()
-        self._tokens = min(self._burst, self._tokens + (now_s - self._at_s) * self._rate_per_s)
-        self._at_s = now_s
-        if self._tokens < 1:
+        """Take a token; return whether there was one."""
+        now_us = int(self._clock() * 1e6)
+        full_us, early_us = take_token(self._full_us, now_us, self._rate_per_s, self._burst)
+        if early_us > 0:
             return False
-        self._tokens -= 1
+        self._full_us = full_us
         return True

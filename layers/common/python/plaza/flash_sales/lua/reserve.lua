@@ -19,15 +19,15 @@
   EXISTS with the id that was passed is RESERVED whose first reply was lost.
 
   Safe to repeat: the second time the buyer has an order, and gets its id. ]]
+--!include bucket
 local state, buyers, recovery, buyer = KEYS[1], KEYS[2], KEYS[3], ARGV[3]
 local held = redis.call('HMGET', state, 'epoch', 'phase', 'stock', 'pending', 'full_us', 'opens_us', 'closes_us')
 if not held[1] then return {'COLD'} end
 if held[1] ~= ARGV[1] then return {'ENDED'} end
 local now = redis.call('TIME')
 local now_us = now[1] * 1000000 + now[2]
-local stock, pending, us_per_order = tonumber(held[3]), tonumber(held[4]), 1000000 / ARGV[4]
--- A bucket of tokens, kept as when it is full again: one whole number, which is quick to write.
-local full_us = math.ceil(math.max(now_us, tonumber(held[5])) + us_per_order)
+local stock, pending = tonumber(held[3]), tonumber(held[4])
+local full_us, early_us = take_token(tonumber(held[5]), now_us, ARGV[4], ARGV[5])
 
 -- What somebody is told who has no order, unless they may have one.
 local function find_refusal()
@@ -37,9 +37,8 @@ local function find_refusal()
   if now_us < tonumber(held[6]) then return {'EARLY', held[6] - now_us} end
   if now_us >= tonumber(held[7]) then return {'CLOSED'} end
   if stock <= 0 then return {'SOLD_OUT'} end
-  local early_us = full_us - now_us - ARGV[5] * us_per_order
-  if early_us > 0 then return {'CROWDED', math.ceil(early_us)} end
-  if pending >= tonumber(ARGV[6]) then return {'CROWDED', math.ceil(pending * us_per_order)} end
+  if early_us > 0 then return {'CROWDED', early_us} end
+  if pending >= tonumber(ARGV[6]) then return {'CROWDED', math.ceil(pending * 1000000 / ARGV[4])} end
 end
 
 local refusal = find_refusal()

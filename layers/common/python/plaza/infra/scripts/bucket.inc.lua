@@ -1,10 +1,8 @@
--- bucket: how full a bucket of tokens is by now. It held `tokens` at `tokens_us`; nothing known: it is full.
-local function refill(tokens, tokens_us, now_us, rate, burst)
-  if not tokens then return burst end
-  return math.min(burst, tokens + math.max(0, now_us - tokens_us) * rate / 1000000)
-end
-
--- How many microseconds until there is a whole one.
-local function until_next_us(tokens, rate)
-  return math.ceil((1 - tokens) / rate * 1000000)
+-- bucket: a token bucket, kept as one whole number: full_us, when it is full again, microseconds. In the past: it is full.
+-- Returns full_us with one token less, and how many microseconds too early that is: up to 0, and there is one.
+-- A clock that goes back brings no token twice. infra/token_bucket.py has the same arithmetic.
+local function take_token(full_us, now_us, per_s, burst)
+  local us_per_token = math.ceil(1000000 / per_s)
+  full_us = math.max(now_us, full_us) + us_per_token
+  return full_us, full_us - now_us - burst * us_per_token
 end

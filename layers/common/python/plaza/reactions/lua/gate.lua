@@ -6,7 +6,7 @@
   KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of saved actors that are not in recent
   KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter that is being built, if any
   KEYS[6]  {<shard>}:<kind>:<target>:asked    hash: actor -> s when its row was asked for
-  KEYS[7]  {<shard>}:<kind>:<target>:toggles  hash: actor -> start:count of its changes in quick succession
+  KEYS[7]  {<shard>}:<kind>:<target>:toggles  hash: actor -> full_us of its bucket of quick changes
   KEYS[8]  {<shard>}:outboxes                 zset: member -> version of the oldest entry
   ARGV[1]  actor
   ARGV[2]  wanted state: 1 on, 0 off
@@ -31,11 +31,12 @@
 
   Safe to repeat: a repeat has the nonce of the entry and gets the answer of the first time. ]]
 --!include bloom
+--!include bucket
 --!include state
 --!include idle
 local ASKED_TTL_MS = 60000
-local TOGGLES_S = 60       -- of one actor in so many seconds
-local MAX_TOGGLES = 20     -- so many quick changes
+local MAX_TOGGLES = 20     -- quick changes of one actor at once
+local TOGGLES_S = 60       -- and so many more in so many seconds
 local QUICK_US = 10000000  -- taken back within so long is a quick change
 local MAX_TOGGLERS = 10000
 local meta_key, outbox, recent, bloom, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -52,11 +53,11 @@ local total = meta.base + meta.delta
 
 -- Whether this actor changed too often lately. Only quick changes leave a trace.
 local function is_limited()
-  local start, count = string.match(redis.call('HGET', toggles, actor) or '', '^(%d+):(%d+)$')
-  if not start or time[1] - start >= TOGGLES_S then start, count = time[1], 0 end
-  if tonumber(count) >= MAX_TOGGLES then return true end
+  local held = tonumber(redis.call('HGET', toggles, actor) or 0)
+  local full_us, early_us = take_token(held, now, MAX_TOGGLES / TOGGLES_S, MAX_TOGGLES)
+  if early_us > 0 then return true end
   if redis.call('HLEN', toggles) >= MAX_TOGGLERS then redis.call('UNLINK', toggles) end
-  redis.call('HSET', toggles, actor, start .. ':' .. count + 1)
+  redis.call('HSET', toggles, actor, full_us)
   redis.call('EXPIRE', toggles, TOGGLES_S)
   return false
 end

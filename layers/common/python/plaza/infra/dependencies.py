@@ -1,0 +1,157 @@
+"""Calls to Redis, MySQL, SQS and S3, each of which its module declares once as a ``Dependency``.
+
+``Dependency.call`` repeats work where that can help, counts failures for a circuit breaker, and
+raises errors of ours instead of those of a client library. After five failures in a row nothing is
+called for two seconds; then one call tries.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from pybreaker import CircuitBreaker, CircuitBreakerError, CircuitBreakerListener
+
+from plaza.infra import clock
+from plaza.infra.errors import Unavailable
+from plaza.infra.observability import record
+from plaza.infra.process import on_reset
+
+T = TypeVar("T")
+
+_METRICS = {
+    "Redis": "redis_breaker_open",
+    "MySQL": "mysql_breaker_open",
+    "SQS": "sqs_breaker_open",
+    "S3": "s3_breaker_open",
+}
+
+
+class Down(Unavailable):
+    """A dependency can't be reached, or can't do its work.
+
+    ``may_have_run`` is False when nothing was sent.
+    """
+
+    def __init__(self, detail: str, *, may_have_run: bool = True) -> None:
+        super().__init__(detail)
+        self.may_have_run = may_have_run
+
+
+class Repeat(NamedTuple):
+    """Work is done again after an error that ``is_reason`` is true of.
+
+    That happens once for each of ``pauses_s``, after a random time between its two numbers.
+    """
+
+    is_reason: Callable[[BaseException], bool]
+    pauses_s: tuple[tuple[float, float], ...] = ((0, 0),)
+
+
+def _always(_: BaseException) -> bool:
+    return True
+
+
+def _never(_: BaseException) -> bool:
+    return False
+
+
+def _name_type(error: BaseException) -> str:
+    return type(error).__name__
+
+
+def _do_nothing(_: BaseException) -> None:
+    pass
+
+
+def _keep(error: Exception) -> Exception:
+    return error
+
+
+@dataclass(kw_only=True, eq=False)
+class Dependency:
+    """A server that is called over the network, and what its errors mean.
+
+    name       in the texts of errors, and of its metric
+    down       the error that a caller gets for a failure
+    errors     what its client library raises; ``call`` lets everything else through
+    is_away    whether an error is a failure; else it is an answer of a server that works
+    is_unsent  whether a failure came before anything was sent
+    describe   a failure in words, without the values that its text may quote
+    translate  the error that a caller gets for an answer
+    clean_up   what is called after each error, before a repeat
+    repeats    when and how often all work is done again
+    breaker    stops calls after failures; each time it opens or closes is a line and a metric
+    """
+
+    name: str
+    down: type[Down]
+    errors: tuple[type[Exception], ...]
+    is_away: Callable[[BaseException], bool] = _always
+    is_unsent: Callable[[BaseException], bool] = _never
+    describe: Callable[[BaseException], str] = _name_type
+    translate: Callable[[Exception], Exception] = _keep
+    clean_up: Callable[[BaseException], None] = _do_nothing
+    repeats: tuple[Repeat, ...] = ()
+    breaker: CircuitBreaker = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.breaker = CircuitBreaker(
+            fail_max=5,
+            reset_timeout=2,
+            exclude=[lambda error: not self.is_away(error)],
+            name=self.name,
+            listeners=[_StateRecorder()],
+            throw_new_error_on_trip=False,
+        )
+        on_reset(self.breaker.close)
+
+    def call(self, work: Callable[[], T], *repeats: Repeat) -> T:
+        """Return what ``work`` returns; ``repeats`` apply besides those of the dependency.
+
+        Raises ``down``, what ``translate`` makes of an answer, and what else ``work`` raises.
+        """
+        try:
+            result: T = self.breaker.call(self._attempt, work, repeats)
+            return result
+        except CircuitBreakerError:
+            raise self.down(f"{self.name} is away, not asked", may_have_run=False) from None
+        except self.errors as error:
+            if self.is_away(error):
+                raise self.down(
+                    f"{self.name} is away: {self.describe(error)}",
+                    may_have_run=not self.is_unsent(error),
+                ) from error
+            answer = self.translate(error)
+            if answer is error:
+                raise
+            raise answer from error
+
+    def _attempt(self, work: Callable[[], T], repeats: tuple[Repeat, ...]) -> T:
+        """Return what ``work`` returns, at the first attempt or a repeated one."""
+        left = None
+        while True:
+            try:
+                return work()
+            except Exception as error:
+                self.clean_up(error)
+                if left is None:
+                    left = [(r.is_reason, iter(r.pauses_s)) for r in (*self.repeats, *repeats)]
+                pauses = (next(rest, None) for is_reason, rest in left if is_reason(error))
+                pause_s = next(pauses, None)
+                if pause_s is None:
+                    raise
+            if any(pause_s):
+                clock.sleep(random.uniform(*pause_s))
+
+
+class _StateRecorder(CircuitBreakerListener):
+    """Records that a breaker opened (1) or closed (0), not that one call tries."""
+
+    def state_change(self, cb: CircuitBreaker, old_state: Any, new_state: Any) -> None:
+        if old_state is None or old_state.name == new_state.name or new_state.name == "half-open":
+            return
+        is_open = new_state.name == "open"
+        record("breaker_turned", {_METRICS[str(cb.name)]: int(is_open)}, state=new_state.name)

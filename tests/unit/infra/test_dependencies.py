@@ -1,0 +1,119 @@
+"""How a dependency is called: what counts as a failure, what is repeated, what a caller gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from plaza.infra.dependencies import Dependency, Down, Repeat
+
+
+class SomeDown(Down):
+    """What callers get."""
+
+
+class Translated(Exception):
+    """What callers get for a refusal."""
+
+
+class ClientError(Exception):
+    """What the library raises."""
+
+
+def failing(*errors: Exception) -> Callable[[], int]:
+    """Work that fails by these, one at a time, and then returns how often it was done."""
+    left = list(errors)
+    attempts = 0
+
+    def work() -> int:
+        nonlocal attempts
+        attempts += 1
+        if left:
+            raise left.pop(0)
+        return attempts
+
+    return work
+
+
+def says(word: str) -> Callable[[BaseException], bool]:
+    return lambda error: word in str(error)
+
+
+AWAY, UNSENT, REFUSED, OTHER = (
+    ClientError(word) for word in ("away", "away, unsent", "refused", "other")
+)
+
+
+@pytest.fixture
+def some() -> Dependency:
+    return Dependency(
+        name="S3",
+        down=SomeDown,
+        errors=(ClientError,),
+        is_away=says("away"),
+        is_unsent=says("unsent"),
+        translate=lambda error: Translated() if "refused" in str(error) else error,
+    )
+
+
+def test_a_failure_is_the_error_of_the_dependency(some: Dependency) -> None:
+    with pytest.raises(SomeDown, match=r"^S3 is away: ClientError$") as caught:
+        some.call(failing(AWAY))
+    assert caught.value.may_have_run
+    assert caught.value.__cause__ is AWAY
+
+
+def test_what_was_not_sent_has_not_run(some: Dependency) -> None:
+    with pytest.raises(SomeDown) as caught:
+        some.call(failing(UNSENT))
+    assert not caught.value.may_have_run
+
+
+def test_an_answer_is_translated_or_raised_as_it_is(some: Dependency) -> None:
+    with pytest.raises(Translated) as caught:
+        some.call(failing(REFUSED))
+    assert caught.value.__cause__ is REFUSED
+    with pytest.raises(ClientError) as raised:
+        some.call(failing(OTHER))
+    assert raised.value is OTHER
+    with pytest.raises(KeyError):
+        some.call(failing(KeyError("mine")))
+
+
+def test_failures_in_a_row_open_the_breaker_and_answers_do_not(some: Dependency) -> None:
+    for error in [AWAY] * 4 + [OTHER] + [AWAY] * 4:
+        with pytest.raises((SomeDown, ClientError)):
+            some.call(failing(error))
+    assert some.breaker.current_state == "closed"
+    with pytest.raises(SomeDown):
+        some.call(failing(AWAY))
+    assert some.breaker.current_state == "open"
+    with pytest.raises(SomeDown, match="not asked") as caught:
+        some.call(failing())
+    assert not caught.value.may_have_run
+
+
+def test_work_is_repeated_once_for_each_pause_of_its_reason(some: Dependency) -> None:
+    lost, locked = Repeat(says("away")), Repeat(says("refused"), pauses_s=((0, 0), (0, 0.001)))
+    assert some.call(failing(REFUSED, AWAY, REFUSED), lost, locked) == 4
+    assert some.breaker.fail_counter == 0, "what passed is no failure"
+    with pytest.raises(Translated):
+        some.call(failing(REFUSED, REFUSED, REFUSED), lost, locked)
+    with pytest.raises(SomeDown):
+        some.call(failing(AWAY, AWAY), lost, locked)
+    assert some.breaker.fail_counter == 1, "the attempts of a call are one failure"
+
+
+def test_the_repeats_of_a_dependency_are_for_all_work(some: Dependency) -> None:
+    some.repeats = (Repeat(says("away")),)
+    assert some.call(failing(AWAY)) == 2
+    assert some.call(failing(AWAY, REFUSED), Repeat(says("refused"))) == 3
+
+
+def test_it_cleans_up_after_each_error_and_before_a_repeat(some: Dependency) -> None:
+    seen: list[BaseException] = []
+    some.clean_up = seen.append
+    with pytest.raises(ClientError):
+        some.call(failing(AWAY, OTHER), Repeat(says("away")))
+    assert seen == [AWAY, OTHER]
