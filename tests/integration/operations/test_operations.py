@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from plaza import operations
-from plaza.infra import queue_ages, settings
+from plaza.infra import settings
 from plaza.infra import sqs as sqs_client
 from plaza.infra.consumer import consume
 from plaza.infra.queues import QueueDown
 from plaza.infra.retries import FIRST_SENT
-from plaza.operations import HasConsumer, redriving
+from plaza.operations import HasConsumer, queue_admin
 from plaza.reactions.reactions import Key, ReactionEvent
 from tests.support.functions import event, handler
 
@@ -95,7 +95,7 @@ def test_the_age_of_the_oldest_is_what_cloudwatch_says(sqs: Sqs) -> None:
                 }
             ],
         )
-    assert queue_ages.read_ages(["orders", "reactions"]) == {"reactions": 95.0}
+    assert queue_admin.read_ages(["orders", "reactions"]) == {"reactions": 95.0}
 
 
 def test_dead_letters_are_shown_and_stay_where_they_are(
@@ -206,7 +206,7 @@ def test_looking_for_the_chosen_goes_no_further_than_a_call_can(
 ) -> None:
     for n in range(30):
         sqs.put("reactions_dlq", f"{n}")
-    monkeypatch.setattr(redriving, "MOST_PER_CALL", 10)
+    monkeypatch.setattr(queue_admin, "MOST_PER_CALL", 10)
     done = operations.redrive("reactions", by="9", ids=["never-was"])
     assert (done.moved, done.missing, done.left) == (0, ("never-was",), 30)
     received = [m["Attributes"]["ApproximateReceiveCount"] for m in sqs.take("reactions_dlq")]
@@ -287,7 +287,7 @@ def test_what_comes_back_while_it_is_sent_is_not_sent_again(
 def test_a_queue_that_is_behind_is_given_nothing(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
     sqs.put("reactions", "a")
     sqs.put("reactions_dlq", "b")
-    monkeypatch.setattr(redriving, "_MOST_BACKLOG", 0)
+    monkeypatch.setattr(queue_admin, "_MOST_BACKLOG", 0)
     done = operations.redrive("reactions", by="9", ids=["x"])
     assert (done.moved, done.left, done.missing, done.held_back) == (0, 1, ("x",), True)
     assert len(sqs.take("reactions_dlq")) == 1
@@ -298,7 +298,7 @@ def test_it_goes_no_faster_than_a_consumer_that_just_recovered_can_bear(
 ) -> None:
     for n in range(30):
         sqs.put("reactions_dlq", f"{n}")
-    monkeypatch.setattr(redriving, "PER_S", 40)
+    monkeypatch.setattr(queue_admin, "PER_S", 40)
     began_s = time.monotonic()
     assert operations.redrive("reactions", by="9").moved == 30
     assert time.monotonic() - began_s >= 30 / 40

@@ -1,8 +1,12 @@
 """Operations: what waits in the queues, what died there, and its way back. For admins."""
 
-from plaza.operations.inspecting import read_queues, show_dead_letters
 from plaza.operations.operations import DeadLetter, HasConsumer, QueueMissing, QueueState, Redriven
-from plaza.operations.redriving import MOST_PER_CALL, redrive
+from plaza.operations.queue_admin import (
+    MOST_PER_CALL,
+    read_queues,
+    redrive,
+    show_dead_letters,
+)
 
 __all__ = [
     "MOST_PER_CALL",

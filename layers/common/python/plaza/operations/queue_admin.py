@@ -1,0 +1,182 @@
+"""What an operator sees of the queues, and the way back for what they gave up.
+
+A redrive sends each message, then deletes it: whoever dies in between, or is asked twice, leaves a
+message too many, and consumers bear that. It is slow: a consumer that has just recovered is not to
+be flooded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from plaza.infra import clock, dead_letters, sqs
+from plaza.infra.clock import Deadline
+from plaza.infra.dead_letters import dlq_of
+from plaza.infra.observability import cause, record
+from plaza.infra.settings import settings
+from plaza.infra.sqs import QueueDown, Received
+from plaza.operations.operations import (
+    DeadLetter,
+    QueueState,
+    Redriven,
+    find_dlq,
+    working_queues,
+)
+
+REDRIVE_S = 5.0
+PER_S = 100
+MOST_PER_CALL = int(REDRIVE_S * PER_S)
+_MOST_BACKLOG = 10_000
+_REDRIVE_HIDE_S = 30
+_SHOW_S = 4.0
+_SHOW_HIDE_S = 10
+_AGES_WINDOW_S = 600
+_AGES_PERIOD_S = 60
+
+
+def read_queues() -> list[QueueState]:
+    """All queues, by name. Raises QueueDown."""
+    names = working_queues(settings().queues)
+    ages_s = read_ages(names)
+    states = []
+    for name in names:
+        depth, dead = sqs.measure(name), sqs.measure(dlq_of(name))
+        states.append(QueueState(name, *depth, ages_s.get(name), sum(dead)))
+    return states
+
+
+def show_dead_letters(queue: str, most: int, by: str) -> list[DeadLetter]:
+    """Up to ``most`` of the messages that ``queue`` gave up, for ``by``; which ones is up to SQS.
+
+    They are hidden from others for a moment, ten seconds if this process dies; a DLQ that is for
+    people gives nothing up, so being looked at brings nothing nearer to its end. Raises
+    QueueMissing, HasConsumer, QueueDown.
+    """
+    dlq = find_dlq(queue, settings().queues)
+    deadline = Deadline.in_s(_SHOW_S)
+    received: dict[str, Received] = {}
+    try:
+        while len(received) < most and not deadline.has_passed:
+            if not (found := sqs.receive(dlq, _SHOW_HIDE_S)):
+                break
+            received.update((message.id, message) for message in found)
+    finally:
+        with contextlib.suppress(QueueDown):  # they come back by themselves
+            sqs.release(dlq, received.values())
+    letters = [DeadLetter.of(message) for message in received.values()][:most]
+    record("dead_letters_shown", queue=queue, by=by, shown=len(letters))
+    return sorted(letters, key=lambda letter: (letter.sent_ms, letter.id))
+
+
+def redrive(
+    queue: str, by: str, ids: Collection[str] | None = None, most: int | None = None
+) -> Redriven:
+    """Send back what ``queue`` gave up: all, or ``ids`` of them, or ``most``; for ``by``.
+
+    For five seconds at most, about 500 messages sent and as many passed over: what is ``left``
+    takes another call. What comes to the DLQ meanwhile stays there, so what can't be read is sent
+    back once a call. Raises QueueMissing, HasConsumer; QueueDown, and then some may have been sent.
+    """
+    dlq = find_dlq(queue, settings().queues)
+    wanted = None if ids is None else set(ids)
+    if sqs.measure(queue).backlog > _MOST_BACKLOG:
+        record("redrive_held_back", queue=queue, by=by)
+        return Redriven(0, sum(sqs.measure(dlq)), tuple(sorted(wanted or ())), held_back=True)
+    moved = 0
+    try:
+        for message in _move(dlq, queue, wanted, MOST_PER_CALL if most is None else most):
+            moved += 1
+            if wanted is not None:
+                wanted.discard(message.id)
+    finally:
+        chosen = None if ids is None else len(ids)
+        record("messages_redriven", {"redriven": moved}, queue=queue, by=by, chosen=chosen)
+    return Redriven(moved, sum(sqs.measure(dlq)), tuple(sorted(wanted or ())))
+
+
+def _move(dlq: str, queue: str, wanted: Collection[str] | None, most: int) -> Iterator[Received]:
+    """Those that were sent, as long as there are any, and time."""
+    began_s, began_ms = clock.monotonic_s(), clock.now_s() * 1000
+    passed_over: list[Received] = []
+    moved = 0
+    try:
+        while (
+            moved < most
+            and (wanted is None or wanted)
+            and len(passed_over) < MOST_PER_CALL  # to let them go takes time, too
+            and clock.monotonic_s() - began_s < REDRIVE_S
+        ):
+            found = sqs.receive(dlq, _REDRIVE_HIDE_S)
+            if not found:
+                break
+            chosen = [
+                message
+                for message in found
+                if message.sent_ms <= began_ms and (wanted is None or message.id in wanted)
+            ][: most - moved]
+            passed_over += [message for message in found if message not in chosen]
+            for parcel in sqs.split(chosen, lambda message: sqs.count_bytes(message.body)):
+                sent = dead_letters.redrive(queue, parcel)
+                passed_over += [message for message in parcel if message not in sent]
+                moved += len(sent)
+                yield from sent
+            clock.sleep(max(0.0, moved / PER_S - (clock.monotonic_s() - began_s)))
+    finally:
+        with contextlib.suppress(QueueDown):  # they come back by themselves
+            sqs.release(dlq, passed_over)
+
+
+def read_ages(queues: Sequence[str]) -> dict[str, float]:
+    """Return queue -> age in seconds of its oldest message, as far as CloudWatch knows it.
+
+    SQS itself tells nobody. Where CloudWatch can't be reached (a laptop, a VPC without its
+    endpoint) nothing is known, and nothing else depends on it.
+    """
+    now_s = clock.now_s()
+    wanted: list[Any] = [
+        {
+            "Id": f"q{index}",
+            "MetricStat": {
+                "Metric": {
+                    "Namespace": "AWS/SQS",
+                    "MetricName": "ApproximateAgeOfOldestMessage",
+                    "Dimensions": [
+                        {
+                            "Name": "QueueName",
+                            "Value": settings().queues[queue].rpartition("/")[2],
+                        }
+                    ],
+                },
+                "Period": _AGES_PERIOD_S,
+                "Stat": "Maximum",
+            },
+        }
+        for index, queue in enumerate(queues)
+    ]
+    try:
+        answer = _connect_cloudwatch().get_metric_data(
+            MetricDataQueries=wanted,
+            StartTime=datetime.fromtimestamp(now_s - _AGES_WINDOW_S, UTC),
+            EndTime=datetime.fromtimestamp(now_s, UTC),
+            ScanBy="TimestampDescending",
+        )
+    except (BotoCoreError, ClientError) as error:
+        record("ages_unknown", **cause(error))
+        return {}
+    return {
+        queues[int(found["Id"][1:])]: float(found["Values"][0])
+        for found in answer["MetricDataResults"]
+        if found["Values"]
+    }
+
+
+def _connect_cloudwatch() -> Any:
+    config = Config(connect_timeout=1, read_timeout=2, retries={"total_max_attempts": 1})
+    return botocore.session.get_session().create_client("cloudwatch", config=config)
