@@ -197,7 +197,7 @@ def test_after_any_history_days_and_streak_are_what_was_accepted(
     plaza: World, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     clock = Clock("2026-11-20T00:30:00")
-    monkeypatch.setattr("plaza.infra.clock.now_us", clock.now_us)
+    clock.replace(monkeypatch)
     mysql.write("INSERT INTO user (id, nickname) VALUES (7, 'Ada')")
     history = History(seed, plaza, clock, monkeypatch)
     for _ in range(STEPS):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -49,15 +50,19 @@ class Clock:
     def go_on(self, **time: float) -> None:
         self.now_s += timedelta(**time).total_seconds()
 
-    def now_us(self) -> int:
-        return int(self.now_s * 1e6)
+    def replace(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Replace the clock of who checks in and who moves. The sweep keeps the real one: it
+        compares its time with that of Redis."""
+        fake = SimpleNamespace(now_us=lambda: int(self.now_s * 1e6), now_s=lambda: self.now_s)
+        for module in (checking_in, profiles):
+            monkeypatch.setattr(module, "clock", fake)
 
 
 @pytest.fixture
 def clock(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Clock:
     """It is noon, and Ada is there."""
     clock = Clock("2026-11-21T12:00:00")
-    monkeypatch.setattr("plaza.infra.clock.now_us", clock.now_us)
+    clock.replace(monkeypatch)
     mysql.write("INSERT INTO user (id, nickname) VALUES (7, 'Ada'), (8, 'Bo')")
     return clock
 

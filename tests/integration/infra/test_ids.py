@@ -50,7 +50,7 @@ def clocks(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Clocks:
 
     monkeypatch.setattr("plaza.infra.ids.redis.run", run)
     monkeypatch.setattr("plaza.infra.clock.now_us", clocks.now_us)
-    monkeypatch.setattr("plaza.infra.clock.sleep", clocks.sleep)
+    monkeypatch.setattr("plaza.infra.clock.sleep", lambda duration_s: clocks.sleep(duration_s))
     return clocks
 
 
