@@ -5,10 +5,8 @@ when they were told to, and whoever has an order asks for it until it is decided
 """
 
 import heapq
-import json
 import os
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,9 +15,9 @@ from typing import Any, NamedTuple, Protocol
 
 import urllib3
 
-from local.stack.functions import load_function
+from local.load.client import LONGEST_WAIT_S, read_body
+from local.stack.functions import become_function, load_function
 
-LONGEST_WAIT_S = 10.0
 TELL_EVERY = 50
 _SOURCE = "203.0.113.7"
 
@@ -63,7 +61,7 @@ class Gateway:
         except urllib3.exceptions.HTTPError as error:
             return Reply(0, {}, {"detail": f"{type(error).__name__}: {error}"})
         lower = {name.lower(): value for name, value in answer.headers.items()}
-        return Reply(answer.status, lower, _read(answer.data))
+        return Reply(answer.status, lower, read_body(answer.data))
 
 
 Handler = Callable[[dict[str, Any], object], dict[str, Any]]
@@ -98,7 +96,7 @@ class Handlers:
         }
         answer = self._handle(event, None)
         headers = {name.lower(): value for name, value in answer["headers"].items()}
-        return Reply(answer["statusCode"], headers, _read(answer["body"]))
+        return Reply(answer["statusCode"], headers, read_body(answer["body"]))
 
 
 @dataclass(slots=True)
@@ -150,8 +148,7 @@ def play_in_process(crowd: Crowd, environment: Mapping[str, str], clicks: Any, l
     """
     if hasattr(os, "sched_setaffinity"):  # Linux
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    os.environ.update(environment)
-    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the log lines of the function, to the end
+    become_function(environment)
 
     def tell(count: int) -> None:
         with lock:
@@ -251,11 +248,3 @@ class _Group:
 def _name(reply: Reply) -> str:
     slug = str(reply.body.get("type", "")).rpartition("/")[2]
     return f"{reply.status} {slug}".strip() if reply.status else "no answer"
-
-
-def _read(body: str | bytes) -> Mapping[str, Any]:
-    try:
-        said = json.loads(body)
-    except ValueError:
-        said = None
-    return said if isinstance(said, dict) else {"detail": str(body)[:200]}
