@@ -16,10 +16,9 @@ from typing import Any, NamedTuple, Protocol
 import urllib3
 
 from local.load.client import LONGEST_WAIT_S, read_body
-from local.stack.functions import become_function, load_function
+from local.stack.functions import become_function, load_function, make_api_event
 
 TELL_EVERY = 50
-_SOURCE = "203.0.113.7"
 
 
 class Reply(NamedTuple):
@@ -45,11 +44,7 @@ class Gateway:
         self._tokens = tokens
         self._pool = urllib3.PoolManager(maxsize=connections, retries=False)
 
-    def ask(self, method: str, path: str, user_id: int) -> Reply:
-        """One request of a user."""
-        return self.send(method, path, user_id)
-
-    def send(
+    def ask(
         self, method: str, path: str, user_id: int, body: Mapping[str, Any] | None = None
     ) -> Reply:
         """One request of a user, who may have more to say."""
@@ -78,22 +73,7 @@ class Handlers:
         _, what, wanted, *_ = path.split("/")
         name = f"{what.removesuffix('s')}_id"
         route = f"{method} {path.replace(wanted, f'{{{name}}}')}"
-        event = {
-            "version": "2.0",
-            "routeKey": route,
-            "rawPath": path,
-            "rawQueryString": "",
-            "headers": {"accept": "application/json"},
-            "requestContext": {
-                "http": {"method": method, "path": path, "sourceIp": _SOURCE, "userAgent": "crowd"},
-                "requestId": "crowd",
-                "routeKey": route,
-                "stage": "$default",
-                "authorizer": {"lambda": {"user_id": str(user_id), "role": "user"}},
-            },
-            "pathParameters": {name: wanted},
-            "isBase64Encoded": False,
-        }
+        event = make_api_event(route, user_id, **{name: wanted})
         answer = self._handle(event, None)
         headers = {name.lower(): value for name, value in answer["headers"].items()}
         return Reply(answer["statusCode"], headers, read_body(answer["body"]))

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -99,7 +99,6 @@ class Report:
     trouble: Trouble
     took_s: float
     processes: int
-    problems: list[str] = field(default_factory=list)
 
     @property
     def winners(self) -> Counter[int]:
@@ -231,7 +230,7 @@ def offer(stack: Stack, stock: int, open_s: float = _OPEN_S) -> int:
         connection.commit()
     body = make_voucher(str(SHOP), time.time(), stock, open_s)
     door = Gateway(stack.base_url, {ADMIN: token}, 1)
-    reply = door.send("POST", "/vouchers", ADMIN, body)
+    reply = door.ask("POST", "/vouchers", ADMIN, body)
     if reply.status != 201:
         raise LocalError(f"no voucher could be offered: {reply.status} {reply.body}")
     return int(reply.body["id"])

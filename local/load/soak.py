@@ -208,7 +208,7 @@ class Crowd:
             act(random.choice(self._people))
 
     def _ask(self, user: int, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        reply = self._door.send(method, path, user, body)
+        reply = self._door.ask(method, path, user, body)
         with self._lock:
             self._story.answers[str(reply.status)] += 1
         return reply.body if 200 <= reply.status < 300 else None

@@ -115,7 +115,7 @@ def _create(
 ) -> Mapping[str, Any]:
     """What a POST answers; asked again while a part is busy. Raises LocalError."""
     give_up_s = time.monotonic() + MAX_WAIT_S
-    while (reply := gateway.send("POST", path, user_id, body)).status in (429, 503):
+    while (reply := gateway.ask("POST", path, user_id, body)).status in (429, 503):
         if time.monotonic() > give_up_s:
             break
         time.sleep(float(reply.headers.get("retry-after", 1)))

@@ -37,3 +37,52 @@ def make_record(number: int, body: str, sent_ms: int) -> dict[str, Any]:
         "messageAttributes": {},
         "eventSource": "aws:sqs",
     }
+
+
+def make_api_event(route: str, user_id: int, /, **parameters: int | str) -> dict[str, Any]:
+    """``PUT /posts/{post_id}/likes/me`` by a user: all that API Gateway sends along."""
+    path_parameters = {name: str(value) for name, value in parameters.items()}
+    method, _, pattern = route.partition(" ")
+    path = pattern.format(**path_parameters)
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": route,
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {
+            "accept": "*/*",
+            "accept-encoding": "gzip, deflate",
+            "authorization": "Bearer 3q2-7wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+            "content-length": "0",
+            "content-type": "application/json",
+            "host": "abcdefghij.execute-api.eu-central-1.amazonaws.com",
+            "user-agent": "plaza-app/4.2 (iPhone; iOS 18.1)",
+            "x-amzn-trace-id": "Root=1-67f0c0de-0123456789abcdef01234567",
+            "x-forwarded-for": "203.0.113.7",
+            "x-forwarded-port": "443",
+            "x-forwarded-proto": "https",
+        },
+        "requestContext": {
+            "accountId": "123456789012",
+            "apiId": "abcdefghij",
+            "authorizer": {"lambda": {"user_id": str(user_id), "role": "user"}},
+            "domainName": "abcdefghij.execute-api.eu-central-1.amazonaws.com",
+            "domainPrefix": "abcdefghij",
+            "http": {
+                "method": method,
+                "path": path,
+                "protocol": "HTTP/1.1",
+                "sourceIp": "203.0.113.7",
+                "userAgent": "plaza-app/4.2 (iPhone; iOS 18.1)",
+            },
+            "requestId": "JKJaXmPLvHcESHA=",
+            "routeKey": route,
+            "stage": "$default",
+            "time": "04/Apr/2025:10:00:00 +0000",
+            "timeEpoch": 1743760800000,
+        },
+        "isBase64Encoded": False,
+    }
+    if path_parameters:
+        event["pathParameters"] = path_parameters
+    return event
