@@ -39,9 +39,10 @@ class Scenario(ABC):
         self,
         requests: Sequence[Request],
         user_ids: Iterable[int] = (),
-        keep: Callable[[Reaction], bool] = bool,
+        keep: Callable[[Reaction], bool] | None = None,
     ) -> None:
-        """``user_ids``: who takes part beside those who send; ``keep``: which rows concern it."""
+        """``user_ids``: who takes part beside those who send; ``keep``: which rows concern it,
+        None where nobody reacts."""
         self.requests = requests
         self.user_ids = sorted({request.user_id for request in requests} | set(user_ids))
         self.after: Set[Reaction] = frozenset()
@@ -54,7 +55,7 @@ class Scenario(ABC):
 
     def read(self, stack: Stack) -> set[Reaction]:
         """The rows of reactions that are on, of those that concern it."""
-        if not self.kinds:
+        if self._keep is None:
             return set()
         return read_reactions(stack.mysql_url, self.kinds, self._keep)
 

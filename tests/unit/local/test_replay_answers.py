@@ -84,7 +84,7 @@ def play(session: FakeSession, *requests: Request, forecasts: list[Forecast]) ->
 
 
 @pytest.mark.parametrize(
-    ("request_", "act", "call"),
+    ("sent", "act", "call"),
     [
         (LIKE, "like", Call("PUT", "/posts/7/likes/me")),
         (turn(Reaction("like", 7, 1), on=False), "unlike", Call("DELETE", "/posts/7/likes/me")),
@@ -96,9 +96,9 @@ def play(session: FakeSession, *requests: Request, forecasts: list[Forecast]) ->
         ),
     ],
 )
-def test_an_act_is_a_route(request_: Request, act: str, call: Call) -> None:
-    assert (request_.act, request_.call) == (act, call)
-    assert str(request_) == f"{act} of post 7 by user 1"
+def test_an_act_is_a_route(sent: Request, act: str, call: Call) -> None:
+    assert (sent.act, sent.call) == (act, call)
+    assert str(sent) == f"{act} of post 7 by user 1"
 
 
 def test_a_good_answer_is_counted_once(waits: list[float]) -> None:
