@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -14,6 +13,7 @@ from pymysql.cursors import Cursor
 from bench.baselines import bulk_upsert, row_by_row
 from bench.crowd import react
 from bench.figures import Figure, Goal, Peer
+from bench.meters import count_statements, time_s
 from bench.stage import Stage
 from local.paths import LocalError
 from plaza import counters
@@ -59,7 +59,8 @@ def measure(stage: Stage) -> list[Figure]:
 
     facts, of_follows = _accept(on_posts), _accept(follows)
     mixed = chain.from_iterable(zip(facts, of_follows, strict=False))
-    statements = [_count_statements(_take(mixed, size)) for size in SIZES]
+    samples = [_take(mixed, size) for size in SIZES]
+    statements = [count_statements(partial(saving.save, sample)) for sample in samples]
     rates, follow_rates = _race(facts), _race(of_follows)
     _check_all_is_saved(len(on_posts) + len(follows))
     return [
@@ -97,9 +98,9 @@ def _race(facts: Iterator[ReactionEvent]) -> Rates:
     count, ours_s, common_s, bare_s = 0, 0.0, 0.0, 0.0
     while batch := _take(facts, BATCH):
         count += len(batch)
-        ours_s += _time(partial(saving.save, batch))
-        common_s += _time(partial(_commit, row_by_row.save, batch))
-        bare_s += _time(partial(_commit, bulk_upsert.save, batch))
+        ours_s += time_s(partial(saving.save, batch))
+        common_s += time_s(partial(_commit, row_by_row.save, batch))
+        bare_s += time_s(partial(_commit, bulk_upsert.save, batch))
     gc.unfreeze()
     return Rates(count / ours_s, count / common_s, count / bare_s)
 
@@ -129,23 +130,6 @@ def _take(facts: Iterator[ReactionEvent], count: int) -> list[ReactionEvent]:
 
 def _commit(save: Save, facts: Sequence[ReactionEvent]) -> None:
     mysql.atomically(lambda cursor: save(cursor, facts))
-
-
-def _time(work: Callable[[], None]) -> float:
-    began_s = time.perf_counter()
-    work()
-    return time.perf_counter() - began_s
-
-
-def _count_statements(facts: Sequence[ReactionEvent]) -> int:
-    """What MySQL was asked to save ``facts``, begin and commit included."""
-    before = _questions()
-    saving.save(facts)
-    return _questions() - before - 1
-
-
-def _questions() -> int:
-    return int(mysql.fetch_all("SHOW SESSION STATUS LIKE 'Questions'")[0][1])
 
 
 def _check_all_is_saved(count: int) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import random
 from collections.abc import Iterator
 from itertools import accumulate, islice
 from pathlib import Path
 
+from local.load.interactions import read_file, requests_of
 from local.paths import ROOT
-from plaza.reactions import COLLECT, LIKE, Kind
+from plaza.reactions import KINDS, LIKE, Kind
 
 Reaction = tuple[Kind, int, int]
 """A kind, a post, an actor."""
@@ -30,14 +29,12 @@ def react(count: int) -> list[Reaction]:
 
 
 def _play(path: Path) -> Iterator[Reaction]:
-    """A rating of 4 is a like, one of 5 a collect too (columns: user_id, item_id, rating)."""
-    with gzip.open(path, "rt", newline="") as lines:
-        for row in csv.DictReader(lines):
-            reaction = int(row["item_id"]), int(row["user_id"])
-            if float(row["rating"]) >= 4:
-                yield LIKE, *reaction
-            if float(row["rating"]) >= 5:
-                yield COLLECT, *reaction
+    """The likes and collects of a file of interactions, as a replay sends them."""
+    for interaction in read_file(path):
+        for request in requests_of(interaction):
+            if request.turns and request.turns[1]:
+                (kind, post_id, actor_id), _ = request.turns
+                yield KINDS[kind], post_id, actor_id
 
 
 def _make_up(count: int) -> Iterator[Reaction]:

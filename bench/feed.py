@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import quantiles
 
 from bench.api import feed_event, load_handler
 from bench.figures import Figure, Goal, Peer
+from bench.meters import count_statements, cpu_ms, time_s
 from bench.round_trips import counting
 from bench.stage import Stage
 from local.paths import LocalError
@@ -51,13 +52,13 @@ def _fan_out(stage: Stage) -> list[Figure]:
         redis_feed.look_all(some, None, 1)
     ours_s = raw_s = absent_s = 0.0
     for number in range(POSTS_FANNED_OUT):
-        raw_s += _time(lambda number=number: _zadd_raw(inboxes, number))  # type: ignore[misc]
+        raw_s += time_s(lambda number=number: _zadd_raw(inboxes, number))  # type: ignore[misc]
         _insert_posts([(FIRST_POST + number, AUTHOR, BASE_US + number)])
-        ours_s += _time(lambda number=number: _push(FIRST_POST + number))  # type: ignore[misc]
+        ours_s += time_s(lambda number=number: _push(FIRST_POST + number))  # type: ignore[misc]
     _check_all_have(inboxes, POSTS_FANNED_OUT)
     stage.clear()
     for number in range(POSTS_FANNED_OUT):
-        absent_s += _time(lambda number=number: _push(FIRST_POST + number))  # type: ignore[misc]
+        absent_s += time_s(lambda number=number: _push(FIRST_POST + number))  # type: ignore[misc]
     count = len(followers) * POSTS_FANNED_OUT
     raw = Peer("raw pipelined ZADD", count / raw_s)
     return [
@@ -107,11 +108,9 @@ def _page(stage: Stage) -> list[Figure]:
     ask()
     with counting() as counter:
         ask()
-    before = _statements()
-    ask()
-    statements = _statements() - before - 1
-    cpu_ms = sorted(_cpu_ms(ask) for _ in range(max(stage.some(PAGES), 100)))
-    cuts = quantiles(cpu_ms, n=100)
+    statements = count_statements(ask)
+    took_ms = sorted(cpu_ms(ask) for _ in range(max(stage.some(PAGES), 100)))
+    cuts = quantiles(took_ms, n=100)
     return [
         Figure("feed page of 20, CPU, p50", cuts[49], "ms"),
         Figure("  p99", cuts[98], "ms"),
@@ -129,7 +128,7 @@ def _rebuild(stage: Stage) -> list[Figure]:
         taken_s = []
         for _ in range(max(stage.some(REBUILDS), 5)):
             redis.execute("DEL", redis_feed.key(inbox))
-            taken_s.append(_time(lambda inbox=inbox: rebuilding.rebuild([[inbox]])))  # type: ignore[misc]
+            taken_s.append(time_s(lambda inbox=inbox: rebuilding.rebuild([[inbox]])))  # type: ignore[misc]
         best_ms = min(taken_s) * 1000
         peer = Peer(f"{FOLLOWEES[0]} followees", figures[0].value) if figures else None
         figures.append(Figure(f"rebuild of an inbox, {followees} followees", best_ms, "ms", peer))
@@ -181,22 +180,6 @@ def _check_all_have(inboxes: Sequence[Timeline], posts: int) -> None:
     counts = redis.pipeline([("ZCOUNT", redis_feed.key(i), "(0", "+inf") for i in inboxes])
     if set(counts) != {posts}:
         raise LocalError(f"inboxes have {sorted(set(counts))} posts, not {posts}")
-
-
-def _statements() -> int:
-    return int(mysql.fetch_all("SHOW SESSION STATUS LIKE 'Questions'")[0][1])
-
-
-def _time(work: Callable[[], object]) -> float:
-    began_s = time.perf_counter()
-    work()
-    return time.perf_counter() - began_s
-
-
-def _cpu_ms(work: Callable[[], object]) -> float:
-    began_s = time.process_time()
-    work()
-    return (time.process_time() - began_s) * 1000
 
 
 @contextlib.contextmanager

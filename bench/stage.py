@@ -19,6 +19,10 @@ from plaza.infra import migrations, mysql, redis
 from plaza.infra.process import clear_caches
 
 CONTENT_COLUMNS = "(content_type, content_id, author_id)"
+_QUEUES = (
+    "REACTIONS", "REBUILDS", "SETTLEMENTS", "FANOUTS", "FOLLOWS", "INBOXES", "REPAIRS", "SHOPS",
+    "DROPS",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +83,7 @@ def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]
         "PLAZA_MYSQL_STATEMENT_TIMEOUT_S": "60",
         "PLAZA_REDIS_URL": redis_url,
         "PLAZA_MYSQL_URL": mysql_url,
-        "PLAZA_QUEUE_REACTIONS_URL": f"{sqs_url}/000000000000/reactions",
-        "PLAZA_QUEUE_REBUILDS_URL": f"{sqs_url}/000000000000/rebuilds",
-        "PLAZA_QUEUE_SETTLEMENTS_URL": f"{sqs_url}/000000000000/settlements",
-        "PLAZA_QUEUE_FANOUTS_URL": f"{sqs_url}/000000000000/fanouts",
-        "PLAZA_QUEUE_FOLLOWS_URL": f"{sqs_url}/000000000000/follows",
-        "PLAZA_QUEUE_INBOXES_URL": f"{sqs_url}/000000000000/inboxes",
-        "PLAZA_QUEUE_REPAIRS_URL": f"{sqs_url}/000000000000/repairs",
-        "PLAZA_QUEUE_SHOPS_URL": f"{sqs_url}/000000000000/shops",
-        "PLAZA_QUEUE_DROPS_URL": f"{sqs_url}/000000000000/drops",
+        **{f"PLAZA_QUEUE_{name}_URL": f"{sqs_url}/000000000000/{name.lower()}" for name in _QUEUES},
         "POWERTOOLS_SERVICE_NAME": "plaza",
     }
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from bench.figures import Figure, Peer
+from bench.meters import time_s
 from bench.stage import Stage
 from local.paths import LocalError
 from plaza.infra import mysql, objects, settings
@@ -84,7 +83,7 @@ def _measure(count: int, folder: Folder) -> list[Figure]:
     day = today - timedelta(days=DAYS_AGO)
     maintaining.maintain_log(today=day)  # as it was then: the day has a partition before its facts
     _fill(count, day.isoformat())
-    in_mysql_s = _time(lambda: _recount(count, 0))
+    in_mysql_s = time_s(lambda: _recount(count, 0))
     fold_s, in_all_s = _read_log()
     archived = maintaining.Maintained()
 
@@ -92,10 +91,10 @@ def _measure(count: int, folder: Folder) -> list[Figure]:
         nonlocal archived
         archived = maintaining.maintain_log()
 
-    archive_s = _time(archive)
+    archive_s = time_s(archive)
     if (archived.facts, archived.corrupt) != (count, 0) or archived.behind:
         raise LocalError(f"the archive was not written: {archived}")
-    in_s3_s = _time(lambda: _recount(1, count))
+    in_s3_s = time_s(lambda: _recount(1, count))
     return [
         Figure(
             "vote log, archived: written, read back, dropped",
@@ -163,11 +162,5 @@ def _read_log() -> tuple[float, float]:
         for rows in pages:
             newest.add(rows)
 
-    read_s = _time(read)
-    return _time(replay), read_s
-
-
-def _time(work: Callable[[], object]) -> float:
-    began_s = time.perf_counter()
-    work()
-    return time.perf_counter() - began_s
+    read_s = time_s(read)
+    return time_s(replay), read_s

@@ -13,6 +13,10 @@ from local.stack import logs, packages, status, tokens, up
 from local.stack.stack import Stack
 
 Command = Callable[[argparse.Namespace], int]
+_TELLING_MACHINES = (
+    "replay", "cluster-failover", "flash-sale", "burst", "soak",
+    "audit", "drift", "rebuild", "keys", "queues",
+)  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -87,7 +91,6 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--concurrency", type=int, default=8, help="users at once (default: 8)")
     sub.add_argument("--seed", type=int, default=0, help="which requests are sent twice")
     sub.add_argument("--kill-consumers", action="store_true", help="at random, all the while")
-    sub.add_argument("--json", action="store_true", help="for a machine")
 
     sub = add(
         "cluster-failover",
@@ -106,7 +109,6 @@ def build_parser() -> argparse.ArgumentParser:
         help="SIGKILL, SIGSTOP, CLUSTER FAILOVER, or SIGKILL after two seconds of which"
         " its replica hears nothing (default: die)",
     )
-    sub.add_argument("--json", action="store_true", help="for a machine")
 
     sub = add(
         "flash-sale", _delegate("local.load.flash_sale"), "a crowd at a sale, and what came of it"
@@ -125,7 +127,6 @@ def build_parser() -> argparse.ArgumentParser:
         default="auto",
         help="the deployed stack, or the API's handlers in processes (default: by size)",
     )
-    sub.add_argument("--json", action="store_true", help="for a machine")
 
     sub = add(
         "burst",
@@ -141,12 +142,10 @@ def build_parser() -> argparse.ArgumentParser:
         "--sample", type=int, default=300, help="actors asked about at a moment (default: 300)"
     )
     sub.add_argument("--seed", type=int, default=0, help="which actors are asked about")
-    sub.add_argument("--json", action="store_true", help="for a machine")
 
     sub = add(
         "audit", _delegate("local.audit.audit"), "the table of truth; exit status 1 unless clean"
     )
-    sub.add_argument("--json", action="store_true", help="for a machine")
     sub.add_argument("--wait", action="store_true", help="for quiet, first")
 
     sub = add(
@@ -154,7 +153,6 @@ def build_parser() -> argparse.ArgumentParser:
         _delegate("local.stack.drift"),
         "compare Redis, counters and rows, and repair; exit status 1 unless all agree then",
     )
-    sub.add_argument("--json", action="store_true", help="for a machine")
 
     sub = add(
         "rebuild", _delegate("local.stack.rebuild"), "counters counted again, and the difference"
@@ -164,7 +162,6 @@ def build_parser() -> argparse.ArgumentParser:
     one = sub.add_mutually_exclusive_group()
     one.add_argument("--target", metavar="post:7", help="only its counters")
     one.add_argument("--user", metavar="ID", help="only theirs")
-    sub.add_argument("--json", action="store_true", help="for a machine")
 
     sub = add(
         "soak",
@@ -172,15 +169,12 @@ def build_parser() -> argparse.ArgumentParser:
         "hours of use in minutes, on a stack of its own: is memory flat?",
     )
     sub.add_argument("--minutes", type=float, default=5, help="of traffic (default: 5)")
-    sub.add_argument("--json", action="store_true", help="for a machine")
 
     sub = add("keys", _delegate("local.stack.keys"), "the biggest and the hottest keys of Redis")
     sub.add_argument("--most", type=int, default=10, help="of each table (default: 10)")
     sub.add_argument("--minutes", type=int, default=5, help="how far back hot keys go (default: 5)")
-    sub.add_argument("--json", action="store_true", help="for a machine")
 
     sub = add("queues", _delegate("local.stack.queues"), "what waits in the queues, and what died")
-    sub.add_argument("--json", action="store_true", help="for a machine")
 
     sub = add("dlq", _delegate("local.stack.dlq", "list_queues"), "what queues gave up")
     acts = sub.add_subparsers(metavar="act")
@@ -207,6 +201,8 @@ def build_parser() -> argparse.ArgumentParser:
         "files for `sam local`, with Docker, on this stack",
     )
     add("packages", _packages, "install the server programs that are missing")
+    for name in _TELLING_MACHINES:
+        commands.choices[name].add_argument("--json", action="store_true", help="for a machine")
     return parser
 
 

@@ -1,20 +1,19 @@
 """``audit``: the table of truth, to read or for a machine."""
 
 import argparse
-import json
 import os
 from collections.abc import Mapping
 
 import pymysql
 import redis
 from redis.exceptions import RedisClusterException
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from local.audit.evidence import read_cache, read_record
 from local.audit.quiet import wait_until_quiet
 from local.audit.truth import Sums, Truth, compare
+from local.output import finish, mark, new_list, new_table
 from local.paths import LocalError
 from local.stack.stack import Stack
 from local.stack.status import count_messages
@@ -28,12 +27,7 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     """Print the table of truth; 1 unless it is clean."""
     if args.wait:
         wait_until_quiet(stack)
-    truth = read_truth(stack)
-    if args.json:
-        print(json.dumps(truth.to_json()))
-    else:
-        Console(highlight=False).print(render(truth))
-    return 0 if truth.clean else 1
+    return finish(args, read_truth(stack), lambda truth, out: out.print(render(truth)))
 
 
 def read_truth(stack: Stack) -> Truth:
@@ -61,8 +55,7 @@ def render(truth: Truth) -> RenderableType:
         totals.add_row(*_row(f"{kind}s", sums))
     for name, sums in truth.counters.items():
         totals.add_row(*_row(name.replace("_", " "), sums))
-    facts = new_list()
-    for name, shown, good in (
+    facts = new_list(
         ("targets", f"{truth.targets:,}, {truth.hot:,} totals in Redis", True),
         ("vouchers", f"{truth.vouchers:,}, {truth.sold:,} units sold", True),
         ("check-ins", f"{truth.checkins:,}", True),
@@ -76,8 +69,7 @@ def render(truth: Truth) -> RenderableType:
         ("in MySQL for queues", _by_queue(truth.spilled), not any(truth.spilled.values())),
         ("in queues", _by_queue(truth.queued), not any(truth.queued.values())),
         ("in DLQs", _by_queue(truth.dead), not any(truth.dead.values())),
-    ):
-        facts.add_row(name, shown, mark(good))
+    )
     parts: list[RenderableType] = [totals, "", facts, ""]
     parts += [Text(f"  {difference}") for difference in truth.differences[:SHOWN]]
     if len(truth.differences) > SHOWN:
@@ -89,30 +81,6 @@ def render(truth: Truth) -> RenderableType:
     else:
         parts.append("[yellow]not quiet yet: changes are still on their way[/yellow]")
     return Group(*parts)
-
-
-def new_table(*columns: str) -> Table:
-    """A plain table: names to the left, numbers to the right, a mark at the end."""
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column(columns[0])
-    for column in columns[1:-1]:
-        table.add_column(column, justify="right")
-    table.add_column(columns[-1])
-    return table
-
-
-def new_list() -> Table:
-    """A table without a head: a name, what is to be said about it, a mark."""
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column()
-    table.add_column(no_wrap=True)
-    return table
-
-
-def mark(good: bool) -> str:
-    """A sign for good or bad."""
-    return "[green]✓[/green]" if good else "[red]✗[/red]"
 
 
 def _row(name: str, sums: Sums) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Rankings of posts by the API beside the order that the rows, and the log of a window, give."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 
 from local.load.asking import Asker
@@ -30,16 +30,14 @@ Order = Sequence[tuple[int, int]]
 """(post, likes), the most liked first."""
 
 
-async def find_differences(
-    stack: Stack, asker: Asker, tell: Callable[[str], None]
-) -> tuple[list[str], str]:
+async def find_differences(stack: Stack, asker: Asker) -> tuple[list[str], str]:
     """Bring all rankings up to date and compare them, whole; and what was compared.
 
     Raises LocalError.
     """
     while True:
         last_hour = _now_hour()
-        tell("rankings")
+        asker.tell("rankings")
         expected = {"all": _read(stack, _OF_ALL_TIME)}
         for window, hours in HOURS.items():
             expected[window] = _read(stack, _OF_A_WINDOW, last_hour - hours + 1, last_hour)

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-import aiohttp
-
-from local.load.players import LATER, MOST_TRIES, draw_wait_s, open_session, read_retry_after_s
+from local.load.client import Client, open_session
+from local.load.requests import Call
 from local.paths import LocalError
 
 Item = TypeVar("Item")
@@ -14,17 +13,19 @@ Said = TypeVar("Said")
 _PAGE = 100  # the most a page holds
 
 
-class Asker:
-    """Asks as a patient client does: what is refused for now is asked again.
+class Asker(Client):
+    """Asks until there is an answer. ``tell`` hears how far it is."""
 
-    ``tokens``: user id -> session token, of those who ask.
-    """
-
-    def __init__(self, base_url: str, tokens: Mapping[int, str], concurrency: int) -> None:
-        self._base_url = base_url
-        self._tokens = tokens
+    def __init__(
+        self,
+        base_url: str,
+        tokens: Mapping[int, str],
+        concurrency: int,
+        tell: Callable[[str], None],
+    ) -> None:
+        super().__init__(open_session(concurrency), base_url, tokens)
         self._concurrency = concurrency
-        self._session = open_session(concurrency)
+        self.tell = tell
 
     async def __aenter__(self) -> "Asker":
         await self._session.__aenter__()
@@ -41,25 +42,11 @@ class Asker:
         Raises LocalError.
         """
         method = "GET" if question is None else "POST"
-        headers = {"Authorization": f"Bearer {self._tokens[user_id]}"} if user_id else {}
-        url = self._base_url + path
-        for tries in range(1, MOST_TRIES + 1):
-            wait_s = draw_wait_s(tries)
-            try:
-                async with self._session.request(
-                    method, url, json=question, headers=headers
-                ) as response:
-                    if response.status == 200:
-                        answer: dict[str, Any] = await response.json()
-                        return answer
-                    said = f"answers {response.status}: {(await response.text())[:300]}"
-                    if response.status not in LATER:
-                        break
-                    wait_s += read_retry_after_s(response.headers)
-            except (aiohttp.ClientError, TimeoutError) as error:
-                said = f"gives no answer: {type(error).__name__} {error}"
-            await asyncio.sleep(wait_s)
-        raise LocalError(f"{method} {url} {said}")
+        answer = await self.send(Call(method, path, question), user_id)
+        if answer.status != 200:
+            verb = "answers" if answer.status else "gives"
+            raise LocalError(f"{method} {self._base_url}{path} {verb} {answer}")
+        return answer.body
 
     async def read_list(self, path: str, user_id: int | None = None) -> list[Mapping[str, Any]]:
         """All items of a list, page by page. Raises LocalError."""
@@ -73,14 +60,11 @@ class Asker:
         return items
 
     async def ask_each(
-        self,
-        items: Iterable[Item],
-        ask: Callable[[Item], Awaitable[Said]],
-        tell: Callable[[str], None],
+        self, name: str, items: Iterable[Item], ask: Callable[[Item], Awaitable[Said]]
     ) -> dict[Item, Said]:
         """What ``ask`` says of each of ``items``, in their order, some of them at a time.
 
-        ``tell`` hears how far it is. Raises LocalError.
+        Raises LocalError.
         """
         wanted = list(items)
         waiting = iter(wanted)
@@ -90,7 +74,7 @@ class Asker:
             for item in waiting:
                 said[item] = await ask(item)
                 if len(said) % 50 == 0:
-                    tell(f"{len(said):,} of {len(wanted):,}")
+                    self.tell(f"{name}, {len(said):,} of {len(wanted):,}")
 
         try:
             async with asyncio.TaskGroup() as group:

@@ -7,7 +7,6 @@ runs on a Redis and a MariaDB of its own and prints how many answers were wrong 
 
 import argparse
 import contextlib
-import json
 import os
 import random
 import tempfile
@@ -19,8 +18,8 @@ from typing import Any
 
 from rich.console import Console
 
-from local.audit.audit import mark, new_list, new_table
 from local.load.burst_workers import FIRST_ACTOR, REACTIONS, Answer, Shared, running
+from local.output import console_of, finish, mark, new_list, new_table, require_positive
 from local.paths import LocalError
 from local.stack import packages, servers
 from local.stack.processes import wait_until
@@ -29,8 +28,6 @@ POST = 9_700_001
 AUTHOR = 9_700_000
 MAX_PHASE_S = 120.0
 _TOUCHED_SHARE = 0.1  # of the actors that are asked about: unlike, or like again
-
-console = Console(highlight=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +73,8 @@ class Moment:
     @property
     def wrong(self) -> int:
         """Answers that are not true, and those that are true and not exact."""
-        return (
-            self.wrong_mine
-            + self.inexact
-            + self.wrong_unlikes
-            + self.wrong_repeats
-            + self.wrong_totals
-        )
+        wrong = self.wrong_mine + self.wrong_unlikes + self.wrong_repeats + self.wrong_totals
+        return wrong + self.inexact
 
 
 @dataclass(slots=True)
@@ -126,13 +118,11 @@ class Report:
 
 def main(args: argparse.Namespace) -> int:
     """Run a burst on servers of its own; 1 unless every answer was true. Raises LocalError."""
-    for name in ("likes", "seconds", "sample"):
-        if getattr(args, name) <= 0:
-            raise LocalError(f"--{name} must be above 0")
+    require_positive(args, "likes", "seconds", "sample")
     if args.lag < 0:
         raise LocalError("--lag can't be below 0")
     options = Options(args.likes, args.seconds, args.lag, sample=args.sample, seed=args.seed)
-    out = Console(stderr=True, highlight=False) if args.json else console
+    out = console_of(args)
     packages.check_servers()
     with contextlib.ExitStack() as ends:
         directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-burst-")))
@@ -151,11 +141,7 @@ def main(args: argparse.Namespace) -> int:
         _migrate()
         with out.status("likes"):
             report = run_burst(environment, options)
-    if args.json:
-        print(json.dumps(report.to_json()))
-    else:
-        show(report, console)
-    return 0 if report.clean else 1
+    return finish(args, report, show)
 
 
 def run_burst(environment: Mapping[str, str], options: Options) -> Report:
@@ -273,14 +259,11 @@ class Observer:
         touched = [place for place in chosen if place not in self._unliked]
         count = int(min(len(touched), most) * _TOUCHED_SHARE)
         unlikers, repeaters = touched[:count], touched[count : 2 * count]
+        moment.unlikes, moment.repeats = len(unlikers), len(repeaters)
         for place in unlikers:
-            changed = self._react(place, False, moment)
-            moment.unlikes += 1
-            moment.wrong_unlikes += changed is False
+            moment.wrong_unlikes += self._react(place, False, moment) is False
         for place in repeaters:
-            changed = self._react(place, True, moment)
-            moment.repeats += 1
-            moment.wrong_repeats += changed is True
+            moment.wrong_repeats += self._react(place, True, moment) is True
         self._ask(unlikers + repeaters, moment)
         return moment
 
@@ -394,9 +377,8 @@ def show(report: Report, out: Console) -> None:
     refused = sum(moment.refused for moment in report.moments)
     inexact = sum(moment.inexact for moment in report.moments)
     after = "never" if report.quiet_after_s is None else f"{report.quiet_after_s:.1f} s"
-    facts = new_list()
-    facts.add_row("likes answered 202 or 503", f"{report.undecided:,}", "")
-    for name, shown, good in (
+    facts = new_list(
+        ("likes answered 202 or 503", f"{report.undecided:,}", ""),
         ("later answers 503, inexact", f"{refused:,}, {inexact:,}", not inexact),
         ("first likes answered unchanged", f"{report.wrong_likes:,}", not report.wrong_likes),
         ("queues empty, after the last like", after, report.quiet_after_s is not None),
@@ -407,8 +389,7 @@ def show(report: Report, out: Console) -> None:
         ),
         ("wrong rows at quiet", f"{report.wrong_rows:,}", not report.wrong_rows),
         ("wrong answers in all", f"{report.wrong:,}", not report.wrong),
-    ):
-        facts.add_row(name, shown, mark(good))
+    )
     out.print(facts)
     out.print("[green]clean[/green]" if report.clean else "[red]not clean[/red]")
 

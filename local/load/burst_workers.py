@@ -8,15 +8,14 @@ called with batches as Lambda calls it.
 import contextlib
 import heapq
 import multiprocessing
-import os
 import queue
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from local.stack.functions import become_function, make_record
 from local.stack.registry import load_queues
 
 if TYPE_CHECKING:
@@ -174,7 +173,7 @@ def like(
     rate_per_s: float,
 ) -> None:
     """Like a post once as each actor of ``places``, at ``rate_per_s`` of all processes together."""
-    _prepare(environment)
+    become_function(environment)
     from plaza import reactions
     from plaza.infra import mysql, redis
     from plaza.infra.errors import Unavailable
@@ -204,7 +203,7 @@ def like(
 
 def consume(shared: Shared, environment: Mapping[str, str], inbox: str) -> None:
     """Consume ``reactions`` or all other queues, each message once it is due, until the end."""
-    _prepare(environment)
+    become_function(environment)
     source = shared.reactions if inbox == REACTIONS else shared.others
     handlers: dict[str, Any] = {}
     waiting: list[Message] = []
@@ -244,26 +243,7 @@ def _take_due(waiting: list[Message]) -> dict[str, list[Message]]:
 
 def _invoke(handler: Any, batch: Sequence[Message]) -> list[Message]:
     """Call a consumer with a batch; the messages that are to be delivered again."""
-    records = [
-        {
-            "messageId": str(message.number),
-            "receiptHandle": str(message.number),
-            "body": message.body,
-            "attributes": {
-                "SentTimestamp": str(message.sent_ms),
-                "ApproximateReceiveCount": "1",
-            },
-            "messageAttributes": {},
-            "eventSource": "aws:sqs",
-        }
-        for message in batch
-    ]
+    records = [make_record(one.number, one.body, one.sent_ms) for one in batch]
     response = handler({"Records": records}, None)
     failed = {failure["itemIdentifier"] for failure in response["batchItemFailures"]}
     return [message for message in batch if str(message.number) in failed]
-
-
-def _prepare(environment: Mapping[str, str]) -> None:
-    """Give a new process its settings; log lines of functions go nowhere."""
-    os.environ.update(environment)
-    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - to the end of the process

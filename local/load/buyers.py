@@ -5,10 +5,8 @@ when they were told to, and whoever has an order asks for it until it is decided
 """
 
 import heapq
-import json
 import os
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,11 +15,10 @@ from typing import Any, NamedTuple, Protocol
 
 import urllib3
 
-from local.stack.functions import load_function
+from local.load.client import LONGEST_WAIT_S, read_body
+from local.stack.functions import become_function, load_function, make_api_event
 
-LONGEST_WAIT_S = 10.0
 TELL_EVERY = 50
-_SOURCE = "203.0.113.7"
 
 
 class Reply(NamedTuple):
@@ -47,11 +44,7 @@ class Gateway:
         self._tokens = tokens
         self._pool = urllib3.PoolManager(maxsize=connections, retries=False)
 
-    def ask(self, method: str, path: str, user_id: int) -> Reply:
-        """One request of a user."""
-        return self.send(method, path, user_id)
-
-    def send(
+    def ask(
         self, method: str, path: str, user_id: int, body: Mapping[str, Any] | None = None
     ) -> Reply:
         """One request of a user, who may have more to say."""
@@ -63,7 +56,7 @@ class Gateway:
         except urllib3.exceptions.HTTPError as error:
             return Reply(0, {}, {"detail": f"{type(error).__name__}: {error}"})
         lower = {name.lower(): value for name, value in answer.headers.items()}
-        return Reply(answer.status, lower, _read(answer.data))
+        return Reply(answer.status, lower, read_body(answer.data))
 
 
 Handler = Callable[[dict[str, Any], object], dict[str, Any]]
@@ -80,25 +73,10 @@ class Handlers:
         _, what, wanted, *_ = path.split("/")
         name = f"{what.removesuffix('s')}_id"
         route = f"{method} {path.replace(wanted, f'{{{name}}}')}"
-        event = {
-            "version": "2.0",
-            "routeKey": route,
-            "rawPath": path,
-            "rawQueryString": "",
-            "headers": {"accept": "application/json"},
-            "requestContext": {
-                "http": {"method": method, "path": path, "sourceIp": _SOURCE, "userAgent": "crowd"},
-                "requestId": "crowd",
-                "routeKey": route,
-                "stage": "$default",
-                "authorizer": {"lambda": {"user_id": str(user_id), "role": "user"}},
-            },
-            "pathParameters": {name: wanted},
-            "isBase64Encoded": False,
-        }
+        event = make_api_event(route, user_id, **{name: wanted})
         answer = self._handle(event, None)
         headers = {name.lower(): value for name, value in answer["headers"].items()}
-        return Reply(answer["statusCode"], headers, _read(answer["body"]))
+        return Reply(answer["statusCode"], headers, read_body(answer["body"]))
 
 
 @dataclass(slots=True)
@@ -150,8 +128,7 @@ def play_in_process(crowd: Crowd, environment: Mapping[str, str], clicks: Any, l
     """
     if hasattr(os, "sched_setaffinity"):  # Linux
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    os.environ.update(environment)
-    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the log lines of the function, to the end
+    become_function(environment)
 
     def tell(count: int) -> None:
         with lock:
@@ -251,11 +228,3 @@ class _Group:
 def _name(reply: Reply) -> str:
     slug = str(reply.body.get("type", "")).rpartition("/")[2]
     return f"{reply.status} {slug}".strip() if reply.status else "no answer"
-
-
-def _read(body: str | bytes) -> Mapping[str, Any]:
-    try:
-        said = json.loads(body)
-    except ValueError:
-        said = None
-    return said if isinstance(said, dict) else {"detail": str(body)[:200]}

@@ -10,13 +10,13 @@ from itertools import accumulate
 
 from local.audit.audit import render
 from local.load import town
-from local.load.follows import Follow
-from local.load.follows_piece import FollowsPiece
-from local.load.interactions import Interaction
-from local.load.interactions_piece import InteractionsPiece
-from local.load.replay import Options, Piece, console, replay_all, show_played
-from local.load.texts import Comment, Post, Rename, Text
-from local.load.texts_piece import TextsPiece
+from local.load.follows import Follow, Follows
+from local.load.interactions import Interaction, Interactions
+from local.load.replay import Options, replay_all, show_played
+from local.load.requests import Request
+from local.load.scenario import Scenario
+from local.load.texts import Texts, rename, write_comment, write_post
+from local.output import console
 from local.paths import LocalError
 from local.stack.stack import Stack
 
@@ -50,12 +50,12 @@ def play(stack: Stack) -> None:
         f"[bold]a town[/bold]\n{built.types} types of shops, {built.shops} shops with places, "
         f"{built.reviews} reviews, a flash sale with {built.orders} orders\n"
     )
-    pieces: dict[str, Piece] = {
-        "follows": FollowsPiece(make_follows(), DUPLICATES, SEED),
-        "likes and collects": InteractionsPiece(make_crowd(), DUPLICATES, SEED),
-        "names, posts and comments": TextsPiece(make_texts(), DUPLICATES, SEED),
+    scenarios: dict[str, Scenario] = {
+        "follows": Follows(make_follows(), DUPLICATES, SEED),
+        "likes and collects": Interactions(make_crowd(), DUPLICATES, SEED),
+        "names, posts and comments": Texts(make_texts(), DUPLICATES, SEED),
     }
-    reports = replay_all(stack, pieces, Options(concurrency=CONCURRENCY, seed=SEED))
+    reports = replay_all(stack, scenarios, Options(concurrency=CONCURRENCY, seed=SEED))
     for report in reports:
         show_played(report, console)
         console.print()
@@ -125,26 +125,26 @@ def make_texts(
     *,
     first_id: int = FIRST_ID,
     seed: int = SEED,
-) -> list[Text]:
+) -> list[Request]:
     """Names of the people, some posts, and comments on the first posts that the crowd likes.
 
     The same for the same ``seed``, and made anew each time.
     """
     chance, run = random.Random(seed), secrets.token_hex(4)
     user_ids = list(range(first_id, first_id + people))
-    texts: list[Text] = [
-        Rename(user_id, f"{_NAMES[place % len(_NAMES)]} {place + 1}")
+    texts = [
+        rename(user_id, f"{_NAMES[place % len(_NAMES)]} {place + 1}")
         for place, user_id in enumerate(user_ids)
     ]
     for number in range(posts):
         where = chance.choice(_PLACES)
         title, body = f"A day at {where}", f"Today I saw {where}. More tomorrow."
-        texts.append(Post(chance.choice(user_ids), f"{run}-post-{number}", title, body))
+        texts.append(write_post(chance.choice(user_ids), f"{run}-post-{number}", title, body))
     for number in range(comments):
         (post_id,) = chance.choices(range(first_id, first_id + 10), cum_weights=_zipf(10))
         remark = chance.choice(_REMARKS)
         key = f"{run}-comment-{number}"
-        texts.append(Comment(chance.choice(user_ids), key, post_id, remark))
+        texts.append(write_comment(chance.choice(user_ids), key, post_id, remark))
     return texts
 
 

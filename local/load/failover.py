@@ -13,10 +13,10 @@ from typing import Any
 from rich.console import Console
 
 from local.audit import audit
-from local.audit.audit import mark, new_list
-from local.load.interactions import Interaction
-from local.load.interactions_piece import InteractionsPiece
-from local.load.replay import Options, Piece, Report, console, read_piece, replay, show_played
+from local.load.interactions import Interaction, Interactions
+from local.load.replay import Options, Report, read_scenario, replay, show_played
+from local.load.scenario import Scenario
+from local.output import console, console_of, finish, new_list
 from local.paths import LocalError
 from local.stack.cluster import Cluster, connect_node
 from local.stack.logs import read_lines
@@ -88,30 +88,24 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     """
     options = Options(concurrency=args.concurrency)
     name = args.file.name if args.file else "toggles"
-    piece: Piece = InteractionsPiece(make_toggles(args.limit))
+    scenario: Scenario = Interactions(make_toggles(args.limit))
     if args.file:
-        piece = read_piece(args.file, options, args.limit)
-    out = Console(stderr=True, highlight=False) if args.json else console
-    found = fail_over_in(stack, name, piece, args.how, args.concurrency, out=out)
-    if args.json:
-        print(json.dumps(found.to_json()))
-    else:
-        show_played(found.report, console)
-        console.print()
-        show(found, console)
-    return 0 if found.clean else 1
+        scenario = read_scenario(args.file, options, args.limit)
+    out = console_of(args)
+    found = fail_over_in(stack, name, scenario, args.how, args.concurrency, out=out)
+    return finish(args, found, show)
 
 
 def fail_over_in(
     stack: Stack,
     name: str,
-    piece: Piece,
+    scenario: Scenario,
     how: str,
     concurrency: int,
     *,
     out: Console = console,
 ) -> Failover:
-    """Play ``piece``; halfway a master ends, as ``how`` says. Raises LocalError.
+    """Play a scenario; halfway a master ends, as ``how`` says. Raises LocalError.
 
     The sweeper, which notices the failover at its next run, is invoked instead of waited for.
     """
@@ -128,7 +122,7 @@ def fail_over_in(
 
     options = Options(concurrency=concurrency, halfway=trouble)
     try:
-        report = replay(stack, name, piece, options, out=out)
+        report = replay(stack, name, scenario, options, out=out)
     finally:
         nodes.resume()
         nodes.start(attached=False)  # as the stack's own, which ends it
@@ -186,22 +180,24 @@ def count_events(stack: Stack, since_ms: int) -> Counter[str]:
 
 
 def show(found: Failover, out: Console) -> None:
-    """Print the figures, and the audit."""
+    """Print what was played, the figures, and the audit."""
     told = found.to_json()
-    facts = new_list()
     answers = ", ".join(f"{n:,} x {status}" for status, n in told["statuses"].items())
-    facts.add_row("a master", f"{found.how}, another after {told['new_master_after_s']:g} s", "")
-    facts.add_row("answers", answers, mark("500" not in told["statuses"]))
-    facts.add_row("no answer", f"{told['unanswered']:,}", mark(not told["unanswered"]))
-    facts.add_row("longest time without a 200", f"{told['longest_without_200_s']:.2f} s", "")
-    facts.add_row("longest time without a 2xx", f"{told['longest_without_2xx_s']:.2f} s", "")
-    facts.add_row("longest request", f"{told['longest_request_s']:.2f} s", "")
-    facts.add_row("acknowledged", f"{told['acknowledged']:,}", "")
-    facts.add_row("lost", f"{told['lost']:,}", mark(not told["lost"]))
     repairs = ", ".join(f"{n:,} {name}" for name, n in sorted(found.events.items()))
-    facts.add_row("repaired", f"{told['repaired']:,} targets ({repairs})", "")
-    facts.add_row("drift", f"{told['drift']:,}", mark(not told["drift"]))
-    out.print("[bold]the failover[/bold]")
+    facts = new_list(
+        ("a master", f"{found.how}, another after {told['new_master_after_s']:g} s", ""),
+        ("answers", answers, "500" not in told["statuses"]),
+        ("no answer", f"{told['unanswered']:,}", not told["unanswered"]),
+        ("longest time without a 200", f"{told['longest_without_200_s']:.2f} s", ""),
+        ("longest time without a 2xx", f"{told['longest_without_2xx_s']:.2f} s", ""),
+        ("longest request", f"{told['longest_request_s']:.2f} s", ""),
+        ("acknowledged", f"{told['acknowledged']:,}", ""),
+        ("lost", f"{told['lost']:,}", not told["lost"]),
+        ("repaired", f"{told['repaired']:,} targets ({repairs})", ""),
+        ("drift", f"{told['drift']:,}", not told["drift"]),
+    )
+    show_played(found.report, out)
+    out.print("\n[bold]the failover[/bold]")
     out.print(facts)
     out.print("\n[bold]audit of everything[/bold]")
     out.print(audit.render(found.report.truth))

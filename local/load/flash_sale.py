@@ -7,36 +7,34 @@ the stack all the same.
 
 import argparse
 import contextlib
-import json
 import multiprocessing
 import os
-import random
-import statistics
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import psutil
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
-from local.audit.audit import mark, new_list
 from local.audit.quiet import deliver_again_sooner
 from local.load import buyers
 from local.load.buyers import Crowd, Gateway, Tale
+from local.load.meanwhile import killing, working
+from local.load.town import make_voucher
+from local.output import (
+    console,
+    console_of,
+    finish,
+    latencies_ms,
+    new_list,
+    require_positive,
+    show_progress,
+)
 from local.paths import LocalError
 from local.stack.servers import Server, connect_mysql, connect_redis
 from local.stack.stack import Stack
@@ -52,8 +50,6 @@ ORDERS_AGAIN_S = 11  # a second more than their consumer may run
 SHOWN = 10
 _AT_ONCE = 4  # functions that start cold do so one after the other on two cores
 _OPEN_S = 3_600
-
-console = Console(highlight=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +99,6 @@ class Report:
     trouble: Trouble
     took_s: float
     processes: int
-    problems: list[str] = field(default_factory=list)
 
     @property
     def winners(self) -> Counter[int]:
@@ -155,8 +150,8 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """For a machine. Latencies in milliseconds."""
-        p50_ms, p99_ms = _percentiles(self.tale.latencies_s)
-        learned_p50_ms, learned_p99_ms = _percentiles(self.tale.learned_s)
+        p50_ms, p99_ms = latencies_ms(self.tale.latencies_s)
+        learned_p50_ms, learned_p99_ms = latencies_ms(self.tale.learned_s)
         return {
             "clean": self.clean,
             "buyers": self.options.buyers,
@@ -184,9 +179,7 @@ class Report:
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
     """Hold a sale; 1 unless all of it is clean. Raises LocalError."""
-    for name in ("buyers", "stock", "clicks"):
-        if getattr(args, name) <= 0:
-            raise LocalError(f"--{name} must be above 0")
+    require_positive(args, "buyers", "stock", "clicks")
     if args.database_away < 0:
         raise LocalError("--database-away can't be below 0")
     options = Options(
@@ -198,13 +191,7 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
         database_away_s=args.database_away,
         through=args.through,
     )
-    out = Console(stderr=True, highlight=False) if args.json else console
-    report = hold(stack, options, out)
-    if args.json:
-        print(json.dumps(report.to_json()))
-    else:
-        show(report, console)
-    return 0 if report.clean else 1
+    return finish(args, hold(stack, options, console_of(args)), show)
 
 
 def hold(stack: Stack, options: Options, out: Console = console) -> Report:
@@ -213,16 +200,23 @@ def hold(stack: Stack, options: Options, out: Console = console) -> Report:
         raise LocalError("MySQL is your own: it is not stopped")
     with out.status("offering the voucher"):
         voucher_id = offer(stack, options.stock)
-    trouble, end = Trouble(), threading.Event()
+    trouble, killed = Trouble(), list[int]()
     processes = 1 if options.over_http else max(2, os.cpu_count() or 2)
     with contextlib.ExitStack() as meanwhile:
         if options.kill_consumers:
             meanwhile.enter_context(deliver_again_sooner(stack, "orders", after_s=ORDERS_AGAIN_S))
-        meanwhile.enter_context(_making(trouble, stack, options, voucher_id, end))
+            killed = meanwhile.enter_context(
+                killing(stack, "SaveOrders", KILL_EVERY_S, options.seed)
+            )
+        if options.database_away_s and (mysql := stack.mysql):
+            meanwhile.enter_context(
+                working(lambda end: _stop_mysql(trouble, stack, mysql, options, voucher_id, end))
+            )
         began_s = time.monotonic()
         play = play_over_http if options.over_http else play_in_processes
         tale = play(stack, options, voucher_id, out)
         took_s = time.monotonic() - began_s
+    trouble.killed = len(killed)
     record = read_record(stack, voucher_id)
     return Report(options, tale, record, trouble, took_s, processes)
 
@@ -234,17 +228,9 @@ def offer(stack: Stack, stock: int, open_s: float = _OPEN_S) -> int:
     with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
         cursor.execute("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Flash sales')", (SHOP,))
         connection.commit()
-    now_s = time.time()
-    body = {
-        "shop_id": str(SHOP),
-        "title": "Dinner for two",
-        "price_cents": 1990,
-        "stock": stock,
-        "opens_at": _rfc3339(now_s - 1),
-        "closes_at": _rfc3339(now_s + open_s),
-    }
-    door = buyers.Gateway(stack.base_url, {ADMIN: token}, 1)
-    reply = door.send("POST", "/vouchers", ADMIN, body)
+    body = make_voucher(str(SHOP), time.time(), stock, open_s)
+    door = Gateway(stack.base_url, {ADMIN: token}, 1)
+    reply = door.ask("POST", "/vouchers", ADMIN, body)
     if reply.status != 201:
         raise LocalError(f"no voucher could be offered: {reply.status} {reply.body}")
     return int(reply.body["id"])
@@ -256,14 +242,12 @@ def play_over_http(stack: Stack, options: Options, voucher_id: int, out: Console
     with out.status("signing them in"):
         tokens = dict(zip(ids, open_sessions(stack, ids), strict=True))
     door = Gateway(stack.base_url, tokens, _AT_ONCE)
-    groups = split(options, voucher_id, _AT_ONCE)
     done = Counter[str]()
-    with (
-        ThreadPoolExecutor(_AT_ONCE) as pool,
-        show_progress(options, lambda: done["clicks"], out) as watch,
-    ):
-        tell = lambda count: done.update(clicks=count)  # noqa: E731
-        return add_up(watch([pool.submit(buyers.play, group, door, tell) for group in groups]))
+    tell = lambda count: done.update(clicks=count)  # noqa: E731
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        groups = split(options, voucher_id, _AT_ONCE)
+        playing = [pool.submit(buyers.play, group, door, tell) for group in groups]
+        return watch(options, playing, lambda: done["clicks"], out)
 
 
 def play_in_processes(stack: Stack, options: Options, voucher_id: int, out: Console) -> Tale:
@@ -273,22 +257,27 @@ def play_in_processes(stack: Stack, options: Options, voucher_id: int, out: Cons
     # On a machine that is all crowd half a second is no outage.
     environment = stack.environment() | {"PLAZA_REDIS_TIMEOUT_S": "5"}
     manager = context.Manager()
-    clicks = manager.Value("q", 0)
-    lock = manager.RLock()
-    with (
-        manager,
-        ProcessPoolExecutor(workers, mp_context=context) as pool,
-        show_progress(options, lambda: int(clicks.value), out) as watch,
-    ):
+    clicks, lock = manager.Value("q", 0), manager.RLock()
+    with manager, ProcessPoolExecutor(workers, mp_context=context) as pool:
         groups = split(options, voucher_id, workers)
-        return add_up(
-            watch(
-                [
-                    pool.submit(buyers.play_in_process, group, environment, clicks, lock)
-                    for group in groups
-                ]
-            )
-        )
+        playing = [
+            pool.submit(buyers.play_in_process, group, environment, clicks, lock)
+            for group in groups
+        ]
+        return watch(options, playing, lambda: int(clicks.value), out)
+
+
+def watch(
+    options: Options, playing: Sequence[Future[Tale]], count: Callable[[], int], out: Console
+) -> Tale:
+    """Show how many clicks there are until all groups are done; what they went through."""
+    total = options.buyers * options.clicks
+    with show_progress("clicks", "clicks", total, out) as tell:
+        while not all(group.done() for group in playing):
+            done = count()
+            tell(done, "waiting for decisions" if done >= total else "")
+            time.sleep(0.2)
+    return add_up([group.result() for group in playing])
 
 
 def split(options: Options, voucher_id: int, parts: int) -> list[Crowd]:
@@ -338,106 +327,42 @@ def show(report: Report, out: Console) -> None:
         f"[bold]{options.stock:,} vouchers, {options.buyers:,} people,"
         f" {options.clicks} clicks each[/bold], through {how}"
     )
-    facts = new_list()
     speed = tale.clicks / max(report.took_s, 1e-9)
-    facts.add_row("clicks", f"{tale.clicks:,} in {report.took_s:,.1f} s, {speed:,.0f}/s", "")
     answers = ", ".join(f"{count:,} {name}" for name, count in tale.answers.most_common())
-    facts.add_row("answers", answers, mark(not tale.wrong))
-    facts.add_row(
-        "success", f"{report.success:,} of {report.wanted:,}", mark(report.success == report.wanted)
-    )
-    for name in ("oversold", "lost", "doubled", "untrue", "undecided"):
-        facts.add_row(name, f"{said[name]:,}", mark(not said[name]))
-    if said["failed"]:
-        failed = ", ".join(f"{count:,} {reason}" for reason, count in said["failed"].items())
-        facts.add_row("failed", failed, "")
+    failed = ", ".join(f"{count:,} {reason}" for reason, count in said["failed"].items())
     left, pending, sold = report.record.redis
-    facts.add_row(
-        "Redis = MySQL",
+    agreed = (
         f"left {left:,} = {report.record.stock:,}, sold {sold:,} = {report.success:,},"
-        f" pending {pending:,}",
-        mark(report.agreed),
+        f" pending {pending:,}"
     )
-    if report.trouble.killed:
-        facts.add_row("consumers killed", f"{report.trouble.killed:,}", "")
-    if report.trouble.away_s:
-        facts.add_row("database away", f"{report.trouble.away_s:,.1f} s", "")
-    facts.add_row("click to answer", f"p50 {said['p50_ms']} ms, p99 {said['p99_ms']} ms", "")
-    facts.add_row(
-        "click to decision",
-        f"p50 {said['learned_p50_ms'] / 1000:.1f} s, p99 {said['learned_p99_ms'] / 1000:.1f} s",
-        "",
+    p50_s, p99_s = (said[name] / 1000 for name in ("learned_p50_ms", "learned_p99_ms"))
+    facts = new_list(
+        ("clicks", f"{tale.clicks:,} in {report.took_s:,.1f} s, {speed:,.0f}/s", ""),
+        ("answers", answers, not tale.wrong),
+        (
+            "success",
+            f"{report.success:,} of {report.wanted:,}",
+            report.success == report.wanted,
+        ),
+        *(
+            (name, f"{said[name]:,}", not said[name])
+            for name in ("oversold", "lost", "doubled", "untrue", "undecided")
+        ),
+        *([("failed", failed, "")] if failed else []),
+        ("Redis = MySQL", agreed, report.agreed),
+        *([("consumers killed", f"{said['killed']:,}", "")] if said["killed"] else []),
+        *(
+            [("database away", f"{said['database_away_s']:,} s", "")]
+            if report.trouble.away_s
+            else []
+        ),
+        ("click to answer", f"p50 {said['p50_ms']} ms, p99 {said['p99_ms']} ms", ""),
+        ("click to decision", f"p50 {p50_s:.1f} s, p99 {p99_s:.1f} s", ""),
     )
     out.print(facts)
     for wrong in tale.wrong[:SHOWN]:
         out.print(Text(f"  {wrong}"))
     out.print("[green]clean[/green]" if report.clean else "[red]not clean[/red]")
-
-
-@contextlib.contextmanager
-def show_progress(
-    options: Options, count: Callable[[], int], out: Console
-) -> Iterator[Callable[[list[Future[Tale]]], list[Tale]]]:
-    """A progress bar of clicks; what it yields waits for workers and moves it."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[speed]}"),
-        TimeRemainingColumn(),
-    )
-    total = options.buyers * options.clicks
-    with Progress(*columns, console=out, transient=True) as progress:
-        task = progress.add_task("clicks", total=total, speed="")
-
-        def watch(workers: list[Future[Tale]]) -> list[Tale]:
-            while not all(worker.done() for worker in workers):
-                done = count()
-                speed = f"{progress.tasks[0].speed or 0:,.0f} clicks/s"
-                if done >= total:
-                    speed = "waiting for decisions"
-                progress.update(task, completed=done, speed=speed)
-                time.sleep(0.2)
-            return [worker.result() for worker in workers]
-
-        yield watch
-
-
-@contextlib.contextmanager
-def _making(
-    trouble: Trouble, stack: Stack, options: Options, voucher_id: int, end: threading.Event
-) -> Iterator[None]:
-    """The troubles that were asked for, until the end of the block."""
-    makers = []
-    if options.kill_consumers:
-        makers.append(threading.Thread(target=_kill, args=(trouble, stack, options, end)))
-    if options.database_away_s and stack.mysql is not None:
-        asked = (trouble, stack, stack.mysql, options, voucher_id, end)
-        makers.append(threading.Thread(target=_stop_mysql, args=asked))
-    for maker in makers:
-        maker.start()
-    try:
-        yield
-    finally:
-        end.set()
-        for maker in makers:
-            maker.join()
-
-
-def _kill(trouble: Trouble, stack: Stack, options: Options, end: threading.Event) -> None:
-    """Kill consumers that are at work: those that are connected (see ``replay``)."""
-    chance = random.Random(options.seed)
-    while not end.wait(chance.uniform(*KILL_EVERY_S)):
-        connected = []
-        for worker in stack.find_workers("SaveOrders"):
-            with contextlib.suppress(psutil.Error):
-                if worker.net_connections("tcp"):
-                    connected.append(worker)
-        if connected:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                chance.choice(connected).kill()
-                trouble.killed += 1
 
 
 def _stop_mysql(
@@ -471,16 +396,3 @@ def _read_counts(stack: Stack, voucher_id: int) -> tuple[int, int, int]:
         found: Any = client.hmget(state_key(voucher_id), "stock", "pending", "sold")
     stock, pending, sold = (int(part or 0) for part in found)
     return stock, pending, sold
-
-
-def _percentiles(values_s: Sequence[float]) -> tuple[float, float]:
-    """The 50th and 99th percentile, milliseconds."""
-    if len(values_s) < 2:
-        only = round(sum(values_s) * 1000, 1)
-        return only, only
-    cuts = statistics.quantiles(values_s, n=100, method="inclusive")
-    return round(cuts[49] * 1000, 1), round(cuts[98] * 1000, 1)
-
-
-def _rfc3339(at_s: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_s))

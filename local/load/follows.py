@@ -1,21 +1,27 @@
-"""A file of follows: what is in it, what a replay sends for it, what must be true after it.
+"""A file of follows: what is in it, what is sent for it, and what must be true after it.
 
 A file is CSV, gzipped or not: ``follower_id,followee_id``. Each row is a follow, of a
 user by a user.
 """
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from local.load import files
+from local.load.asking import Asker
 from local.load.files import read_whole
-from local.load.plans import Call, Copies, draw_copies, find_wrong_change
+from local.load.requests import Reaction, Request, duplicate, turn
+from local.load.scenario import Comparison, Scenario, compare_list, compare_rows
+from local.stack.stack import Stack
 
 COLUMNS = ["follower_id", "followee_id"]
+_LISTED = 20  # the most followed: their lists are read through the API
+_PAIRS = 200  # whose common follows are
+_ASKED_PER_USER = 10  # followers of each of these, and as many others, asked whether they follow
 
 Pair = tuple[int, int]  # who asks, and with whom they have follows in common
 
@@ -26,42 +32,40 @@ class Follow(NamedTuple):
     follower_id: int
     followee_id: int
 
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """``user_id`` follows somebody."""
-
-    user_id: int
-    followee_id: int
-    copies: Copies = Copies.ONE
-
     @property
-    def act(self) -> str:
-        """All that such a file asks for."""
-        return "follow"
+    def reaction(self) -> Reaction:
+        """As what is sent."""
+        return Reaction("follow", self.followee_id, self.follower_id)
 
     def __str__(self) -> str:
-        return f"follow of user {self.followee_id} by user {self.user_id}"
-
-    def write(self) -> Call:
-        """What is sent."""
-        return Call("PUT", f"/users/{self.followee_id}/followers/me")
+        return str(self.reaction)
 
 
-class Forecast(NamedTuple):
-    """Whether a follow ``changes`` anything; it is on afterwards in any case."""
+def read_file(path: Path, limit: int | None = None) -> list[Follow]:
+    """The first ``limit`` follows of a file. Raises LocalError, naming the line."""
+    return files.read_rows(path, COLUMNS, _read_row, limit)
 
-    changes: bool
 
-    def find_wrong(
-        self, request: Request, answers: Sequence[Mapping[str, Any]], sure: bool
-    ) -> list[str]:
-        """What can't be true in the ``answers`` to the copies of ``request``.
+def parse(lines: Iterable[str], name: str) -> Iterator[Follow]:
+    """The follows in ``lines``, the first of which is the header. Raises LocalError."""
+    return files.parse_rows(lines, name, COLUMNS, _read_row)
 
-        Unless it is ``sure`` how often it was done, only the state after it is known.
-        """
-        changes = int(self.changes) if sure else None
-        return find_wrong_change(request, answers, said="following", on=True, changes=changes)
+
+def write_file(path: Path, follows: Iterable[Follow]) -> None:
+    """Write a file that ``read_file`` reads."""
+    files.write_rows(path, COLUMNS, follows)
+
+
+def _read_row(row: Sequence[str]) -> Follow:
+    follow = Follow(read_whole("follower_id", row[0]), read_whole("followee_id", row[1]))
+    if follow.follower_id == follow.followee_id:
+        raise ValueError(f"user {follow.follower_id} follows themself")
+    return follow
+
+
+def plan(follows: Iterable[Follow], duplicates: float = 0.0, seed: int = 0) -> list[Request]:
+    """The requests for ``follows``, in order; a share of them sent twice."""
+    return duplicate((turn(follow.reaction) for follow in follows), duplicates, seed)
 
 
 class Graph:
@@ -101,46 +105,92 @@ class Seen:
     mine: Mapping[Pair, bool] = field(default_factory=dict)
 
 
-def read_file(path: Path, limit: int | None = None) -> list[Follow]:
-    """The first ``limit`` follows of a file. Raises LocalError, naming the line."""
-    return files.read_rows(path, COLUMNS, _read_row, limit)
+class Follows(Scenario):
+    """What is played of a file of follows. Its users are made with their sessions."""
+
+    kinds = frozenset({"follow"})
+
+    def __init__(self, follows: Sequence[Follow], duplicates: float = 0.0, seed: int = 0) -> None:
+        users = {user_id for follow in follows for user_id in follow}
+        requests = plan(follows, duplicates, seed)
+        super().__init__(requests, users, keep=lambda one: not users.isdisjoint(one[1:]))
+        self._seed = seed
+
+    async def compare(self, stack: Stack, asker: Asker) -> Comparison:
+        """Rows, totals and lists beside what the file says. Raises LocalError."""
+        after, rows = (
+            {Follow(one.user_id, one.target_id) for one in reactions}
+            for reactions in (self.after, self.read(stack))
+        )
+        users = set(self.user_ids)
+        ours = [follow for follow in after if users.issuperset(follow)]
+        pairs = choose_pairs(ours, _PAIRS, self._seed)
+        listed = find_most_followed(ours, _LISTED)
+        asked = choose_askers(ours, self.user_ids, listed, _ASKED_PER_USER, self._seed)
+        seen = Seen(
+            totals=await ask_totals(asker, self.user_ids),
+            followers=await ask_lists(asker, listed, "followers"),
+            following=await ask_lists(asker, listed, "following"),
+            common=await ask_common(asker, pairs),
+            mine=await ask_mine(asker, asked),
+        )
+        some = sum(bool(ids) for ids in seen.common.values())
+        return Comparison(
+            "of its users",
+            add_up(after, rows, seen),
+            find_differences(after, rows, seen),
+            [
+                f"profiles of {len(seen.totals):,} users",
+                f"all followers and following of the {len(listed)} most followed",
+                f"what {len(asked)} pairs of a user and one of these are answered: follows or not",
+                f"common follows of {len(pairs)} pairs, {some} of which have some",
+            ],
+        )
 
 
-def parse(lines: Iterable[str], name: str) -> Iterator[Follow]:
-    """The follows in ``lines``, the first of which is the header. Raises LocalError."""
-    return files.parse_rows(lines, name, COLUMNS, _read_row)
+async def ask_totals(asker: Asker, user_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """User -> (followers, following) by the API. Raises LocalError."""
+
+    async def ask(user_id: int) -> tuple[int, int]:
+        profile = await asker.ask(f"/users/{user_id}")
+        return profile["followers"], profile["following"]
+
+    return await asker.ask_each("profiles", user_ids, ask)
 
 
-def write_file(path: Path, follows: Iterable[Follow]) -> None:
-    """Write a file that ``read_file`` reads."""
-    files.write_rows(path, COLUMNS, follows)
+async def ask_lists(asker: Asker, user_ids: Sequence[int], name: str) -> dict[int, list[int]]:
+    """User -> who is in their list ``name``, by all pages of the API. Raises LocalError."""
+    return await asker.ask_each(
+        name, user_ids, lambda user_id: _read_users(asker, f"/users/{user_id}/{name}")
+    )
 
 
-def plan(follows: Iterable[Follow], duplicates: float = 0.0, seed: int = 0) -> list[Request]:
-    """The requests for ``follows``, in order; a share of them sent twice."""
-    draw = draw_copies(duplicates, seed)
-    return [Request(*follow, draw()) for follow in follows]
+async def ask_common(asker: Asker, pairs: Sequence[Pair]) -> dict[Pair, list[int]]:
+    """Pair -> whom both follow, as the first of them is told. Raises LocalError."""
+    return await asker.ask_each(
+        "common follows",
+        pairs,
+        lambda pair: _read_users(asker, f"/users/{pair[1]}/common-follows", pair[0]),
+    )
 
 
-def foresee(requests: Iterable[Request], before: Set[Follow]) -> tuple[list[Forecast], set[Follow]]:
-    """What each request must come to, and which follows are on after all of them.
+async def _read_users(asker: Asker, path: str, user_id: int | None = None) -> list[int]:
+    return [int(item["user"]["id"]) for item in await asker.read_list(path, user_id)]
 
-    ``before`` holds what was on.
-    """
-    on = set(before)
-    forecasts = []
-    for request in requests:
-        follow = Follow(request.user_id, request.followee_id)
-        forecasts.append(Forecast(follow not in on))
-        on.add(follow)
-    return forecasts, on
+
+async def ask_mine(asker: Asker, pairs: Sequence[Pair]) -> dict[Pair, bool]:
+    """Pair -> whether the first follows the second, as the first is answered. Raises LocalError."""
+
+    async def ask(pair: Pair) -> bool:
+        profile = await asker.ask(f"/users/{pair[1]}", user_id=pair[0])
+        return bool(profile["mine"]["following"])
+
+    return await asker.ask_each("own follows", pairs, ask)
 
 
 def find_most_followed(follows: Iterable[Follow], count: int) -> list[int]:
     """The ``count`` users with the most followers, most first."""
-    followers: dict[int, int] = defaultdict(int)
-    for follow in follows:
-        followers[follow.followee_id] += 1
+    followers = Counter(follow.followee_id for follow in follows)
     return sorted(followers, key=lambda user_id: (-followers[user_id], user_id))[:count]
 
 
@@ -187,45 +237,28 @@ def choose_askers(
 
 
 def find_differences(after: Set[Follow], rows: Set[Follow], seen: Seen) -> list[str]:
-    """Where rows, the API's totals or its lists are not as the file says.
-
-    As sets, follow by follow: a wrong one and a missing one are two differences.
-    """
-    differences = [
-        f"follow of user {followee_id} by user {follower_id} is in the rows, not in the file"
-        for follower_id, followee_id in sorted(rows - after)
-    ]
-    differences += [
-        f"follow of user {followee_id} by user {follower_id} is in the file, not in the rows"
-        for follower_id, followee_id in sorted(after - rows)
-    ]
+    """Where rows, the API's totals or its lists are not as the file says."""
+    differences = compare_rows(after, rows)
     graph = Graph(after)
-    for user_id, (followers, following) in seen.totals.items():
-        for said, total, expected in (
-            ("followers", followers, len(graph.followers(user_id))),
-            ("following", following, len(graph.following(user_id))),
-        ):
+    for user_id, totals in seen.totals.items():
+        for name, total in zip(("followers", "following"), totals, strict=True):
+            expected = len(getattr(graph, name)(user_id))
             if total != expected:
                 differences.append(
-                    f"user {user_id} has {total} {said} by the API, {expected} by the file"
+                    f"user {user_id} has {total} {name} by the API, {expected} by the file"
                 )
     differences += [
         f"user {user_id} is answered following {str(follows).lower()} of user {followee_id}"
         for (user_id, followee_id), follows in seen.mine.items()
         if follows is not (Follow(user_id, followee_id) in after)
     ]
-    lists: list[tuple[str, Sequence[int], Set[int]]] = [
-        *((f"followers of user {u}", ids, graph.followers(u)) for u, ids in seen.followers.items()),
-        *((f"following of user {u}", ids, graph.following(u)) for u, ids in seen.following.items()),
-        *(
-            (f"follows that users {pair[0]} and {pair[1]} have in common", ids, graph.common(pair))
-            for pair, ids in seen.common.items()
-        ),
-    ]
-    for what, found, should in lists:
-        if sorted(found) != sorted(should):
-            wrong = sorted(set(found) ^ should) or "some twice"
-            differences.append(f"{what} by the API are wrong: {wrong}"[:200])
+    for user_id, ids in seen.followers.items():
+        differences += compare_list(f"followers of user {user_id}", ids, graph.followers(user_id))
+    for user_id, ids in seen.following.items():
+        differences += compare_list(f"following of user {user_id}", ids, graph.following(user_id))
+    for pair, ids in seen.common.items():
+        name = "follows that users {} and {} have in common".format(*pair)
+        differences += compare_list(name, ids, graph.common(pair))
     return differences
 
 
@@ -235,28 +268,18 @@ def add_up(after: Set[Follow], rows: Set[Follow], seen: Seen) -> dict[str, tuple
     Followers and following of all users whom the API was asked about, and the common follows of
     the pairs.
     """
-    expected, counted = Graph(after), Graph(rows)
-    return {
-        "followers": (
-            sum(len(expected.followers(user_id)) for user_id in seen.totals),
-            sum(len(counted.followers(user_id)) for user_id in seen.totals),
-            sum(followers for followers, _ in seen.totals.values()),
-        ),
-        "following": (
-            sum(len(expected.following(user_id)) for user_id in seen.totals),
-            sum(len(counted.following(user_id)) for user_id in seen.totals),
-            sum(following for _, following in seen.totals.values()),
-        ),
-        "common_follows": (
-            sum(len(expected.common(pair)) for pair in seen.common),
-            sum(len(counted.common(pair)) for pair in seen.common),
-            sum(len(ids) for ids in seen.common.values()),
-        ),
-    }
 
+    def count(graph: Graph) -> tuple[int, int, int]:
+        return (
+            sum(len(graph.followers(user_id)) for user_id in seen.totals),
+            sum(len(graph.following(user_id)) for user_id in seen.totals),
+            sum(len(graph.common(pair)) for pair in seen.common),
+        )
 
-def _read_row(row: Sequence[str]) -> Follow:
-    follow = Follow(read_whole("follower_id", row[0]), read_whole("followee_id", row[1]))
-    if follow.follower_id == follow.followee_id:
-        raise ValueError(f"user {follow.follower_id} follows themself")
-    return follow
+    by_api = (
+        sum(followers for followers, _ in seen.totals.values()),
+        sum(following for _, following in seen.totals.values()),
+        sum(len(ids) for ids in seen.common.values()),
+    )
+    sums = zip(count(Graph(after)), count(Graph(rows)), by_api, strict=True)
+    return dict(zip(("followers", "following", "common_follows"), sums, strict=True))

@@ -11,11 +11,9 @@ import contextlib
 import itertools
 import json
 import multiprocessing
-import os
 import random
 import re
 import statistics
-import sys
 import threading
 import time
 from collections import Counter
@@ -34,8 +32,10 @@ from local.audit.audit import read_truth
 from local.audit.quiet import wait_until_quiet
 from local.load.buyers import Gateway
 from local.load.flash_sale import SHOP, offer
+from local.load.meanwhile import working
+from local.output import console, finish, require_positive
 from local.paths import DIRECTORY, ROOT, LocalError
-from local.stack.functions import load_function
+from local.stack.functions import become_function, load_function, make_record
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from local.stack.tokens import open_sessions
@@ -57,8 +57,6 @@ _AT_ONCE = 24  # posts that the crowd knows of
 _BATCH = 200
 _FEED_EVERY_S = 0.4
 _SALE_S = 60
-
-console = Console(highlight=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +99,26 @@ class Story:
     batches: int = 0
     problems: list[str] = field(default_factory=list)
 
+    @property
+    def clean(self) -> bool:
+        """Memory was flat, and every audit clean."""
+        return not self.problems
+
+    def to_json(self) -> dict[str, Any]:
+        """For a machine."""
+        return {
+            "flat": self.clean,
+            "problems": self.problems,
+            "answers": dict(self.answers),
+            "runs": dict(self.runs),
+            "batches": self.batches,
+            "memory": rows(self),
+        }
+
 
 def main(args: argparse.Namespace) -> int:
     """Soak a stack of its own; 1 unless memory is flat and every audit clean. Raises LocalError."""
-    if args.minutes <= 0:
-        raise LocalError("--minutes must be above 0")
+    require_positive(args, "minutes")
     directory = ROOT / ".local-soak" if args.dir == DIRECTORY else args.dir
     stack = Stack(directory)
     stack.down()
@@ -114,11 +127,7 @@ def main(args: argparse.Namespace) -> int:
         story = soak(stack, args.minutes * 60)
     finally:
         stack.down()
-    if args.json:
-        print(json.dumps(to_json(story)))
-    else:
-        show(story)
-    return 1 if story.problems else 0
+    return finish(args, story, show)
 
 
 def soak(stack: Stack, length_s: float) -> Story:
@@ -199,7 +208,7 @@ class Crowd:
             act(random.choice(self._people))
 
     def _ask(self, user: int, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        reply = self._door.send(method, path, user, body)
+        reply = self._door.ask(method, path, user, body)
         with self._lock:
             self._story.answers[str(reply.status)] += 1
         return reply.body if 200 <= reply.status < 300 else None
@@ -268,21 +277,6 @@ class Crowd:
         self._ask(user, "GET", f"/users/{random.choice(self._people)}")
 
 
-@contextlib.contextmanager
-def working(work: Callable[[threading.Event], None], threads: int) -> Iterator[None]:
-    """``work`` goes on meanwhile, in some threads; each is told when to end."""
-    end = threading.Event()
-    workers = [threading.Thread(target=work, args=(end,)) for _ in range(threads)]
-    for worker in workers:
-        worker.start()
-    try:
-        yield
-    finally:
-        end.set()
-        for worker in workers:
-            worker.join()
-
-
 def running(
     stack: Stack, schedules: Sequence[str], story: Story
 ) -> contextlib.AbstractContextManager[None]:
@@ -330,8 +324,7 @@ def save_batches(
     environment: Mapping[str, str], posts: Sequence[int], feeding: Event, end: Event, batches: Any
 ) -> None:
     """The handler of SaveReactions with made-up facts: likes and unlikes of 500 people."""
-    os.environ.update(environment)
-    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - its log lines, to the end
+    become_function(environment)
     consumer = load_function("queue/save_reactions")
     while not end.is_set():
         if feeding.wait(0.2):
@@ -350,12 +343,7 @@ def _message(number: int, posts: Sequence[int]) -> dict[str, Any]:
         "state": random.randrange(2),
         "ver": time.time_ns() // 1000,
     }
-    return {
-        "messageId": str(number),
-        "receiptHandle": str(number),
-        "body": json.dumps(event),
-        "attributes": {"ApproximateReceiveCount": "1"},
-    }
+    return make_record(number, json.dumps(event), time.time_ns() // 1_000_000)
 
 
 def add_posts(stack: Stack, posts: Sequence[int], author: int) -> None:
@@ -463,7 +451,7 @@ def rows(story: Story) -> dict[str, list[float]]:
     return found
 
 
-def show(story: Story) -> None:
+def show(story: Story, out: Console) -> None:
     """The table of memory, and what was done meanwhile."""
     table = Table("", "start", "middle", "end", "slope a minute", box=None, header_style="dim")
     times = [sight.at_s / 60 for sight in story.sights]
@@ -474,8 +462,8 @@ def show(story: Story) -> None:
             slope = statistics.linear_regression(times[middle:], values[middle:]).slope
         cells = [f"{values[at]:,.2f}" for at in (0, middle, -1)]
         table.add_row(name, *cells, f"{slope:+,.3f}")
-    console.print(table)
-    console.print(
+    out.print(table)
+    out.print(
         f"{story.answers.total():,} requests ({_listed(story.answers)}), {story.batches:,} batches"
         f" of {_BATCH}; schedules: {_listed(story.runs)}",
         style="dim",
@@ -484,23 +472,11 @@ def show(story: Story) -> None:
     grown = sorted(last, key=lambda name: middle_sight.get(name, Family()).size - last[name].size)
     for name in grown[:8]:
         then = middle_sight.get(name, Family())
-        console.print(f"  {name}: {then} -> {last[name]}", style="dim")
+        out.print(f"  {name}: {then} -> {last[name]}", style="dim")
     for problem in story.problems:
-        console.print(f"[red]✗[/red] {problem}")
+        out.print(f"[red]✗[/red] {problem}")
     if not story.problems:
-        console.print("[green]flat, and clean all the time[/green]")
-
-
-def to_json(story: Story) -> dict[str, Any]:
-    """For a machine."""
-    return {
-        "flat": not story.problems,
-        "problems": story.problems,
-        "answers": dict(story.answers),
-        "runs": dict(story.runs),
-        "batches": story.batches,
-        "memory": rows(story),
-    }
+        out.print("[green]flat, and clean all the time[/green]")
 
 
 def _listed(counts: Counter[str]) -> str:

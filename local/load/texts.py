@@ -1,138 +1,130 @@
-"""What people write: posts, comments and their own names; how it is sent, what must come of it."""
+"""What people write: posts, comments and their own names; what is sent, what must come of it."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from typing import Any
 
-from local.load.plans import Call, Copies, Request, draw_copies
+from local.load.asking import Asker
+from local.load.requests import Call, Forecast, Request, duplicate
+from local.load.scenario import Comparison, Scenario
+from local.stack.servers import connect_mysql
+from local.stack.stack import Stack
 
 
-@dataclass(frozen=True, slots=True)
-class Rename:
+def rename(user_id: int, nickname: str) -> Request:
     """A user takes a nickname."""
-
-    user_id: int
-    nickname: str
-    copies: Copies = Copies.ONE
-
-    @property
-    def act(self) -> str:
-        """In one word."""
-        return "rename"
-
-    def __str__(self) -> str:
-        return f"nickname of user {self.user_id}"
-
-    def write(self) -> Call:
-        """What is sent."""
-        return Call("PATCH", "/users/me", {"nickname": self.nickname})
-
-    def expects(self) -> Mapping[str, Any]:
-        """What the answer must hold."""
-        return {"id": str(self.user_id), "nickname": self.nickname}
+    call = Call("PATCH", "/users/me", {"nickname": nickname})
+    shown = {"id": str(user_id), "nickname": nickname}
+    return Request(user_id, "rename", f"nickname of user {user_id}", call, writes=shown)
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
+def write_post(user_id: int, key: str, title: str, body: str) -> Request:
     """A user writes a note; ``key`` is of this one alone."""
-
-    user_id: int
-    key: str
-    title: str
-    body: str
-    copies: Copies = Copies.ONE
-
-    @property
-    def act(self) -> str:
-        """In one word."""
-        return "post"
-
-    def __str__(self) -> str:
-        return f"post {self.title!r} by user {self.user_id}"
-
-    def write(self) -> Call:
-        """What is sent."""
-        question = {"kind": "note", "title": self.title, "body": self.body, "images": []}
-        return Call("POST", "/posts", question, self.key)
-
-    def expects(self) -> Mapping[str, Any]:
-        """What the answer must hold."""
-        return {"title": self.title, "body": self.body}
+    question = {"kind": "note", "title": title, "body": body, "images": []}
+    text = f"post {title!r} by user {user_id}"
+    call = Call("POST", "/posts", question, key)
+    return Request(user_id, "post", text, call, writes={"title": title, "body": body})
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
+def write_comment(user_id: int, key: str, post_id: int, body: str) -> Request:
     """A user comments on a post; ``key`` is of this one alone."""
-
-    user_id: int
-    key: str
-    post_id: int
-    body: str
-    copies: Copies = Copies.ONE
-
-    @property
-    def act(self) -> str:
-        """In one word."""
-        return "comment"
-
-    def __str__(self) -> str:
-        return f"comment on post {self.post_id} by user {self.user_id}"
-
-    def write(self) -> Call:
-        """What is sent."""
-        return Call("POST", f"/posts/{self.post_id}/comments", {"body": self.body}, self.key)
-
-    def expects(self) -> Mapping[str, Any]:
-        """What the answer must hold."""
-        return {"post_id": str(self.post_id), "body": self.body}
+    text = f"comment on post {post_id} by user {user_id}"
+    call = Call("POST", f"/posts/{post_id}/comments", {"body": body}, key)
+    shown = {"post_id": str(post_id), "body": body}
+    return Request(user_id, "comment", text, call, writes=shown)
 
 
-Text = Rename | Post | Comment
-
-
-class Forecast(NamedTuple):
-    """What is written says so in each answer, and is the same thing in all of them."""
-
-    changes: bool = False  # of a reaction: none
-
-    def find_wrong(
-        self,
-        request: Text,
-        answers: Sequence[Mapping[str, Any]],
-        sure: bool,  # noqa: ARG002 - a creation has a key: it is one, however often it was done
-    ) -> list[str]:
-        """What can't be true in the ``answers`` to the copies of ``request``."""
-        wrong = [
-            f"{request}: {name} is {answer.get(name)!r}"
-            for answer in answers
-            for name, expected in request.expects().items()
-            if answer.get(name) != expected
-        ]
-        made = {str(answer.get("id")) for answer in answers}
-        if len(made) > 1:
-            wrong.append(f"{request}: made {len(made)} times: {', '.join(sorted(made))}")
-        return wrong
-
-
-def plan(texts: Iterable[Text], duplicates: float = 0.0, seed: int = 0) -> list[Text]:
-    """The requests for ``texts``, in order; a share of them sent twice."""
-    draw = draw_copies(duplicates, seed)
-    return [replace(text, copies=draw()) for text in texts]
-
-
-def count_posts(requests: Iterable[Request]) -> dict[int, int]:
+def count_posts(requests: Iterable[Request]) -> Counter[int]:
     """How many posts each user writes."""
-    posts: dict[int, int] = {}
-    for request in requests:
-        if isinstance(request, Post):
-            posts[request.user_id] = posts.get(request.user_id, 0) + 1
-    return posts
+    return Counter(request.user_id for request in requests if request.act == "post")
 
 
-def count_comments(requests: Iterable[Request]) -> dict[int, int]:
+def count_comments(requests: Iterable[Request]) -> Counter[int]:
     """How many comments each post gets."""
-    comments: dict[int, int] = {}
-    for request in requests:
-        if isinstance(request, Comment):
-            comments[request.post_id] = comments.get(request.post_id, 0) + 1
-    return comments
+    return Counter(int(r.writes["post_id"]) for r in requests if r.act == "comment")
+
+
+class Texts(Scenario):
+    """What is played of texts. The posts that are commented on are there already."""
+
+    def __init__(self, texts: Iterable[Request], duplicates: float = 0.0, seed: int = 0) -> None:
+        super().__init__(duplicate(texts, duplicates, seed))
+        self._posts = count_posts(self.requests)
+        self._comments = count_comments(self.requests)
+        self._names = {r.user_id: r.writes["nickname"] for r in self.requests if r.act == "rename"}
+
+    def prepare(self, stack: Stack) -> list[Forecast]:
+        """What each request must come to. What is there already is counted in."""
+        for expected, there in zip(
+            (self._posts, self._comments), read_texts(stack.mysql_url), strict=True
+        ):
+            for id_ in expected:
+                expected[id_] += there[id_]
+        return super().prepare(stack)
+
+    async def compare(self, stack: Stack, asker: Asker) -> Comparison:
+        """Rows, totals and names beside what was written. Raises LocalError."""
+
+        async def ask_user(user_id: int) -> Mapping[str, Any]:
+            return await asker.ask(f"/users/{user_id}")
+
+        async def ask_post(post_id: int) -> int:
+            return int((await asker.ask(f"/posts/{post_id}"))["comments"])
+
+        posts, comments = read_texts(stack.mysql_url)
+        profiles = await asker.ask_each("profiles", {**self._posts, **self._names}, ask_user)
+        seen_posts = {user_id: int(profiles[user_id]["posts"]) for user_id in self._posts}
+        seen_comments = await asker.ask_each("posts", self._comments, ask_post)
+        differences = [
+            *find_differences("posts of user", self._posts, posts, seen_posts),
+            *find_differences("comments of post", self._comments, comments, seen_comments),
+            *(
+                f"user {user_id} is named {profiles[user_id]['nickname']} by the API, not {name}"
+                for user_id, name in self._names.items()
+                if profiles[user_id]["nickname"] != name
+            ),
+        ]
+        totals = {
+            "posts": add_up(self._posts, posts, seen_posts),
+            "comments": add_up(self._comments, comments, seen_comments),
+        }
+        return Comparison("of who wrote", totals, differences)
+
+
+def read_texts(mysql_url: str) -> tuple[Counter[int], Counter[int]]:
+    """How many live posts each user has, and how many live comments each post."""
+    with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT author_id, COUNT(*) FROM content"
+            " WHERE content_type = 'post' AND deleted_at IS NULL GROUP BY author_id"
+        )
+        posts = Counter(dict(cursor.fetchall()))
+        cursor.execute(
+            "SELECT parent_id, COUNT(*) FROM content"
+            " WHERE content_type = 'comment' AND deleted_at IS NULL GROUP BY parent_id"
+        )
+        return posts, Counter(dict(cursor.fetchall()))
+
+
+def find_differences(
+    of: str, expected: Mapping[int, int], rows: Mapping[int, int], seen: Mapping[int, int]
+) -> list[str]:
+    """Where the rows or the API have not as many as were written."""
+    return [
+        f"{of} {id_}: {counts.get(id_, 0)} {where}, {count} written"
+        for id_, count in expected.items()
+        for where, counts in (("in the rows", rows), ("by the API", seen))
+        if counts.get(id_, 0) != count
+    ]
+
+
+def add_up(
+    expected: Mapping[int, int], rows: Mapping[int, int], seen: Mapping[int, int]
+) -> tuple[int, int, int]:
+    """(written, rows, API), of those that were written to."""
+    return (
+        sum(expected.values()),
+        sum(rows.get(id_, 0) for id_ in expected),
+        sum(seen.get(id_, 0) for id_ in expected),
+    )

@@ -96,15 +96,17 @@ def make_reviews(
     ]
 
 
-def make_voucher(shop_id: str, now_s: float) -> dict[str, Any]:
-    """A flash sale that opened a minute ago and is open for a day."""
+def make_voucher(
+    shop_id: str, now_s: float, stock: int = STOCK, open_s: float = OPEN_S
+) -> dict[str, Any]:
+    """A flash sale that opened a minute ago, and is open for a day unless it is said."""
     return {
         "shop_id": shop_id,
         "title": "Dinner for two",
         "price_cents": 1990,
-        "stock": STOCK,
+        "stock": stock,
         "opens_at": _format_time(now_s - 60),
-        "closes_at": _format_time(now_s + OPEN_S),
+        "closes_at": _format_time(now_s + open_s),
     }
 
 
@@ -113,7 +115,7 @@ def _create(
 ) -> Mapping[str, Any]:
     """What a POST answers; asked again while a part is busy. Raises LocalError."""
     give_up_s = time.monotonic() + MAX_WAIT_S
-    while (reply := gateway.send("POST", path, user_id, body)).status in (429, 503):
+    while (reply := gateway.ask("POST", path, user_id, body)).status in (429, 503):
         if time.monotonic() > give_up_s:
             break
         time.sleep(float(reply.headers.get("retry-after", 1)))

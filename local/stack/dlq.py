@@ -4,9 +4,9 @@ import argparse
 import json
 from datetime import UTC, datetime
 
-from rich.console import Console
 from rich.table import Table
 
+from local.output import console
 from local.stack.queues import operating
 from local.stack.stack import Stack
 
@@ -22,7 +22,7 @@ def list_queues(stack: Stack, args: argparse.Namespace) -> int:
     table = Table("queue", "dead", box=None, header_style="dim", padding=(0, 2, 0, 0))
     for state in states:
         table.add_row(state.name, f"[red]{state.dead:,}[/red]" if state.dead else "0")
-    Console(highlight=False).print(table)
+    console.print(table)
     return 1 if any(state.dead for state in states) else 0
 
 

@@ -6,10 +6,10 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
-from local.audit.audit import mark, new_list
+from local.output import console, new_list
 from local.paths import LocalError
 from local.stack.stack import Stack
 
@@ -28,7 +28,7 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(to_json(report)))
     else:
-        Console(highlight=False).print(render(report))
+        console.print(render(report))
     return 0 if report.is_settled else 1
 
 
@@ -64,8 +64,7 @@ def render(report: "Report") -> RenderableType:
     """The report as people read it."""
     tally = report.tally
     took_s = (report.ended_at - report.started_at).total_seconds() if report.ended_at else 0.0
-    facts = new_list()
-    for name, shown, good in (
+    facts = new_list(
         ("run", f"{report.run_id}, {took_s:.1f} s", report.ended_at is not None),
         ("relations compared", f"{tally.relations:,}", True),
         ("targets", f"{tally.targets:,}", True),
@@ -74,8 +73,7 @@ def render(report: "Report") -> RenderableType:
         ("passed over", f"{tally.moving:,} moving", True),
         ("differing", f"{report.differing:,}{_reasons(report)}", not report.differing),
         ("repaired", f"{report.repaired:,}", report.is_settled),
-    ):
-        facts.add_row(name, shown, mark(good))
+    )
     parts: list[RenderableType] = [facts, ""]
     for found_at in report.examples:
         reason, subject, said = found_at.finding

@@ -6,9 +6,9 @@ import json
 import os
 from collections.abc import Iterator
 
-from rich.console import Console
 from rich.table import Table
 
+from local.output import console
 from local.paths import LocalError
 from local.stack.stack import Stack
 
@@ -31,7 +31,7 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
             counts = (f"{count:,}" for count in (state.waiting, state.in_work, state.delayed))
             dead = f"[red]{state.dead:,}[/red]" if state.dead else "0"
             table.add_row(state.name, *counts, oldest, dead)
-        Console(highlight=False).print(table)
+        console.print(table)
     return 1 if any(state.dead for state in states) else 0
 
 

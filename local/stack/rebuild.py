@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from local.audit.audit import mark, new_list, new_table
+from local.output import mark, new_list, new_table
 from local.paths import LocalError
 from local.stack.stack import Stack
 from plaza.infra.errors import Unavailable

@@ -4,9 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
-import random
 import shutil
-import signal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import chain
@@ -25,6 +23,17 @@ from local.stack.processes import Process, end_all, find_processes_in, stop_proc
 from local.stack.servers import Server
 
 LOCKS = ("lock", "end-lock")
+STATE = (
+    "base_url",
+    "redis_url",
+    "redis_cluster",
+    "mysql_url",
+    "aws_endpoint_url",
+    "lambda_url",
+    "region",
+    "queues",
+)
+"""What ``load`` finds in stack.json."""
 VITAL = frozenset({"ministack", "lambda"})
 """Processes without which there is no stack; a database may go away and come back."""
 
@@ -88,14 +97,8 @@ class Stack:
             raise StackNotRunning(
                 f"{stack.directory} is half-written; {stack.how_to_end()} clears it away"
             ) from None
-        stack.base_url = state["base_url"]
-        stack.redis_url = state["redis_url"]
-        stack.redis_cluster = state["redis_cluster"]
-        stack.mysql_url = state["mysql_url"]
-        stack.aws_endpoint_url = state["aws_endpoint_url"]
-        stack.lambda_url = state["lambda_url"]
-        stack.region = state["region"]
-        stack.queues = state["queues"]
+        for name in STATE:
+            setattr(stack, name, state[name])
         stack.deployed = Deployed(**deployed)
         stack._find_servers()
         gone = [process.name for process in stack.processes() if not process.is_running()]
@@ -218,16 +221,6 @@ class Stack:
         pids: dict[str, list[int]] = deployment.ask_service(self.lambda_url, "GET", "/workers")[1]
         return pids
 
-    def kill_worker(self, logical_id: str) -> int | None:
-        """Kill (SIGKILL) one worker of a function, chosen at random; its pid, None if none."""
-        workers = self.find_workers(logical_id)
-        if not workers:
-            return None
-        chosen = random.choice(workers)
-        with contextlib.suppress(psutil.NoSuchProcess):
-            chosen.send_signal(signal.SIGKILL)
-        return chosen.pid
-
     def _start_redis(self, step: Step, *, attached: bool) -> None:
         packages.check_servers()
         if own := os.environ.get("PLAZA_REDIS_URL"):
@@ -302,19 +295,8 @@ class Stack:
         with step("Migrations"):
             self.invoke("Migrate", {})
         _write_private(self.directory / "deployed.json", asdict(self.deployed))
-        _write_private(
-            self.directory / "stack.json",
-            {
-                "base_url": self.base_url,
-                "redis_url": self.redis_url,
-                "redis_cluster": self.redis_cluster,
-                "mysql_url": self.mysql_url,
-                "aws_endpoint_url": self.aws_endpoint_url,
-                "lambda_url": self.lambda_url,
-                "region": self.region,
-                "queues": self.queues,
-            },
-        )
+        state = {name: getattr(self, name) for name in STATE}
+        _write_private(self.directory / "stack.json", state)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from local.load.crowd import make_crowd
-from local.load.interactions import Interaction, foresee, plan, write_file
+from local.load.interactions import Interaction, plan, write_file
+from local.load.requests import foresee
 from local.paths import ROOT
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from local.load.asking import Asker
-from local.load.follows_piece import ask_mine as ask_own_follows
-from local.load.interactions import Reaction
-from local.load.interactions_piece import (
+from local.load.follows import ask_mine as ask_own_follows
+from local.load.interactions import (
     Mine,
     ask_likers,
     ask_mine,
@@ -20,6 +19,7 @@ from local.load.interactions_piece import (
     find_wrong_orders,
     find_wrong_own_lists,
 )
+from local.load.requests import Reaction
 from plaza import follows
 from plaza.infra import mysql
 from plaza.reactions import COLLECT, KINDS, LIKE, Target, reacting
@@ -36,6 +36,7 @@ class FunctionAsker(Asker):
 
     def __init__(self) -> None:
         self._concurrency = 1
+        self.tell = lambda text: None
 
     async def ask(
         self, path: str, *, question: Any = None, user_id: int | None = None
@@ -54,17 +55,13 @@ class FunctionAsker(Asker):
         return answer
 
 
-def say_nothing(text: str) -> None:
-    pass
-
-
 @pytest.fixture
 def after(plaza: World) -> set[Reaction]:
     """All like a large post; the reader likes and collects many others."""
     made = {Reaction("like", LARGE, user_id) for user_id in LIKERS}
     made |= {Reaction("like", post_id, READER) for post_id in range(100, 220)}
     made |= {Reaction("collect", post_id, READER) for post_id in range(100, 105)}
-    plaza.add(*(Target("post", post_id) for post_id in {SMALL, *(r.item_id for r in made)}))
+    plaza.add(*(Target("post", post_id) for post_id in {SMALL, *(r.target_id for r in made)}))
     for kind, item_id, user_id in sorted(made):
         assert reacting.react(KINDS[kind], Target("post", item_id), user_id, True).changed
     plaza.queues.drain()
@@ -77,9 +74,9 @@ def read(user_ids: list[int]) -> tuple[dict[int, list[int]], dict[int, list[int]
 
     async def do() -> tuple[dict[int, list[int]], dict[int, list[int]], Mine]:
         return (
-            await ask_likers(asker, posts, say_nothing),
-            await ask_likers(asker, posts, say_nothing, "?order=latest"),
-            await ask_mine(asker, user_ids, posts, say_nothing),
+            await ask_likers(asker, posts),
+            await ask_likers(asker, posts, "?order=latest"),
+            await ask_mine(asker, user_ids, posts),
         )
 
     return asyncio.run(do())
@@ -97,10 +94,10 @@ def test_own_lists_are_read_to_their_end(after: set[Reaction]) -> None:
     async def do() -> dict[str, dict[int, list[int]]]:
         kinds = (LIKE.name, COLLECT.name)
         asker = FunctionAsker()
-        return {kind: await ask_own_lists(asker, [READER], kind, say_nothing) for kind in kinds}
+        return {kind: await ask_own_lists(asker, [READER], kind) for kind in kinds}
 
     lists = asyncio.run(do())
-    posts = {reaction.item_id for reaction in after}
+    posts = {reaction.target_id for reaction in after}
     assert (len(lists["like"][READER]), len(lists["collect"][READER])) == (121, 5)
     assert find_wrong_own_lists(after, lists, posts) == []
 
@@ -121,6 +118,6 @@ def test_users_are_asked_whether_they_follow(plaza: World) -> None:
     assert follows.follow(3, 1).changed
 
     async def do() -> dict[tuple[int, int], bool]:
-        return await ask_own_follows(FunctionAsker(), [(1, 3), (2, 3)], say_nothing)
+        return await ask_own_follows(FunctionAsker(), [(1, 3), (2, 3)])
 
     assert asyncio.run(do()) == {(1, 3): True, (2, 3): False}

@@ -39,18 +39,17 @@ def test_after_all_interactions_of_a_file_each_ranking_is_in_the_order_of_mysql(
 ) -> None:
     rows = read_file(Path(FILE)) if FILE else make_crowd(60, 120, 3_000, first_id=1, seed=5)
     requests, chance = plan(rows), random.Random(6)
-    posts = sorted({request.item_id for request in requests})
+    posts = sorted({row.item_id for row in rows})
     mysql.write(
         "INSERT INTO content (content_type, content_id, author_id) VALUES "
         + ",".join(f"('post', {post_id}, 99)" for post_id in posts)
     )
     late: list[str] = []
     for number, request in enumerate(requests, 1):
-        kind, wanted = request.verb.value
-        if wanted is not None:
-            target = Target("post", request.item_id)
+        if request.turns:
+            (kind, post_id, user_id), wanted = request.turns
             with suppress(TooManyChanges):
-                reacting.react(KINDS[kind], target, request.user_id, wanted)
+                reacting.react(KINDS[kind], Target("post", post_id), user_id, wanted)
         if number % BATCH == 0 or number == len(requests):
             facts = late + plaza.queues.take(REACTIONS)
             chance.shuffle(facts)

@@ -35,18 +35,21 @@ class FakeSession:
 @pytest.fixture(autouse=True)
 def waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody sleeps."""
-    monkeypatch.setattr("local.load.asking.draw_wait_s", lambda tries: 0.0)
+    monkeypatch.setattr("local.load.client.draw_wait_s", lambda tries: 0.0)
 
 
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """``ask(session, lambda asker: ...)``: what comes of it."""
 
-    def run(session: FakeSession, work: Callable[[Asker], Awaitable[T]]) -> T:
+    def run(
+        session: FakeSession, work: Callable[[Asker], Awaitable[T]], told: list[str] | None = None
+    ) -> T:
         monkeypatch.setattr("local.load.asking.open_session", lambda concurrency: session)
+        tell = (told if told is not None else []).append
 
         async def do() -> T:
-            return await work(Asker("http://api", {7: "token"}, 3))
+            return await work(Asker("http://api", {7: "token"}, 3, tell))
 
         return asyncio.run(do())
 
@@ -70,7 +73,7 @@ def test_what_is_refused_for_good_is_told(ask: Callable[..., Any]) -> None:
     with pytest.raises(LocalError, match=r"GET http://api/me answers 404: .*no user 7"):
         ask(session, lambda asker: asker.ask("/me"))
     session = FakeSession(me=[TimeoutError()] * 8)
-    with pytest.raises(LocalError, match="gives no answer: TimeoutError"):
+    with pytest.raises(LocalError, match="gives no answer: timeout"):
         ask(session, lambda asker: asker.ask("/me"))
 
 
@@ -87,7 +90,7 @@ def test_a_list_is_read_to_its_end(ask: Callable[..., Any]) -> None:
 
 def test_many_are_asked_and_each_gets_its_own_answer(ask: Callable[..., Any]) -> None:
     busy, most = 0, 0
-    told: list[Any] = []
+    told: list[str] = []
 
     async def square(number: int) -> int:
         nonlocal busy, most
@@ -98,10 +101,10 @@ def test_many_are_asked_and_each_gets_its_own_answer(ask: Callable[..., Any]) ->
         busy -= 1
         return number**2
 
-    said = ask(FakeSession(), lambda asker: asker.ask_each(range(120), square, told.append))
+    said = ask(FakeSession(), lambda asker: asker.ask_each("squares", range(120), square), told)
     assert list(said.items()) == [(number, number**2) for number in range(120)]
     assert most == 3
-    assert told == ["50 of 120", "100 of 120"]
+    assert told == ["squares, 50 of 120", "squares, 100 of 120"]
 
 
 def test_one_that_fails_ends_it(ask: Callable[..., Any]) -> None:
@@ -110,5 +113,5 @@ def test_one_that_fails_ends_it(ask: Callable[..., Any]) -> None:
         raise LocalError(f"no {number}")
 
     with pytest.raises(LocalError, match="no 1"):
-        ask(FakeSession(), lambda asker: asker.ask_each([1, 2, 3], fail, lambda text: None))
-    assert ask(FakeSession(), lambda asker: asker.ask_each([], fail, lambda text: None)) == {}
+        ask(FakeSession(), lambda asker: asker.ask_each("none", [1, 2, 3], fail))
+    assert ask(FakeSession(), lambda asker: asker.ask_each("none", [], fail)) == {}

@@ -3,19 +3,21 @@
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 import pytest
 
-from local.load import players
-from local.load.interactions import Forecast, Request, Verb
-from local.load.plans import Copies
-from local.load.players import Player, Tally
+from local.load import client
+from local.load.client import Tally
+from local.load.players import Player
+from local.load.requests import Call, Copies, Forecast, Reaction, Request, turn, view
 from local.paths import LocalError
 
-LIKE = Request(1, 7, Verb.LIKE)
-LIKED = Forecast(changes=True, liked=True, collected=False)
+LIKE = turn(Reaction("like", 7, 1))
+LIKED = Forecast(changes=True, shows={"liked": True})
+VIEW = view(1, 7)
 DONE = {"liked": True, "likes": 1, "changed": True, "exact": True}
 AGAIN = {**DONE, "changed": False}
 
@@ -82,16 +84,21 @@ def play(session: FakeSession, *requests: Request, forecasts: list[Forecast]) ->
 
 
 @pytest.mark.parametrize(
-    ("verb", "method", "path"),
+    ("sent", "act", "call"),
     [
-        (Verb.LIKE, "PUT", "/posts/7/likes/me"),
-        (Verb.UNLIKE, "DELETE", "/posts/7/likes/me"),
-        (Verb.COLLECT, "PUT", "/posts/7/collects/me"),
-        (Verb.VIEW, "POST", "/reactions/query"),
+        (LIKE, "like", Call("PUT", "/posts/7/likes/me")),
+        (turn(Reaction("like", 7, 1), on=False), "unlike", Call("DELETE", "/posts/7/likes/me")),
+        (turn(Reaction("collect", 7, 1)), "collect", Call("PUT", "/posts/7/collects/me")),
+        (
+            VIEW,
+            "view",
+            Call("POST", "/reactions/query", {"targets": [{"type": "post", "id": "7"}]}),
+        ),
     ],
 )
-def test_a_verb_is_a_route(verb: Verb, method: str, path: str) -> None:
-    assert Request(1, 7, verb).write()[:2] == (method, path)
+def test_an_act_is_a_route(sent: Request, act: str, call: Call) -> None:
+    assert (sent.act, sent.call) == (act, call)
+    assert str(sent) == f"{act} of post 7 by user 1"
 
 
 def test_a_good_answer_is_counted_once(waits: list[float]) -> None:
@@ -102,14 +109,14 @@ def test_a_good_answer_is_counted_once(waits: list[float]) -> None:
 
 @pytest.mark.parametrize("copies", [Copies.AT_ONCE, Copies.IN_A_ROW])
 def test_a_duplicate_changes_nothing_more(copies: Copies, waits: list[float]) -> None:
-    request = Request(1, 7, Verb.LIKE, copies)
+    request = replace(LIKE, copies=copies)
     tally = play(FakeSession((200, DONE), (200, AGAIN)), request, forecasts=[LIKED])
     assert (tally.sent, tally.accepted, tally.changed, tally.duplicates) == (2, 2, 1, 1)
     assert tally.wrong == []
 
 
 def test_a_like_that_counted_twice_is_found(waits: list[float]) -> None:
-    request = Request(1, 7, Verb.LIKE, Copies.AT_ONCE)
+    request = replace(LIKE, copies=Copies.AT_ONCE)
     tally = play(FakeSession((200, DONE), (200, DONE)), request, forecasts=[LIKED])
     assert tally.wrong == ["like of post 7 by user 1: changed 2 times, not 1"]
 
@@ -134,7 +141,7 @@ def test_a_request_is_given_up_with_its_reason(waits: list[float]) -> None:
     tally = play(session, LIKE, forecasts=[LIKED])
     assert (tally.sent, tally.accepted) == (8, 0)
     assert tally.failures == ["like of post 7 by user 1: 503: MySQL is away"]
-    assert sum(waits) < 8 * players.LONGEST_WAIT_S
+    assert sum(waits) < 8 * client.LONGEST_WAIT_S
 
 
 def test_a_bad_request_is_not_tried_again(waits: list[float]) -> None:
@@ -149,7 +156,7 @@ def test_an_answer_that_is_no_json_is_shown(waits: list[float]) -> None:
 
 
 def test_where_nobody_answers_any_more_it_ends(waits: list[float]) -> None:
-    requests = [Request(user_id, 7, Verb.LIKE) for user_id in range(1, 100)]
+    requests = [turn(Reaction("like", 7, user_id)) for user_id in range(1, 100)]
     session = FakeSession(*[TimeoutError()] * 8 * len(requests))
     with pytest.raises(LocalError, match=r"nobody answers at http://api any more: .*timeout"):
         play(session, *requests, forecasts=[LIKED] * len(requests))
@@ -157,24 +164,26 @@ def test_where_nobody_answers_any_more_it_ends(waits: list[float]) -> None:
 
 
 def test_after_a_request_was_given_up_nothing_is_expected_of_that_user(waits: list[float]) -> None:
-    view = Request(1, 7, Verb.VIEW)
     mine = {"items": [{"mine": {"liked": False, "collected": False}}], "exact": True}
-    tally = play(FakeSession((500, {}), (200, mine)), LIKE, view, forecasts=[LIKED, LIKED])
+    tally = play(FakeSession((500, {}), (200, mine)), LIKE, VIEW, forecasts=[LIKED, LIKED])
     assert len(tally.failures) == 1
     assert tally.wrong == []
 
 
+def seeing(liked: bool) -> Forecast:
+    return Forecast(changes=False, shows={"mine": {"liked": liked, "collected": False}})
+
+
 def test_a_view_must_show_what_its_user_did() -> None:
-    view = Request(1, 7, Verb.VIEW)
     answer = {"items": [{"mine": {"liked": False, "collected": False}}], "exact": True}
-    assert Forecast(False, False, False).find_wrong(view, [answer], True) == []
-    assert len(Forecast(False, True, False).find_wrong(view, [answer], True)) == 1
+    assert seeing(liked=False).find_wrong(VIEW, [answer], True) == []
+    assert len(seeing(liked=True).find_wrong(VIEW, [answer], True)) == 1
+    assert len(seeing(liked=False).find_wrong(VIEW, [{"items": []}], True)) == 1
 
 
 def test_a_view_that_says_it_is_not_exact_may_be_old() -> None:
-    view = Request(1, 7, Verb.VIEW)
     answer = {"items": [{"mine": {"liked": False, "collected": False}}], "exact": False}
-    assert Forecast(False, True, False).find_wrong(view, [answer], True) == []
+    assert seeing(liked=True).find_wrong(VIEW, [answer], True) == []
 
 
 def test_an_answer_must_say_what_was_wished() -> None:
@@ -185,7 +194,7 @@ def test_an_answer_must_say_what_was_wished() -> None:
 
 def test_the_longest_times_without_an_answer_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     tally, now_s = Tally(), iter([10.0, 12.0, 13.0, 20.0])
-    monkeypatch.setattr("local.load.players.time.monotonic", lambda: next(now_s))
+    monkeypatch.setattr("local.load.client.time.monotonic", lambda: next(now_s))
     for status in (200, 202, 503, 200):
         tally.note(status, 0.1)
     assert tally.gaps_s == {"200": 10.0, "good": 8.0}

@@ -8,30 +8,27 @@ import pytest
 
 from local.load.follows import (
     Follow,
-    Forecast,
-    Request,
+    Follows,
     Seen,
     add_up,
     choose_askers,
     choose_pairs,
     find_differences,
     find_most_followed,
-    foresee,
     parse,
     plan,
     read_file,
     write_file,
 )
-from local.load.follows_piece import FollowsPiece
-from local.load.interactions import Interaction
+from local.load.interactions import Interaction, Interactions
 from local.load.interactions import write_file as write_interactions
-from local.load.interactions_piece import InteractionsPiece
-from local.load.plans import Call, Copies
-from local.load.replay import Options, read_piece
+from local.load.replay import Options, read_scenario
+from local.load.requests import Call, Copies, Forecast, foresee, turn
 from local.paths import LocalError
 
 HEADER = "follower_id,followee_id"
-FOLLOW = Request(1, 7)
+FOLLOW = turn(Follow(1, 7).reaction)
+CHANGES, STAYS = (Forecast(changes, {"following": True}) for changes in (True, False))
 DONE = {"following": True, "followers": 1, "changed": True, "exact": True}
 AGAIN = {**DONE, "changed": False}
 AFTER = {Follow(1, 7), Follow(2, 7), Follow(1, 8), Follow(2, 8), Follow(7, 1)}
@@ -78,13 +75,13 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 def test_what_a_file_is_about_is_known_by_its_header(tmp_path: Path) -> None:
     path = tmp_path / "follows.csv.gz"
     path.write_bytes(gzip.compress(f"{HEADER}\n1,2\n2,3\n".encode()))
-    piece = read_piece(path, Options())
-    assert isinstance(piece, FollowsPiece)
-    assert (len(piece.requests), piece.user_ids) == (2, [1, 2, 3])
-    assert read_piece(path, Options(), limit=1).user_ids == [1, 2]
+    scenario = read_scenario(path, Options())
+    assert isinstance(scenario, Follows)
+    assert (len(scenario.requests), scenario.user_ids) == (2, [1, 2, 3])
+    assert read_scenario(path, Options(), limit=1).user_ids == [1, 2]
 
     write_interactions(path, [Interaction(1, 2, 5.0, 0)])
-    assert isinstance(read_piece(path, Options()), InteractionsPiece)
+    assert isinstance(read_scenario(path, Options()), Interactions)
 
 
 @pytest.mark.parametrize("header", ["", "follower_id", "followee_id,follower_id", "1,2"])
@@ -92,17 +89,17 @@ def test_another_header_is_told(tmp_path: Path, header: str) -> None:
     path = tmp_path / "f.csv"
     path.write_text(f"{header}\n1,2\n")
     with pytest.raises(LocalError, match=r"f\.csv, line 1: .*rating,timestamp or follower_id,"):
-        read_piece(path, Options())
+        read_scenario(path, Options())
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(LocalError, match="can't be read"):
-        read_piece(tmp_path / "nowhere.csv", Options())
+        read_scenario(tmp_path / "nowhere.csv", Options())
 
 
 def test_a_row_is_a_request() -> None:
     (request,) = plan([Follow(3, 28)])
-    assert request.write() == Call("PUT", "/users/28/followers/me")
+    assert request.call == Call("PUT", "/users/28/followers/me")
     assert (request.user_id, request.act, str(request)) == (
         3,
         "follow",
@@ -121,30 +118,31 @@ def test_a_fifth_is_sent_twice_half_of_it_at_once_and_the_same_each_time() -> No
 
 
 def test_the_end_follows_from_what_was_and_what_is_done() -> None:
-    before = {Follow(1, 7), Follow(5, 7)}
-    forecasts, after = foresee([Request(1, 7), Request(1, 8), Request(1, 8)], before)
-    assert forecasts == [Forecast(False), Forecast(True), Forecast(False)]
-    assert after == {Follow(1, 7), Follow(5, 7), Follow(1, 8)}
+    before = {Follow(1, 7).reaction, Follow(5, 7).reaction}
+    requests = plan([Follow(1, 7), Follow(1, 8), Follow(1, 8)])
+    forecasts, after = foresee(requests, before)
+    assert forecasts == [STAYS, CHANGES, STAYS]
+    assert after == before | {Follow(1, 8).reaction}
 
 
 def test_a_good_answer_is_believed() -> None:
-    assert Forecast(True).find_wrong(FOLLOW, [DONE], True) == []
-    assert Forecast(True).find_wrong(FOLLOW, [AGAIN, DONE], True) == []
-    assert Forecast(False).find_wrong(FOLLOW, [AGAIN, AGAIN], True) == []
+    assert CHANGES.find_wrong(FOLLOW, [DONE], True) == []
+    assert CHANGES.find_wrong(FOLLOW, [AGAIN, DONE], True) == []
+    assert STAYS.find_wrong(FOLLOW, [AGAIN, AGAIN], True) == []
 
 
 def test_a_follow_that_counted_twice_or_never_is_found() -> None:
-    assert Forecast(True).find_wrong(FOLLOW, [DONE, DONE], True) == [
+    assert CHANGES.find_wrong(FOLLOW, [DONE, DONE], True) == [
         "follow of user 7 by user 1: changed 2 times, not 1"
     ]
-    assert Forecast(True).find_wrong(FOLLOW, [AGAIN], True) == [
+    assert CHANGES.find_wrong(FOLLOW, [AGAIN], True) == [
         "follow of user 7 by user 1: changed 0 times, not 1"
     ]
-    assert Forecast(True).find_wrong(FOLLOW, [AGAIN], False) == []
+    assert CHANGES.find_wrong(FOLLOW, [AGAIN], False) == []
 
 
 def test_an_answer_must_say_that_one_follows() -> None:
-    assert Forecast(True).find_wrong(FOLLOW, [{**DONE, "following": False}], False) == [
+    assert CHANGES.find_wrong(FOLLOW, [{**DONE, "following": False}], False) == [
         "follow of user 7 by user 1: following is False"
     ]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from local.load.interactions import Reaction
-from local.load.interactions_piece import (
+from local.load.interactions import (
     choose_likers,
     find_most_active,
     find_wrong_mine,
     find_wrong_orders,
     find_wrong_own_lists,
 )
+from local.load.requests import Reaction
 
 AFTER = {
     Reaction("like", 7, 1),

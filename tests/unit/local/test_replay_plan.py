@@ -4,19 +4,9 @@ from collections import Counter
 
 import pytest
 
-from local.load.interactions import (
-    Forecast,
-    Interaction,
-    Reaction,
-    Request,
-    Verb,
-    author_of,
-    foresee,
-    plan,
-    verbs_of,
-)
-from local.load.plans import Copies
+from local.load.interactions import Interaction, author_of, plan, requests_of
 from local.load.players import Turns
+from local.load.requests import Copies, Forecast, Reaction, foresee, turn
 
 
 def rated(rating: float, user_id: int = 1, item_id: int = 7) -> Interaction:
@@ -24,24 +14,24 @@ def rated(rating: float, user_id: int = 1, item_id: int = 7) -> Interaction:
 
 
 @pytest.mark.parametrize(
-    ("rating", "verbs"),
+    ("rating", "acts"),
     [
-        (5, [Verb.LIKE, Verb.COLLECT]),
-        (4.5, [Verb.LIKE]),
-        (4, [Verb.LIKE]),
-        (3.5, [Verb.VIEW]),
-        (2.5, [Verb.VIEW]),
-        (2, [Verb.UNLIKE]),
-        (0, [Verb.UNLIKE]),
+        (5, ["like", "collect"]),
+        (4.5, ["like"]),
+        (4, ["like"]),
+        (3.5, ["view"]),
+        (2.5, ["view"]),
+        (2, ["unlike"]),
+        (0, ["unlike"]),
     ],
 )
-def test_a_rating_says_what_is_done(rating: float, verbs: list[Verb]) -> None:
-    assert [*verbs_of(rating)] == verbs
+def test_a_rating_says_what_is_done(rating: float, acts: list[str]) -> None:
+    assert [request.act for request in requests_of(rated(rating))] == acts
 
 
 def test_a_fifth_of_what_changes_something_is_sent_twice_and_no_view_is() -> None:
     requests = plan([rated(rating) for rating in (5, 3, 1)] * 2000, duplicates=0.2, seed=3)
-    copies = Counter((request.verb is Verb.VIEW, request.copies) for request in requests)
+    copies = Counter((request.act == "view", request.copies) for request in requests)
     twice = copies[False, Copies.AT_ONCE] + copies[False, Copies.IN_A_ROW]
     assert twice / 6000 == pytest.approx(0.2, abs=0.02)
     assert copies[False, Copies.AT_ONCE] == pytest.approx(copies[False, Copies.IN_A_ROW], rel=0.2)
@@ -84,12 +74,12 @@ def test_the_end_follows_from_what_was_and_what_is_done() -> None:
     requests = plan([rated(5), rated(3), rated(1), rated(1), rated(4, user_id=2)])
     forecasts, after = foresee(requests, before)
     assert forecasts == [
-        Forecast(changes=False, liked=True, collected=False),  # liked before
-        Forecast(changes=True, liked=True, collected=True),
-        Forecast(changes=False, liked=True, collected=True),  # a view
-        Forecast(changes=True, liked=False, collected=True),
-        Forecast(changes=False, liked=False, collected=True),
-        Forecast(changes=True, liked=True, collected=False),
+        Forecast(changes=False, shows={"liked": True}),  # liked before
+        Forecast(changes=True, shows={"collected": True}),
+        Forecast(changes=False, shows={"mine": {"liked": True, "collected": True}}),  # a view
+        Forecast(changes=True, shows={"liked": False}),
+        Forecast(changes=False, shows={"liked": False}),
+        Forecast(changes=True, shows={"liked": True}),
     ]
     assert after == {
         Reaction("collect", 7, 1),
@@ -98,8 +88,15 @@ def test_the_end_follows_from_what_was_and_what_is_done() -> None:
     }
 
 
+def test_a_view_shows_what_is_on_by_then_of_this_user() -> None:
+    requests = plan([rated(4), rated(1), rated(3), rated(3, user_id=2)])
+    *_, own, of_another = foresee(requests, {Reaction("collect", 7, 1)})[0]
+    assert own.shows == {"mine": {"liked": False, "collected": True}}
+    assert of_another.shows == {"mine": {"liked": False, "collected": False}}
+
+
 def test_a_like_takes_no_collect_with_it() -> None:
-    _, after = foresee([Request(1, 7, Verb.UNLIKE)], {Reaction("collect", 7, 1)})
+    _, after = foresee([turn(Reaction("like", 7, 1), on=False)], {Reaction("collect", 7, 1)})
     assert after == {Reaction("collect", 7, 1)}
 
 

@@ -8,10 +8,10 @@ from rich.console import Console
 
 from local.audit.evidence import Cache, Record
 from local.audit.truth import compare
+from local.load.client import Tally
 from local.load.follows import Follow, plan
-from local.load.plans import Comparison
-from local.load.players import Tally
 from local.load.replay import Report, show
+from local.load.scenario import Comparison
 
 COMPARED = Comparison("of its users", {"followers": (2, 2, 2)}, [], ["profiles of 3 users"])
 

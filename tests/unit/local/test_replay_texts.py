@@ -1,47 +1,63 @@
 """What people write: what is sent, which answers can't be true, what is compared."""
 
-from local.load.plans import Call, Copies
-from local.load.texts import Comment, Forecast, Post, Rename, count_comments, count_posts, plan
-from local.load.texts_piece import add_up, find_differences
+from collections.abc import Mapping
+from typing import Any
 
-POST = Post(1, "k1", "A day", "It rained.")
-COMMENT = Comment(2, "k2", 7, "Thanks.")
+from local.load.requests import Call, Copies, Request, duplicate, foresee
+from local.load.texts import (
+    add_up,
+    count_comments,
+    count_posts,
+    find_differences,
+    rename,
+    write_comment,
+    write_post,
+)
+
+POST = write_post(1, "k1", "A day", "It rained.")
+COMMENT = write_comment(2, "k2", 7, "Thanks.")
 WRITTEN = {"id": "55", "title": "A day", "body": "It rained."}
 
 
 def test_what_is_made_is_sent_with_its_key() -> None:
     question = {"kind": "note", "title": "A day", "body": "It rained.", "images": []}
-    assert POST.write() == Call("POST", "/posts", question, "k1")
-    assert COMMENT.write() == Call("POST", "/posts/7/comments", {"body": "Thanks."}, "k2")
-    assert Rename(3, "Ada").write() == Call("PATCH", "/users/me", {"nickname": "Ada"})
+    assert POST.call == Call("POST", "/posts", question, "k1")
+    assert COMMENT.call == Call("POST", "/posts/7/comments", {"body": "Thanks."}, "k2")
+    assert rename(3, "Ada").call == Call("PATCH", "/users/me", {"nickname": "Ada"})
 
 
 def test_some_are_sent_twice() -> None:
-    requests = plan([POST, COMMENT] * 50, duplicates=1)
+    requests = duplicate([POST, COMMENT] * 50, 1, seed=0)
     assert {request.copies for request in requests} == {Copies.AT_ONCE, Copies.IN_A_ROW}
     assert [request.user_id for request in requests] == [1, 2] * 50
 
 
+def find_wrong(request: Request, answers: list[Mapping[str, Any]], sure: bool) -> list[str]:
+    [forecast], after = foresee([request], set())
+    assert (forecast.changes, after) == (False, set())
+    return forecast.find_wrong(request, answers, sure)
+
+
 def test_an_answer_must_show_what_was_written() -> None:
-    assert Forecast().find_wrong(POST, [WRITTEN, WRITTEN], True) == []
-    assert Forecast().find_wrong(POST, [{**WRITTEN, "title": "A night"}], True) == [
+    assert find_wrong(POST, [WRITTEN, WRITTEN], True) == []
+    assert find_wrong(POST, [{**WRITTEN, "title": "A night"}], True) == [
         "post 'A day' by user 1: title is 'A night'"
     ]
-    assert Forecast().find_wrong(Rename(3, "Ada"), [{"id": "4", "nickname": "Ada"}], True) == [
+    assert find_wrong(rename(3, "Ada"), [{"id": "4", "nickname": "Ada"}], True) == [
         "nickname of user 3: id is '4'"
     ]
-    assert Forecast().find_wrong(COMMENT, [{"id": "5", "post_id": "7"}], True) == [
+    assert find_wrong(COMMENT, [{"id": "5", "post_id": "7"}], True) == [
         "comment on post 7 by user 2: body is None"
     ]
 
 
 def test_what_was_made_twice_under_one_key_is_found() -> None:
-    wrong = Forecast().find_wrong(POST, [WRITTEN, {**WRITTEN, "id": "56"}], False)
+    wrong = find_wrong(POST, [WRITTEN, {**WRITTEN, "id": "56"}], False)
     assert wrong == ["post 'A day' by user 1: made 2 times: 55, 56"]
 
 
 def test_posts_and_comments_are_counted_by_whose_they_are() -> None:
-    requests = plan([POST, POST, COMMENT, Rename(3, "Ada")])
+    requests = [POST, POST, COMMENT, rename(3, "Ada")]
     assert count_posts(requests) == {1: 2}
     assert count_comments(requests) == {7: 1}
 

@@ -8,8 +8,8 @@ import pytest
 
 from local.audit.evidence import Cache, Difference, Entry, Found, Hot, Projected, Record
 from local.audit.truth import Truth, compare
-from local.load.interactions import Reaction
-from local.load.interactions_piece import find_differences
+from local.load.interactions import find_differences
+from local.load.requests import Reaction
 from plaza.counters import ContentCounter, UserCounter
 from plaza.counters.counters import USER_COLUMNS
 from plaza.counters.redis_counters import comments_key, user_key

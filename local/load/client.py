@@ -1,0 +1,162 @@
+"""A patient client of the HTTP API: what is refused for now is sent again; what comes of it."""
+
+import asyncio
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import aiohttp
+
+from local.load.requests import Call
+
+# Longer than the API may take: a try that was given up and still came would come out of turn.
+TIMEOUT_S = 60.0
+MOST_TRIES = 8
+FIRST_WAIT_S = 0.1
+LONGEST_WAIT_S = 10.0
+DONE = (200, 201)  # and not 202: taken, done later
+LATER = (429, 503)
+
+
+class Answer(NamedTuple):
+    """The last answer to a request that may have been tried more than once.
+
+    ``status`` is 0 when there never was one, and ``body`` then says why. ``sure`` is false when
+    an earlier try may have been done although its answer was lost.
+    """
+
+    status: int
+    body: Mapping[str, Any]
+    sure: bool
+
+    @property
+    def good(self) -> bool:
+        """Whether the API took it."""
+        return 200 <= self.status < 300
+
+    def __str__(self) -> str:
+        said = self.body.get("detail") or self.body.get("title") or json.dumps(self.body)
+        return f"{self.status or 'no answer'}: {str(said)[:200]}"
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of requests, counted. Latencies are those of answered tries, in seconds.
+
+    ``wrong`` holds answers that can't be true, ``failures`` requests that were given up.
+    ``statuses`` are of all answered tries; ``gaps_s`` the longest times, in seconds, between an
+    answer with 200 and the next, and between any two that were good.
+    """
+
+    sent: int = 0
+    done: int = 0
+    accepted: int = 0
+    changed: int = 0
+    unsure: int = 0
+    duplicates: int = 0
+    retries: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    latencies_s: list[float] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+    gaps_s: dict[str, float] = field(default_factory=lambda: {"200": 0.0, "good": 0.0})
+    took_s: float = 0.0
+    _last_s: dict[str, float] = field(default_factory=dict)
+
+    def note(self, status: int, took_s: float) -> None:
+        """A try was answered just now."""
+        self.latencies_s.append(took_s)
+        self.statuses[status] += 1
+        now_s = time.monotonic()
+        for name, is_one in (("200", status in DONE), ("good", 200 <= status < 300)):
+            if is_one:
+                gap_s = now_s - self._last_s.get(name, now_s)
+                self.gaps_s[name] = max(gap_s, self.gaps_s[name])
+                self._last_s[name] = now_s
+
+
+class Client:
+    """Sends what users ask for. ``tokens``: user id -> session token, of those who ask."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, base_url: str, tokens: Mapping[int, str]
+    ) -> None:
+        self.tally = Tally()
+        self._session = session
+        self._base_url = base_url
+        self._tokens = tokens
+
+    async def send(self, call: Call, user_id: int | None = None) -> Answer:
+        """Send one request until it is answered for good, eight times at most.
+
+        Without a session unless it is of ``user_id``.
+        """
+        sure = True
+        for tries in range(1, MOST_TRIES + 1):
+            self.tally.sent += 1
+            began_s = time.monotonic()
+            wait_s = draw_wait_s(tries)
+            try:
+                status, headers, body = await self._try(call, user_id)
+            except (aiohttp.ClientError, TimeoutError) as error:
+                reason = "timeout" if isinstance(error, TimeoutError) else type(error).__name__
+                answer = Answer(0, {"detail": f"{reason} {error}".strip()}, False)
+                sure = False
+            else:
+                self.tally.note(status, time.monotonic() - began_s)
+                answer = Answer(status, body, sure)
+                if status not in LATER:
+                    return answer
+                reason = str(status)
+                wait_s += read_retry_after_s(headers)
+            if tries < MOST_TRIES:
+                self.tally.retries[reason] += 1
+                await asyncio.sleep(wait_s)
+        return answer
+
+    async def _try(
+        self, call: Call, user_id: int | None
+    ) -> tuple[int, Mapping[str, str], Mapping[str, Any]]:
+        headers = {"Authorization": f"Bearer {self._tokens[user_id]}"} if user_id else {}
+        if call.key:
+            headers["Idempotency-Key"] = call.key
+        async with self._session.request(
+            call.method, self._base_url + call.path, json=call.question, headers=headers
+        ) as response:
+            raw = await response.read()
+        return response.status, response.headers, read_body(raw)
+
+
+def open_session(concurrency: int) -> aiohttp.ClientSession:
+    """A client with connections enough for ``concurrency`` users who click twice."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=2 * concurrency, keepalive_timeout=30),
+        timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
+    )
+
+
+def read_body(raw: bytes | str) -> dict[str, Any]:
+    """The object that an answer holds; what is none is a ``detail``."""
+    try:
+        body = json.loads(raw)
+    except ValueError:
+        body = None
+    if isinstance(body, dict):
+        return body
+    text = raw if isinstance(raw, str) else raw.decode(errors="replace")
+    return {"detail": text[:200]}
+
+
+def draw_wait_s(tries: int) -> float:
+    """How long to wait after so many tries: by chance, and longer each time."""
+    return random.uniform(0, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**tries))
+
+
+def read_retry_after_s(headers: Mapping[str, str]) -> float:
+    """What Retry-After asks for, in seconds, within reason."""
+    text = headers.get("Retry-After", "")
+    return min(float(text), LONGEST_WAIT_S) if text.isascii() and text.isdigit() else 0.0

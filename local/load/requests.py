@@ -1,0 +1,169 @@
+"""What a scenario plays: requests, how often each is sent, and what must come of it. No I/O."""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, NamedTuple
+
+
+class Copies(Enum):
+    """How often a request is sent: what an impatient finger or a retrying network makes of it."""
+
+    ONE = "once"
+    AT_ONCE = "twice at the same moment"
+    IN_A_ROW = "twice, one after the other"
+
+
+class Call(NamedTuple):
+    """What goes over the wire; ``key`` makes several of the same creation one."""
+
+    method: str
+    path: str
+    question: Mapping[str, Any] | None = None
+    key: str | None = None
+
+
+class Kind(NamedTuple):
+    """A kind of reaction: the type of its targets, the list in its route, its name in answers."""
+
+    of: str
+    members: str
+    said: str
+
+
+KINDS = {
+    "like": Kind("post", "likes", "liked"),
+    "collect": Kind("post", "collects", "collected"),
+    "follow": Kind("user", "followers", "following"),
+}
+
+
+class Reaction(NamedTuple):
+    """A reaction that is on."""
+
+    kind: str
+    target_id: int
+    user_id: int
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {KINDS[self.kind].of} {self.target_id} by user {self.user_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a user does through the API: ``act`` in one word, ``text`` in words.
+
+    ``turns``: the reaction that it turns on or off. ``looks_at``: the reactions whose state it
+    asks for. ``writes``: what it writes, by the names that answers have for it.
+    """
+
+    user_id: int
+    act: str
+    text: str
+    call: Call
+    turns: tuple[Reaction, bool] | None = None
+    looks_at: Sequence[Reaction] = ()
+    writes: Mapping[str, Any] = field(default_factory=dict)
+    copies: Copies = Copies.ONE
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Forecast(NamedTuple):
+    """What must be seen when a request is done alone and in its turn.
+
+    Whether it ``changes`` a reaction, and what each answer ``shows``.
+    """
+
+    changes: bool
+    shows: Mapping[str, Any]
+
+    def find_wrong(
+        self, request: Request, answers: Sequence[Mapping[str, Any]], sure: bool
+    ) -> list[str]:
+        """What can't be true in the ``answers`` to the copies of ``request``.
+
+        Unless it is ``sure`` how often it was done, only the state after it is known.
+        """
+        seen = answers
+        if request.looks_at:  # what says that it is not exact may be old
+            exact = [answer for answer in answers if answer.get("exact") is not False]
+            seen = [(answer.get("items") or [{}])[0] for answer in exact]
+        wrong = [
+            f"{request}: {name} is {one.get(name)!r}"
+            for one in seen
+            for name, expected in self.shows.items()
+            if one.get(name) != expected
+        ]
+        changed = sum(answer.get("changed") is True for answer in answers)
+        if request.turns and sure and changed != self.changes:
+            wrong.append(f"{request}: changed {changed} times, not {int(self.changes)}")
+        made = {str(answer.get("id")) for answer in answers if request.call.key}
+        if len(made) > 1:
+            wrong.append(f"{request}: made {len(made)} times: {', '.join(sorted(made))}")
+        return wrong
+
+
+def turn(reaction: Reaction, on: bool = True) -> Request:
+    """Turn a reaction on or off."""
+    kind, prefix = KINDS[reaction.kind], "" if on else "un"
+    path = f"/{kind.of}s/{reaction.target_id}/{kind.members}/me"
+    return Request(
+        user_id=reaction.user_id,
+        act=f"{prefix}{reaction.kind}",
+        text=f"{prefix}{reaction}",
+        call=Call("PUT" if on else "DELETE", path),
+        turns=(reaction, on),
+    )
+
+
+def view(user_id: int, post_id: int) -> Request:
+    """Ask what a user likes and collects of a post."""
+    targets = [{"type": "post", "id": str(post_id)}]
+    return Request(
+        user_id=user_id,
+        act="view",
+        text=f"view of post {post_id} by user {user_id}",
+        call=Call("POST", "/reactions/query", {"targets": targets}),
+        looks_at=[Reaction(kind, post_id, user_id) for kind in ("like", "collect")],
+    )
+
+
+def duplicate(requests: Iterable[Request], share: float, seed: int) -> list[Request]:
+    """Send a ``share`` of what is more than a look, 0 to 1, twice.
+
+    Half of those at the same moment, half in a row.
+    """
+    chance = random.Random(seed)
+
+    def draw() -> Copies:
+        if chance.random() >= share:
+            return Copies.ONE
+        return chance.choice([Copies.AT_ONCE, Copies.IN_A_ROW])
+
+    return [one if one.looks_at else replace(one, copies=draw()) for one in requests]
+
+
+def foresee(
+    requests: Iterable[Request], before: Set[Reaction]
+) -> tuple[list[Forecast], set[Reaction]]:
+    """What each request must come to, and which reactions are on after all of them.
+
+    ``before`` holds what was on. Users act in any order among each other: it changes nothing.
+    """
+    on = set(before)
+    forecasts = []
+    for request in requests:
+        changes, shows = False, request.writes
+        if request.turns:
+            reaction, wanted = request.turns
+            changes = wanted != (reaction in on)
+            if changes:
+                on ^= {reaction}
+            shows = {KINDS[reaction.kind].said: wanted}
+        elif request.looks_at:
+            shows = {"mine": {KINDS[one.kind].said: one in on for one in request.looks_at}}
+        forecasts.append(Forecast(changes, shows))
+    return forecasts, on

@@ -1,0 +1,116 @@
+"""How commands print: tables to read, JSON for a machine, and how far they are meanwhile."""
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from local.paths import LocalError
+
+console = Console(highlight=False)
+
+
+class Report(Protocol):
+    """What a command found. ``clean``: all is as it must be."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether the command ends with 0."""
+
+    def to_json(self) -> dict[str, Any]:
+        """For a machine."""
+
+
+Found = TypeVar("Found", bound=Report)
+
+
+def require_positive(args: argparse.Namespace, *names: str) -> None:
+    """Raise LocalError for an option that is there and not above 0."""
+    for name in names:
+        if getattr(args, name) is not None and getattr(args, name) <= 0:
+            raise LocalError(f"--{name} must be above 0")
+
+
+def console_of(args: argparse.Namespace) -> Console:
+    """Where a command tells how far it is: standard error when JSON goes to standard output."""
+    return Console(stderr=True, highlight=False) if args.json else console
+
+
+def finish(args: argparse.Namespace, found: Found, show: Callable[[Found, Console], None]) -> int:
+    """Print what was found; the exit status: 1 unless it is clean."""
+    if args.json:
+        print(json.dumps(found.to_json()))
+    else:
+        show(found, console)
+    return 0 if found.clean else 1
+
+
+def new_table(*columns: str) -> Table:
+    """A plain table: names to the left, numbers to the right, a mark at the end."""
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column(columns[0])
+    for column in columns[1:-1]:
+        table.add_column(column, justify="right")
+    table.add_column(columns[-1])
+    return table
+
+
+def new_list(*rows: tuple[str, str, str | bool]) -> Table:
+    """A table without a head: a name, what is to be said about it, a mark or whether it is good."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    table.add_column(no_wrap=True)
+    for name, shown, good in rows:
+        table.add_row(name, shown, mark(good) if isinstance(good, bool) else good)
+    return table
+
+
+def mark(good: bool) -> str:
+    """A sign for good or bad."""
+    return "[green]✓[/green]" if good else "[red]✗[/red]"
+
+
+def latencies_ms(values_s: Sequence[float]) -> tuple[float, float]:
+    """The 50th and the 99th percentile, milliseconds."""
+    if len(values_s) < 2:
+        only = round(sum(values_s) * 1000, 2)
+        return only, only
+    cuts = statistics.quantiles(values_s, n=100, method="inclusive")
+    return round(cuts[49] * 1000, 2), round(cuts[98] * 1000, 2)
+
+
+@contextmanager
+def show_progress(
+    name: str, unit: str, total: int, out: Console
+) -> Iterator[Callable[[int, str], None]]:
+    """A progress bar; call what it yields with how many are done, and a note on them."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[note]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=out, transient=True) as progress:
+        task = progress.add_task(name, total=total, note="")
+
+        def tell(done: int, note: str = "") -> None:
+            speed = f"{progress.tasks[0].speed or 0:,.0f} {unit}/s"
+            progress.update(task, completed=done, note=f"{speed} {note}".rstrip())
+
+        yield tell
