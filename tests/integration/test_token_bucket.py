@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from plaza.infra import lua, redis
+from plaza.infra.hot_keys import Command
 from plaza.infra.token_bucket import take_token
 
 SEQUENCES = 4_000
@@ -78,7 +79,7 @@ def sequences() -> list[Sequence]:
 def test_lua_and_python_answer_the_same(plaza: object, sequences: list[Sequence]) -> None:
     for start in range(0, SEQUENCES, 500):
         part = sequences[start : start + 500]
-        commands = [("EVAL", EACH, 0, s.per_s, s.burst, *s.times_us) for s in part]
+        commands: list[Command] = [("EVAL", EACH, 0, s.per_s, s.burst, *s.times_us) for s in part]
         for sequence, answers in zip(part, redis.pipeline(commands), strict=True):
             assert [(int(full), int(early)) for full, early in answers] == take_all(sequence)
 
