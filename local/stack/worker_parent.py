@@ -35,12 +35,10 @@ SHARED = (
     "botocore.client",
     "botocore.httpsession",
     "botocore.session",
-    "cachetools",
     "pybreaker",
     "pydantic",
     "pymysql.cursors",
     "redis.cluster",
-    "tenacity",
 )
 """Modules that most functions import. One that is missing only makes workers start later."""
 

@@ -28,7 +28,7 @@ the hash tag ``{<shard>}``. Per target and kind, under ``{<shard>}:<kind>:<targe
     lease    string  who loads the target
     loading  hash    sums over the outbox while the target is loaded
     asked    hash    actor -> s when its row was asked for
-    toggles  hash    actor -> start:count of its changes in quick succession
+    toggles  hash    actor -> full_us of its bucket of quick changes
 
 per shard ``{<shard>}:outboxes``, the index of outboxes (``infra.outbox``): <kind>:<target> ->
 oldest version in the outbox, or when it is due again; and per user and kind, in the shard of the
