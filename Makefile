@@ -6,7 +6,7 @@ SHELL := bash
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 DEMO ?= 1
-WORKERS ?= 2
+WORKERS ?= 3
 PORT ?= 0
 ARGS ?=
 
