@@ -100,6 +100,7 @@ def play_group(scene: Scene, first: str, group: Sequence[Pair]) -> list[PairResu
             wait_until_well(crowd, operations, well_s, problems)
             for operation in operations:
                 operation.phase = str(pair)
+                operation.is_202_final = not pair.destroys_only_copy
             faults = [scene.faults.find(name) for name in pair.in_time]
             began_s, ended_s = commit_both(faults[0], faults[1], pairs.PAIR_S)
             well_s = ended_s

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from local.paths import LocalError
-from tests.chaos.ledger import Ledger, Request, find_broken
+from tests.chaos.ledger import NO_ANSWER, Ledger, Request, find_broken
 
 TIMEOUT_S = 60.0
 PACE_S = 0.12
@@ -99,13 +99,19 @@ class Operation:
     """Something people do again and again. ``step`` does it once and says what came of it.
 
     ``phase`` names what goes on meanwhile; ``promises`` counts by it, and so is ``find_lost``.
+    ``is_202_final``: whether a reaction that is answered 202 then has a copy that stays.
     """
 
     name = ""
     normal: tuple[str, ...] = ("200",)
     pause_s = PACE_S
     phase = ""
+    is_202_final = True
     promises: Counter[str]
+
+    def is_promise(self, status: int) -> bool:
+        """Whether a reaction that is answered so has to be kept."""
+        return status == 200 or (status == 202 and self.is_202_final)
 
     def step(self) -> tuple[float, str]:
         """(How long the slowest answer took, its label.)"""
@@ -160,7 +166,7 @@ class Likes(Operation):
         took_s, reply = timed(
             lambda: self.address.ask("DELETE" if back else "PUT", path, self.tokens[user])
         )
-        if reply.status in (200, 202):
+        if self.is_promise(reply.status):
             self.promised[user, post] = not back, self.phase
             self.promises[self.phase] += 1
             if reply.body["liked"] is back:
@@ -310,7 +316,8 @@ class Toggles(Operation):
         )
         label, changed = label_of(reply), None
         self._phases[wanted] = self.phase
-        if reply.status in (200, 202):
+        is_promise = self.is_promise(reply.status)
+        if is_promise:
             self.promises[self.phase] += 1
         if reply.status == 200:
             changed = reply.body["changed"]
@@ -318,7 +325,9 @@ class Toggles(Operation):
             label = f"{reply.status} for the contrary"
         if label == "202":  # a follow: its answer has no ``exact``
             label = "202 inexact"
-        return label, Request(began_s, time.monotonic(), on, reply.status, changed)
+        is_open = reply.status == 202 and not is_promise
+        status = NO_ANSWER if is_open else reply.status
+        return label, Request(began_s, time.monotonic(), on, status, changed)
 
     def _read(self, wanted: Wanted) -> tuple[str, bool | None]:
         """How it is answered, and the caller's own state; None unless that is exact."""

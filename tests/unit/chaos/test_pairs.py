@@ -20,7 +20,7 @@ from tests.chaos.pairs import (
     note_lost,
     render,
 )
-from tests.chaos.traffic import Lost, Operation, Rows, Sample
+from tests.chaos.traffic import Address, Likes, Lost, Operation, Reply, Rows, Sample
 
 PAIR = Pair("redis down", "sqs refusing")
 
@@ -75,6 +75,25 @@ def test_faults_that_exclude_each_other_are_not(pair: tuple[str, str], reason: s
 def test_sqs_fails_before_what_has_the_other_copy() -> None:
     assert Pair("redis down", "sqs refusing").in_time == ["sqs refusing", "redis down"]
     assert Pair("redis slow", "mysql down").in_time == ["redis slow", "mysql down"]
+
+
+@pytest.mark.parametrize(
+    ("pair", "is_promise"),
+    [
+        (Pair("redis+mysql down", "sqs refusing"), False),
+        (Pair("redis+mysql refusing", "sqs refusing"), True),
+        (Pair("redis down", "sqs refusing"), True),
+    ],
+)
+def test_a_202_whose_only_copy_is_destroyed_is_no_promise(
+    pair: Pair, is_promise: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = Reply(202, {}, {"liked": True, "exact": False})
+    monkeypatch.setattr(Address, "ask", lambda *args, **options: answer)
+    likes = Likes(Address("nowhere", 0), {1: "token"}, [2], [])
+    likes.is_202_final = not pair.destroys_only_copy
+    likes.step()
+    assert likes.promises.total() == len(likes.find_lost(lambda *args: [])) == is_promise
 
 
 def test_an_answer_outside_of_the_contract_is_a_problem_and_a_503_is_not() -> None:
