@@ -227,8 +227,8 @@ def _load_with_outbox(stage: Stage) -> None:
 
 def _load_with_togglers(stage: Stage) -> None:
     _load_with_outbox(stage)
-    now_s = int(time.time())
-    togglers = [part for a in _actors(0, TOGGLERS) for part in (a, f"{now_s}:1")]
+    now_us = time.time_ns() // 1000
+    togglers = [part for a in _actors(0, TOGGLERS) for part in (a, now_us)]
     redis.execute("HSET", keys_of(LIKE.name, _target(0)).toggles, *togglers)
 
 

@@ -1,5 +1,6 @@
 -- commits: what MySQL committed, applied to a target in the order of its counter's versions. Needs bloom, state, idle.
 local MAX_ROWS = 250        -- applied in one call; the rest with the next
+local ROWS_OF_COMMIT = 4    -- a commit that waited takes the time of so many rows besides its own
 local EVICTION_ROWS = 4     -- an actor who moves to the filters takes the time of so many rows
 local GAP_US = 1000000      -- a commit missing for so long was lost on its way
 local NOTE = '?'            -- in ahead: this commit exists, its rows are not known
@@ -101,8 +102,9 @@ local function drain(meta, ahead, asked, outbox, recent)
     if not commit or commit == NOTE then return false end
     local total, text = string.match(commit, '^(%-?%d+)|(.*)$')
     local _, separators = string.gsub(text, ';', ';')
-    if separators + 1 > budget and budget < MAX_ROWS then return true end
-    budget = budget - separators - 1
+    local cost = separators + 1 + ROWS_OF_COMMIT
+    if cost > budget and budget < MAX_ROWS then return true end
+    budget = math.max(0, budget - cost)
     redis.call('HDEL', ahead, key)
     apply_commit(meta, asked, outbox, recent, meta.s + 1, tonumber(total), text)
   end
