@@ -52,9 +52,21 @@ def start_process(
 
     ``attached`` ends it (SIGTERM) when the process that called this dies in any way (Linux).
     """
+    child = _spawn(argv, log=log, env=env, cwd=cwd, attached=attached)
+    return _describe(name, child, log)
+
+
+def _spawn(
+    argv: Sequence[str | Path],
+    *,
+    log: Path,
+    env: Mapping[str, str] | None,
+    cwd: Path | None,
+    attached: bool,
+) -> subprocess.Popen[bytes]:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as out:
-        child = subprocess.Popen(
+        return subprocess.Popen(
             [str(part) for part in argv],
             stdin=subprocess.DEVNULL,
             stdout=out,
@@ -64,6 +76,9 @@ def start_process(
             start_new_session=True,
             preexec_fn=_die_with(os.getpid()) if attached else None,
         )
+
+
+def _describe(name: str, child: subprocess.Popen[bytes], log: Path) -> Process:
     try:
         return Process(name, child.pid, psutil.Process(child.pid).create_time())
     except psutil.NoSuchProcess:
@@ -131,9 +146,11 @@ def run_to_end(
     An interrupt ends it, and its children, before it goes on.
     """
     log.unlink(missing_ok=True)
-    process = start_process(name, argv, log=log, env=env, cwd=cwd)
+    # A Popen that is dropped reaps a child that has ended, and its status is lost.
+    child = _spawn(argv, log=log, env=env, cwd=cwd, attached=True)
+    process = _describe(name, child, log)
     try:
-        _, status = os.waitpid(process.pid, 0)
+        status = child.wait()
     except BaseException:
         stop_process(process)
         raise
