@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -386,13 +386,16 @@ def test_adopting_what_redis_and_mysql_have_changes_nothing_in_the_end(
 
 
 def test_what_never_reached_the_queue_is_swept(clock: Clock, plaza: World) -> None:
-    look()
-    redis_checkins.check_in(ADA, date(2026, 11, 21), redis_us())
+    now_us = redis_us()  # what is accepted by this clock has to be of its day
+    clock.now_s = now_us / 1e6
+    day = datetime.fromtimestamp(clock.now_s, UTC).date()
+    look(f"{day:%Y-%m}")
+    redis_checkins.check_in(ADA, day, now_us)
     assert rows() == []
     let_wait()
     assert sweeping.sweep_checkins() == 1
     plaza.queues.drain()
-    assert (rows(), outbox()) == (["2026-11-21"], {})
+    assert (rows(), outbox()) == ([day.isoformat()], {})
     assert sweeping.sweep_checkins(grace_us=0) == 0
     assert not redis.execute("EXISTS", KEYS.outboxes)
 
