@@ -27,8 +27,6 @@ from tests.support.content_api import (
     POST,
     REVIEW,
     SHOP,
-    add_shop,
-    add_users,
     as_another_process,
     ask,
     check_counters,
@@ -39,12 +37,7 @@ from tests.support.content_api import (
 from tests.support.looking import wait_for
 from tests.support.plaza import World
 
-
-@pytest.fixture(autouse=True)
-def world(plaza: World) -> World:
-    add_users(7, 8)
-    add_shop()
-    return plaza
+pytestmark = pytest.mark.usefixtures("world")
 
 
 @contextmanager

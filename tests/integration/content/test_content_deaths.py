@@ -27,7 +27,6 @@ from tests.support.content_api import (
     POST,
     REVIEW,
     SHOP,
-    add_shop,
     add_users,
     as_another_process,
     ask,
@@ -89,11 +88,7 @@ def forget_connections() -> None:
     as_another_process()
 
 
-@pytest.fixture(autouse=True)
-def world(plaza: World) -> World:
-    add_users(7, 8)
-    add_shop()
-    return plaza
+pytestmark = pytest.mark.usefixtures("world")
 
 
 # ---------------------------------------------------------------- deaths

@@ -16,6 +16,8 @@ from tests.support.functions import event, handler
 from tests.support.plaza import World
 from tests.support.recording import recorded
 
+Buried = list[tuple[str, dict[str, Any]]]  # (queue, message)
+
 SAMPLE = 256705178760118273
 QUESTION = {
     "shop_id": "5",
@@ -193,6 +195,18 @@ def test_a_bad_cursor_is_400(shop: World) -> None:
 # ---------------------------------------------------------------- queue/save_orders and the DLQ
 
 
+@pytest.fixture
+def buried(monkeypatch: pytest.MonkeyPatch) -> Buried:
+    """(Queue, message) of each dead letter, which SQS takes."""
+    found: Buried = []
+    monkeypatch.setattr(
+        dead_letters,
+        "dead_letter",
+        lambda queue, message, error: recorded(found, (queue, message), True),
+    )
+    return found
+
+
 def sample_voucher(stock: int = 10) -> None:
     """The voucher of the samples, with its state in Redis."""
     voucher = sales.offer(stock=stock)
@@ -201,28 +215,20 @@ def sample_voucher(stock: int = 10) -> None:
 
 
 def test_a_batch_is_saved_and_a_poisoned_record_goes_to_the_dlq_alone(
-    plaza: World, monkeypatch: pytest.MonkeyPatch
+    plaza: World, buried: Buried
 ) -> None:
-    buried: list[object] = []
-    monkeypatch.setattr(
-        dead_letters, "dead_letter", lambda queue, *_: recorded(buried, queue, True)
-    )
     sample_voucher()
     save = handler("queue/save_orders")
     assert save(event("save_orders.batch"), None) == {"batchItemFailures": []}
     assert sales.holders(31) == [7, 8, 9]
     assert save(event("save_orders.poison"), None) == {"batchItemFailures": []}
-    assert buried == [ORDERS.name]
+    assert [queue for queue, _ in buried] == [ORDERS.name]
     sales.check(31)
 
 
 def test_the_dlq_decides_what_was_not_saved_and_buries_what_it_can_not_read(
-    plaza: World, monkeypatch: pytest.MonkeyPatch
+    plaza: World, buried: Buried
 ) -> None:
-    buried: list[object] = []
-    monkeypatch.setattr(
-        dead_letters, "dead_letter", lambda queue, *_: recorded(buried, queue, True)
-    )
     sample_voucher()
     batch = event("save_orders.batch")
     batch["Records"] = batch["Records"][:1]
@@ -233,19 +239,13 @@ def test_the_dlq_decides_what_was_not_saved_and_buries_what_it_can_not_read(
     reasons = {row.order_id: row.reason for row in sales.rows(31).values()}
     assert reasons == {SAMPLE: None, SAMPLE + 1: None}
     give_up(event("give_up_orders.poison"), None)
-    assert buried == [ORDERS_DLQ.name]
+    assert [queue for queue, _ in buried] == [ORDERS_DLQ.name]
     sales.check(31)
 
 
 def test_an_event_with_the_id_of_another_order_goes_to_the_dlq_alone_and_at_once(
-    plaza: World, monkeypatch: pytest.MonkeyPatch
+    plaza: World, buried: Buried
 ) -> None:
-    buried: list[object] = []
-    monkeypatch.setattr(
-        dead_letters,
-        "dead_letter",
-        lambda queue, message, error: recorded(buried, (queue, message), True),
-    )
     sample_voucher()
     batch = event("save_orders.batch")
     [first, *_] = batch["Records"]

@@ -23,7 +23,9 @@ def sweep(
     """A round that finds ``due`` one after the other, each with an entry that was accepted then."""
     rounds = iter([*due, []])
 
-    def send_again(members: Sequence[str], deadline: Deadline) -> tuple[int, list[int]]:
+    def send_again(
+        members: Sequence[str], grace_us: int, deadline: Deadline
+    ) -> tuple[int, list[int]]:
         return len(members), [accepted_us] * len(members)
 
     return outbox.sweep(lambda before_us: next(rounds), send_again, 0, max_entries, max_s)
@@ -57,6 +59,6 @@ def test_what_is_looked_for_has_waited_for_the_grace() -> None:
         asked.append(before_us)
         return []
 
-    outbox.sweep(find, lambda members, deadline: (0, []), HOUR_US, 1, 60)
+    outbox.sweep(find, lambda members, grace_us, deadline: (0, []), HOUR_US, 1, 60)
     [before_us] = asked
     assert time.time_ns() // 1000 - before_us == pytest.approx(HOUR_US, abs=5_000_000)

@@ -22,7 +22,6 @@ def sweep_checkins(grace_us: int | None = None) -> int:
     ``grace_us`` None: ``ResendAfter``. At most 10,000 or so and for 10 s; what is left is due at
     the next run. Holds back while the queue is behind. Raises RedisDown, QueueDown.
     """
-    waited_us = outbox.default_grace_us() if grace_us is None else grace_us
     waiting = CHECKINS.count_backlog()
     if waiting > MAX_BACKLOG:
         record("checkins_held_back", {"checkin_sweeps_held_back": 1}, backlog=waiting)
@@ -31,11 +30,13 @@ def sweep_checkins(grace_us: int | None = None) -> int:
     def find(before_us: int) -> list[int]:
         return redis_outbox.find_due(before_us, _USERS_PER_SHARD)
 
-    def send_again(user_ids: Sequence[int], deadline: Deadline) -> tuple[int, list[int]]:
-        facts = redis_outbox.sweep_all(user_ids, waited_us, MAX_WAIT_US)
+    def send_again(
+        user_ids: Sequence[int], after_us: int, deadline: Deadline
+    ) -> tuple[int, list[int]]:
+        facts = redis_outbox.sweep_all(user_ids, after_us, MAX_WAIT_US)
         return CHECKINS.send_all(facts, deadline), [fact.ver_us for fact in facts]
 
-    swept = outbox.sweep(find, send_again, waited_us, MOST_FACTS, MOST_S)
+    swept = outbox.sweep(find, send_again, grace_us, MOST_FACTS, MOST_S)
     metrics = {"checkins_republished": swept.sent, "checkin_outbox_age_s": swept.age_s}
     record("checkins_swept", metrics, users=swept.outboxes)
     return swept.sent

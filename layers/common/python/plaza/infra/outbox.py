@@ -31,11 +31,6 @@ class Swept(NamedTuple):
     age_s: float
 
 
-def default_grace_us() -> int:
-    """How long an entry is left to its consumer (``ResendAfter`` of the template)."""
-    return settings().resend_after_s * 1_000_000
-
-
 def find_due(index_key: Callable[[int], str], before_us: int, limit: int) -> list[str]:
     """The members that are due since ``before_us``, at most ``limit`` a shard. One round trip.
 
@@ -52,24 +47,27 @@ def find_due(index_key: Callable[[int], str], before_us: int, limit: int) -> lis
 
 def sweep(
     find: Callable[[int], Sequence[T]],
-    send_again: Callable[[Sequence[T], Deadline], tuple[int, Sequence[int]]],
-    grace_us: int,
+    send_again: Callable[[Sequence[T], int, Deadline], tuple[int, Sequence[int]]],
+    grace_us: int | None,
     max_entries: int,
     max_s: float,
 ) -> Swept:
     """Send again what waits for longer than ``grace_us``, until nothing is due, ``max_entries`` or
     so were sent, or ``max_s`` have passed; what is left is due at the next run.
 
-    ``find`` returns outboxes that are due since a time in microseconds. ``send_again`` sweeps them
-    until about a deadline; it returns how many entries the queue took, and when each that had
-    waited was accepted. Raises what they raise.
+    ``grace_us`` None: ``ResendAfter`` of the template. ``find`` returns outboxes that are due since
+    a time in microseconds. ``send_again`` sweeps them with the grace until about a deadline; it
+    returns how many entries the queue took, and when each that had waited was accepted. Raises what
+    they raise.
     """
+    if grace_us is None:
+        grace_us = settings().resend_after_s * 1_000_000
     sent, outboxes, oldest_us, deadline = 0, 0, clock.now_us(), Deadline.in_s(max_s)
     while sent < max_entries and not deadline.has_passed:
         due = find(clock.now_us() - grace_us)
         if not due:
             break
-        taken, accepted_us = send_again(due, deadline)
+        taken, accepted_us = send_again(due, grace_us, deadline)
         sent += taken
         outboxes += len(due)
         oldest_us = min([oldest_us, *accepted_us])

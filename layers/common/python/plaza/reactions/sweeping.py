@@ -34,7 +34,6 @@ def sweep_outbox(grace_us: int | None = None) -> int:
     ``grace_us`` None: ``ResendAfter``. At most 50,000 and for 20 s; what is left is due at the next
     run. Raises RedisDown, QueueDown.
     """
-    waited_us = outbox.default_grace_us() if grace_us is None else grace_us
     spilled = _send_spilled()
     waiting = REACTIONS.count_backlog()
     if waiting > MAX_BACKLOG:
@@ -45,8 +44,10 @@ def sweep_outbox(grace_us: int | None = None) -> int:
         due = redis_outbox.find_due(before_us, _TARGETS_PER_SHARD)
         return random.sample(due, min(len(due), _TARGETS_PER_ROUND))
 
-    def send_again(due: Sequence[tuple[Kind, Target]], deadline: Deadline) -> tuple[int, list[int]]:
-        swept = redis_outbox.sweep_all(due, waited_us, EVENTS_PER_TARGET, MAX_WAIT_US)
+    def send_again(
+        due: Sequence[tuple[Kind, Target]], after_us: int, deadline: Deadline
+    ) -> tuple[int, list[int]]:
+        swept = redis_outbox.sweep_all(due, after_us, EVENTS_PER_TARGET, MAX_WAIT_US)
         events = [event for of_target in swept for event in of_target.events]
         taken = REACTIONS.send_all(events, deadline)
         resync(
@@ -55,7 +56,7 @@ def sweep_outbox(grace_us: int | None = None) -> int:
         )
         return taken, [event.stamped for event in events]
 
-    swept = outbox.sweep(find, send_again, waited_us, MOST_FACTS, MOST_S)
+    swept = outbox.sweep(find, send_again, grace_us, MOST_FACTS, MOST_S)
     sent = swept.sent + spilled
     metrics = {"republished": sent, "outbox_age_s": swept.age_s}
     record("outbox_swept", metrics, targets=swept.outboxes)
