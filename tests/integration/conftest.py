@@ -12,6 +12,7 @@ from moto import mock_aws
 from local.stack.servers import Server
 from plaza.infra import sqs
 from plaza.infra.process import reset_process
+from tests.support.moto_server import serving_sqs
 from tests.support.plaza import World, forget
 
 
@@ -58,12 +59,13 @@ def mysql_away(mysql_server: Server) -> Away:
 @pytest.fixture
 def moto_sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A client of an SQS in memory, which is that of this process, too. Nothing else is there."""
-    with mock_aws():
+    with mock_aws(), serving_sqs() as url:
         for name, value in {
             "PLAZA_ENVIRONMENT": "local",
             "PLAZA_REDIS_URL": "redis://nowhere",
             "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
             "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL_SQS": url,
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
         }.items():

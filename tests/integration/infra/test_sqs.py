@@ -14,6 +14,7 @@ from plaza.infra.errors import Unavailable
 from plaza.infra.messages import BadRecord
 from plaza.infra.queues import QueueDown
 from plaza.infra.retries import RetryPolicy
+from plaza.infra.sqs_sender import Sender
 
 
 class Sqs:
@@ -100,19 +101,19 @@ def test_a_failed_batch_is_hidden_and_then_sent_anew(
     hidden_s: list[int] = []
     delayed_s: list[int] = []
     client = sqs_client.client()
-    change, send_batch = client.change_message_visibility_batch, client.send_message_batch
+    change, post = client.change_message_visibility_batch, Sender.post
 
     def hide(**batch: Any) -> Any:
         hidden_s.extend(entry["VisibilityTimeout"] for entry in batch["Entries"])
         return change(**batch)
 
-    def send_now(**batch: Any) -> Any:
-        delayed_s.extend(entry.pop("DelaySeconds", 0) for entry in batch["Entries"])
-        return send_batch(**batch)
+    def send_now(sender: Sender, action: str, parameters: Any) -> Any:
+        delayed_s.extend(entry.pop("DelaySeconds", 0) for entry in parameters["Entries"])
+        return post(sender, action, parameters)
 
     sqs_client.send_all("work", ["a", "b"])
     monkeypatch.setattr(client, "change_message_visibility_batch", hide)
-    monkeypatch.setattr(client, "send_message_batch", send_now)
+    monkeypatch.setattr(Sender, "post", send_now)
     first = sqs.receive()
     records = first
     for receives in range(1, 6):

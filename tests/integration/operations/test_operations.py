@@ -15,6 +15,7 @@ from plaza.infra import sqs as sqs_client
 from plaza.infra.consumer import consume
 from plaza.infra.queues import QueueDown
 from plaza.infra.retries import FIRST_SENT
+from plaza.infra.sqs_sender import Sender
 from plaza.operations import HasConsumer, queue_admin
 from plaza.reactions.reactions import Key, ReactionEvent
 from tests.support.functions import event, handler
@@ -232,14 +233,13 @@ def test_who_dies_between_sending_and_deleting_leaves_one_too_many(
 def test_what_could_not_be_sent_stays(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(4):
         sqs.put("reactions_dlq", f"{n}")
-    client = sqs_client.client()
-    send = client.send_message_batch
+    post = Sender.post
 
-    def refuse_one(**batch: Any) -> Any:
-        kept = [e for e in batch["Entries"] if e["MessageBody"] != "2"]
-        return send(QueueUrl=batch["QueueUrl"], Entries=kept)
+    def refuse_one(sender: Sender, action: str, parameters: Any) -> Any:
+        kept = [e for e in parameters["Entries"] if e["MessageBody"] != "2"]
+        return post(sender, action, {**parameters, "Entries": kept})
 
-    monkeypatch.setattr(client, "send_message_batch", refuse_one)
+    monkeypatch.setattr(Sender, "post", refuse_one)
     done = operations.redrive("reactions", by="9")
     assert (done.moved, done.left) == (3, 1)
     assert [m["Body"] for m in sqs.take("reactions_dlq")] == ["2"]

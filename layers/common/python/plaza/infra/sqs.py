@@ -2,6 +2,7 @@
 
 Contexts use a ``Queue`` (infra.queues). This is below it, for the consumer runtime, dead letters
 and operators. A call takes two seconds at most; it is repeated once unless SQS was silent.
+Messages are sent by ``infra.sqs_sender``; all else, and sending without it, is botocore's.
 
 A message that is sent while a request is answered carries the id of that request, as an attribute
 and not in its body.
@@ -13,16 +14,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-import botocore.session
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError
-
 from plaza.infra.clock import Deadline
 from plaza.infra.dependencies import Dependency, Down, Repeat
 from plaza.infra.observability import REQUEST_ID, present_request, record
 from plaza.infra.process import Once
 from plaza.infra.retries import FIRST_SENT
 from plaza.infra.settings import settings
+from plaza.infra.sqs_sender import (
+    CONNECT_TIMEOUT_S,
+    READ_TIMEOUT_S,
+    Sender,
+    SqsError,
+    make_sender,
+)
 
 T = TypeVar("T")
 
@@ -73,39 +77,44 @@ class Received(NamedTuple):
     attributes: Mapping[str, str]
 
 
-def _may_pass(error: BaseException) -> bool:
-    """Whether the connection was closed, or SQS refused for the moment. An SQS that is silent has
-    cost a timeout: the caller does not wait for a second one."""
-    if isinstance(error, ClientError):
-        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return status >= 500 or "Throttl" in error.response["Error"]["Code"]
-    return isinstance(error, ConnectionClosedError)
-
-
 SQS = Dependency(
     name="SQS",
     down=QueueDown,
-    errors=(BotoCoreError, ClientError),
-    repeats=(Repeat(_may_pass, pauses_s=((0.02, 0.1),)),),
+    errors=(SqsError,),
+    describe=str,
+    repeats=(Repeat(lambda error: getattr(error, "is_passing", False), pauses_s=((0.02, 0.1),)),),
 )
 
 
 def client() -> Any:
-    """Return the SQS client of this process: one try of two seconds; ``SQS`` repeats."""
+    """Return botocore's SQS client of this process: one try of two seconds; ``SQS`` repeats."""
     return _client.get()
 
 
 def _make_client() -> Any:
+    import botocore.session  # slow to import, and a function that only sends does without
+    from botocore.config import Config
+
     config = Config(
-        connect_timeout=1,
-        read_timeout=2,
+        connect_timeout=CONNECT_TIMEOUT_S,
+        read_timeout=READ_TIMEOUT_S,
         retries={"total_max_attempts": 1},
         parameter_validation=False,  # a tenth of a call's CPU, and the types are ours
     )
     return botocore.session.get_session().create_client("sqs", config=config)
 
 
+def _make_sender() -> Sender | None:
+    return make_sender(next(iter(settings().queues.values())))
+
+
+def _close_sender(sender: Sender | None) -> None:
+    if sender is not None:
+        sender.close()
+
+
 _client: Once[Any] = Once(_make_client, close=lambda client: client.close())
+_sender: Once[Sender | None] = Once(_make_sender, close=_close_sender)
 
 
 def send(queue: str, body: str, delay_s: int = 0) -> None:
@@ -143,13 +152,14 @@ def send_all(
 
 def forward(queue: str, message: Outgoing) -> None:
     """Send one message with its own attributes. Raises QueueDown."""
-    SQS.call(
-        lambda: client().send_message(
-            QueueUrl=settings().queues[queue],
-            MessageBody=message.body,
-            DelaySeconds=message.delay_s,
+    _send(
+        "send_message",
+        {
+            "QueueUrl": settings().queues[queue],
+            "MessageBody": message.body,
+            "DelaySeconds": message.delay_s,
             **_render_attributes(message.attributes),
-        )
+        },
     )
 
 
@@ -158,7 +168,7 @@ def send_part(queue: str, messages: Sequence[Outgoing]) -> dict[int, Mapping[str
 
     Returns the places of those that SQS refused, with what it says of each.
     """
-    entries: Any = [
+    entries = [
         {
             "Id": str(place),
             "MessageBody": message.body,
@@ -167,12 +177,51 @@ def send_part(queue: str, messages: Sequence[Outgoing]) -> dict[int, Mapping[str
         }
         for place, message in enumerate(messages)
     ]
-    answer = SQS.call(
-        lambda: client().send_message_batch(QueueUrl=settings().queues[queue], Entries=entries)
-    )
+    answer = _send("send_message_batch", {"QueueUrl": settings().queues[queue], "Entries": entries})
     taken = {int(entry["Id"]) for entry in answer.get("Successful", [])}
     causes = {int(entry["Id"]): entry for entry in answer.get("Failed", [])}
     return {place: causes.get(place, {}) for place in range(len(messages)) if place not in taken}
+
+
+_ACTIONS = {"send_message": "SendMessage", "send_message_batch": "SendMessageBatch"}
+
+
+def _send(operation: str, parameters: Mapping[str, Any]) -> Any:
+    """Call an operation that sends. Raises QueueDown."""
+    sender = _sender.get()
+    if sender is None:
+        return _call(operation, **parameters)
+    return SQS.call(lambda: sender.post(_ACTIONS[operation], parameters))
+
+
+def _call(operation: str, **parameters: Any) -> Any:
+    """Call an operation of botocore's client. Raises QueueDown."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    def run() -> Any:
+        try:
+            return getattr(client(), operation)(**parameters)
+        except (BotoCoreError, ClientError) as error:
+            raise SqsError(_name_cause(error), is_passing=_is_passing(error)) from error
+
+    return SQS.call(run)
+
+
+def _name_cause(error: Exception) -> str:
+    """Return the code of SQS, or the type of an error of the client."""
+    response = getattr(error, "response", None) or {}
+    return str(response.get("Error", {}).get("Code") or type(error).__name__)
+
+
+def _is_passing(error: Exception) -> bool:
+    """Whether the connection was closed, or SQS refused for the moment. An SQS that is silent has
+    cost a timeout: the caller does not wait for a second one."""
+    from botocore.exceptions import ConnectionClosedError
+
+    response = getattr(error, "response", None) or {}
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    is_refused = status >= 500 or "Throttl" in response.get("Error", {}).get("Code", "")
+    return is_refused or isinstance(error, ConnectionClosedError)
 
 
 def split(items: Iterable[T], count_bytes: Callable[[T], int]) -> Iterator[list[T]]:
@@ -200,10 +249,8 @@ def count_bytes(body: str) -> int:
 
 def measure(queue: str) -> Depth:
     """Measure how deep a queue is. Raises QueueDown."""
-    answer = SQS.call(
-        lambda: client().get_queue_attributes(
-            QueueUrl=settings().queues[queue], AttributeNames=list(_DEPTHS)
-        )
+    answer = _call(
+        "get_queue_attributes", QueueUrl=settings().queues[queue], AttributeNames=list(_DEPTHS)
     )
     return Depth(*(int(answer["Attributes"].get(name, 0)) for name in _DEPTHS))
 
@@ -213,15 +260,14 @@ def receive(queue: str, hide_s: int, wait_s: int = 1) -> list[Received]:
 
     None after ``wait_s`` (SQS then asked all its servers): nothing is visible.
     """
-    answer = SQS.call(
-        lambda: client().receive_message(
-            QueueUrl=settings().queues[queue],
-            MaxNumberOfMessages=_MAX_MESSAGES,
-            VisibilityTimeout=hide_s,
-            WaitTimeSeconds=wait_s,
-            AttributeNames=["SentTimestamp", "ApproximateReceiveCount"],
-            MessageAttributeNames=["All"],
-        )
+    answer = _call(
+        "receive_message",
+        QueueUrl=settings().queues[queue],
+        MaxNumberOfMessages=_MAX_MESSAGES,
+        VisibilityTimeout=hide_s,
+        WaitTimeSeconds=wait_s,
+        AttributeNames=["SentTimestamp", "ApproximateReceiveCount"],
+        MessageAttributeNames=["All"],
     )
     return [
         Received(
@@ -249,15 +295,11 @@ def hide(queue: str, receipts: Iterable[tuple[str, int]]) -> None:
     """Hide received messages for so many seconds each, from now. Raises QueueDown."""
     rest = iter(receipts)
     while part := list(islice(rest, _MAX_MESSAGES)):
-        entries: Any = [
+        entries = [
             {"Id": str(place), "ReceiptHandle": receipt, "VisibilityTimeout": hide_s}
             for place, (receipt, hide_s) in enumerate(part)
         ]
-        SQS.call(
-            lambda entries=entries: client().change_message_visibility_batch(  # type: ignore[misc]
-                QueueUrl=settings().queues[queue], Entries=entries
-            )
-        )
+        _call("change_message_visibility_batch", QueueUrl=settings().queues[queue], Entries=entries)
 
 
 def move(
@@ -281,15 +323,11 @@ def move(
     )
     sent = [message for place, message in enumerate(received) if place not in refused]
     if sent:
-        entries: Any = [
+        entries = [
             {"Id": str(place), "ReceiptHandle": message.receipt}
             for place, message in enumerate(sent)
         ]
-        SQS.call(
-            lambda: client().delete_message_batch(
-                QueueUrl=settings().queues[source], Entries=entries
-            )
-        )
+        _call("delete_message_batch", QueueUrl=settings().queues[source], Entries=entries)
     return sent
 
 

@@ -1,0 +1,146 @@
+"""The sender of SQS survives what a connection and a server may do."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from plaza.infra import sqs_sender
+from plaza.infra.sqs_sender import Credentials, Sender, SqsError
+
+OK = b'HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{"MessageId":"1"}'
+QUEUE_URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/plaza-reactions"
+CREDENTIALS = Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG", "token")
+Serve = Callable[[Sequence[Sequence[bytes]]], Sender]
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """``serve([[a, b], [c]])``: a first connection is sent a and b for its first two requests, then
+    it is closed; a second one is sent c."""
+    monkeypatch.setattr(sqs_sender, "READ_TIMEOUT_S", 0.5)
+    threads: list[threading.Thread] = []
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer(connections: Sequence[Sequence[bytes]]) -> None:
+        for replies in connections:
+            connection, _ = listener.accept()
+            with closing(connection):
+                connection.settimeout(5)
+                for reply in replies:
+                    read_request(connection)
+                    connection.sendall(reply)
+                if not replies:
+                    read_request(connection)
+                if replies and replies[-1] == b"":
+                    released.wait(5)
+
+    def start(connections: Sequence[Sequence[bytes]]) -> Sender:
+        threads.append(threading.Thread(target=answer, args=(connections,), daemon=True))
+        threads[0].start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        return Sender(url, "eu-central-1", CREDENTIALS)
+
+    released = threading.Event()
+    yield start
+    released.set()
+    for thread in threads:
+        thread.join(5)
+    listener.close()
+
+
+def refused(body: bytes, header: bytes = b"") -> bytes:
+    return b"HTTP/1.1 400 Bad\r\n%sContent-Length: %d\r\n\r\n%s" % (header, len(body), body)
+
+
+def read_request(connection: socket.socket) -> None:
+    received = b""
+    while b"\r\n\r\n" not in received:
+        received += connection.recv(65536)
+    head, _, body = received.partition(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+    while len(body) < length:
+        body += connection.recv(65536)
+
+
+def post(sender: Sender) -> dict[str, Any]:
+    return sender.post("SendMessage", {"QueueUrl": QUEUE_URL, "MessageBody": "x"})
+
+
+def test_a_connection_is_kept(serve: Serve) -> None:
+    sender = serve([[OK, OK]])
+    assert post(sender) == post(sender) == {"MessageId": "1"}
+
+
+def test_a_connection_that_was_closed_meanwhile_is_replaced_before_it_is_used(
+    serve: Serve,
+) -> None:
+    sender = serve([[OK], [OK]])
+    post(sender)
+    connection = sender._connection
+    assert connection is not None
+    connection.recv(1, socket.MSG_PEEK)  # waits until the close has arrived
+    assert post(sender) == {"MessageId": "1"}
+
+
+def test_a_reply_may_come_in_pieces_and_chunks(serve: Serve) -> None:
+    chunked = (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b'5\r\n{"Mes\r\nc;x=y\r\nsageId":"1"}\r\n0\r\n\r\n'
+    )
+    assert post(serve([[chunked]])) == {"MessageId": "1"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "is_passing"),
+    [
+        (b"HTTP/1.1 503 Slow\r\nContent-Length: 0\r\n\r\n", "Unknown", True),
+        (
+            refused(b'{"__type":"com.amazonaws.sqs#RequestThrottled"}'),
+            "RequestThrottled",
+            True,
+        ),
+        (
+            refused(b"{}", b"x-amzn-query-error: AWS.Gone;Sender\r\n"),
+            "AWS.Gone",
+            False,
+        ),
+        (b"nonsense\r\n\r\n", "ValueError", False),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{}", "ConnectionResetError", True),
+        (b"", "ReadTimeout", False),
+    ],
+    ids=["failed", "throttled", "refused", "nonsense", "cut", "silent"],
+)
+def test_what_is_no_success_is_an_error_with_its_cause(
+    serve: Serve, reply: bytes, code: str, is_passing: bool
+) -> None:
+    with pytest.raises(SqsError) as caught:
+        post(serve([[reply]]))
+    assert (caught.value.code, caught.value.is_passing) == (code, is_passing)
+
+
+def test_a_connection_that_closes_without_a_reply_is_passing(serve: Serve) -> None:
+    sender = serve([[], [OK]])
+    with pytest.raises(SqsError) as caught:
+        post(sender)
+    assert caught.value.is_passing
+    assert post(sender) == {"MessageId": "1"}
+
+
+def test_a_server_that_closes_after_its_reply_is_connected_to_again(serve: Serve) -> None:
+    closing_reply = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    sender = serve([[closing_reply], [OK]])
+    assert post(sender) == post(sender) == {"MessageId": "1"}
+
+
+def test_nobody_listening_is_not_passing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(SqsError, match="ConnectionFailed") as caught:
+        post(Sender(f"http://127.0.0.1:{port}", "eu-central-1", CREDENTIALS))
+    assert not caught.value.is_passing

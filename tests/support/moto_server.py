@@ -1,0 +1,54 @@
+"""The SQS of moto behind a socket: what does not go through botocore reaches it, too."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from botocore.awsrequest import AWSPreparedRequest
+from botocore.compat import HTTPHeaders
+from moto.core.botocore_stubber import BotocoreStubber
+
+URL = "https://sqs.us-east-1.amazonaws.com/"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one packet
+
+    def do_POST(self) -> None:
+        """Answer one action of SQS."""
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        asked = HTTPHeaders.from_dict(dict(self.headers))
+        request = AWSPreparedRequest("POST", URL, asked, body, stream_output=False)
+        answer = BotocoreStubber().process_request(request)
+        assert answer is not None, "moto has no SQS"
+        status, headers, text = answer
+        reply = text.encode() if isinstance(text, str) else text
+        self.send_response(status)
+        for name, value in headers.items():
+            if name.lower() not in ("content-length", "date", "server", "connection"):
+                self.send_header(name, str(value))
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, *_: object) -> None:
+        """Write nothing."""
+
+
+@contextmanager
+def serving_sqs() -> Iterator[str]:
+    """Serve the SQS of moto on loopback; yields its URL. Needs ``mock_aws``."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
