@@ -6,7 +6,7 @@ Rules
 - 503 may be done or not, and so may a request without an answer; the latter at any time.
 - Requests that overlap may be done in either order.
 - When Redis loses all it had, what was answered before may be on the queue still: until it is saved
-  answers may be about the state before it (docs/decisions.md, known limits). In the end it stands.
+  answers may be about the state before it (docs/limits.md, reactions). In the end it stands.
 """
 
 from __future__ import annotations

@@ -701,7 +701,7 @@ def _forget_clocks() -> None:
 def _hold_back_fills(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """No process brings totals of users into Redis that it read before Redis lost what it had.
 
-    Projections do not withstand that (docs/decisions.md, known limits).
+    Projections do not withstand that (docs/limits.md, caches and projections).
     """
     read, keep = mysql_counters.read_users, redis_counters.keep_users
 

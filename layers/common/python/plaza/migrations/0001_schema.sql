@@ -111,8 +111,8 @@ CREATE TABLE IF NOT EXISTS reaction (
 );
 
 -- reactions: an event that was saved, once, with what it changed. Never updated. Transactions don't commit
--- in the order of seq: log_gate is what makes it safe to read by it (docs/decisions.md). Partitions are
--- made, archived and dropped by vote_log.
+-- in the order of seq: log_gate is what makes it safe to read by it (docs/decisions/0022-read-the-log-behind-a-gate.md).
+-- Partitions are made, archived and dropped by vote_log.
 CREATE TABLE IF NOT EXISTS reaction_log (
   target_type VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   target_id   BIGINT      NOT NULL,

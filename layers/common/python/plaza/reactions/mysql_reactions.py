@@ -35,7 +35,7 @@ def pass_log_gate(cursor: Cursor) -> int:
     """Hold the log gate shared until the commit; returns the version that an epoch begins with.
 
     One statement. Before anything is appended: a reader that holds the gate alone then knows that
-    all that was appended before is committed (docs/decisions.md).
+    all that was appended before is committed (docs/decisions/0022-read-the-log-behind-a-gate.md).
     """
     if not cursor.execute("SELECT epoch FROM log_gate WHERE id = 1 LOCK IN SHARE MODE"):
         raise LookupError("log_gate has no row: nothing would wait for this transaction")
@@ -101,7 +101,7 @@ def read_rows(cursor: Cursor, keys: Collection[Key]) -> dict[Key, Row]:
     """The rows of ``keys`` that exist. One statement; one primary key look-up each.
 
     A join with a table made of one parameter: MariaDB reads ``(a, b, c, d) IN (...)`` by the wrong
-    index (docs/decisions.md).
+    index (docs/decisions/0015-write-sql-for-mysql-and-mariadb.md).
     """
     cursor.execute(
         f"""

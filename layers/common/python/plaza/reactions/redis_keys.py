@@ -3,7 +3,7 @@
 A target and kind in Redis is what MySQL had at version ``s`` of its counter; commits are applied
 in the order of that version, as a replica applies a log. The outbox is an overlay of what was
 accepted and is not saved: total = base + delta, and an actor's state is that of their entry, else
-the saved one. See docs/decisions.md.
+the saved one. See docs/decisions/0001-redis-is-a-replica-of-mysql-with-an-outbox.md.
 
 Everything about one target lives in one of 128 logical shards, and every key of a shard carries
 the hash tag ``{<shard>}``. Per target and kind, under ``{<shard>}:<kind>:<target>:``

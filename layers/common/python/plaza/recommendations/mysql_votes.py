@@ -1,7 +1,8 @@
 """Rolling up votes: from the log, in the order in which it was written, into what readers sort by.
 
 ``reaction_log.seq`` is the order of appending, not of committing. A fact that isn't committed yet
-may have a lower seq than one that is; the log gate is what tells when none has (docs/decisions.md).
+may have a lower seq than one that is; the log gate is what tells when none has
+(docs/decisions/0022-read-the-log-behind-a-gate.md).
 """
 
 from __future__ import annotations
