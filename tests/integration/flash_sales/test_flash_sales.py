@@ -46,7 +46,7 @@ from plaza.infra.redis import RedisDown
 from plaza.shops.shops import ShopMissing
 from tests.integration.conftest import Away
 from tests.support import sales
-from tests.support.keyspace import find_keys, own_client
+from tests.support.keyspace import delete_keys, find_keys, own_client
 from tests.support.plaza import World
 from tests.support.recording import recorded
 
@@ -557,6 +557,50 @@ def test_a_queued_order_is_never_missing_after_redis_lost_its_data(plaza: World)
     plaza.queues.drain()
     assert reading.read_order(first.id, 1).status == SUCCESS
     assert reading.read_order(second.id, 2).status == SUCCESS
+
+
+def copy_sales() -> None:
+    """Keep what Redis has of sales now, for ``restore_sales``."""
+    for key in find_keys("*:voucher:*"):
+        redis.execute("COPY", key, f"older:{key}")
+
+
+def restore_sales() -> None:
+    """Put back what was kept, as after a failover to a replica that lacks the last commands."""
+    delete_keys(key for key in find_keys("*:voucher:*") if not key.startswith("older:"))
+    for key in find_keys("older:*"):
+        redis.execute("RENAME", key, key.removeprefix("older:"))
+
+
+def test_orders_that_a_node_with_older_data_lacks_are_confirmed_by_the_recovery(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovering, "_BATCH", 2)
+    voucher = sales.offer(stock=9)
+    order(voucher.id, 1)
+    copy_sales()
+    made = [order(voucher.id, buyer) for buyer in range(2, 7)]
+    drain(plaza, voucher.id)
+    restore_sales()
+    assert sales.counts(voucher.id) == (8, 1, 0)
+
+    recovering.recover_orders(0)
+    drain(plaza, voucher.id)
+    assert sales.counts(voucher.id) == (3, 0, 6)
+    assert sales.stock(voucher.id) == 3
+    assert ordering.order(voucher.id, 2) == (made[0]._replace(status=SUCCESS), False)
+
+
+def test_a_sale_that_agrees_is_not_confirmed_again(
+    plaza: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    voucher = sales.offer(stock=3)
+    order(voucher.id, 1)
+    order(voucher.id, 2)
+    drain(plaza, voucher.id)
+    order(voucher.id, 3)
+    recovering.recover_orders(0)
+    assert "orders_confirmed_again" not in capsys.readouterr().out
 
 
 def test_a_script_of_an_old_life_is_refused(plaza: World) -> None:
