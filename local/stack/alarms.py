@@ -15,6 +15,7 @@ import yaml
 from local.paths import ALARMS, ROOT, TEMPLATE
 
 DECLARED = ROOT / "alarms.yaml"
+RUNBOOKS = "docs/runbooks"
 _INCLUDE = f"""\
   Fn::Transform:
     Name: AWS::Include
@@ -51,22 +52,35 @@ def _make_all(
     for queue, declared in queues.items():
         yield from _make_of_queue(queue, **declared)
     for name, declared in errors.items():
-        yield name, _make_of_errors(declared["text"], **declared["watch"])
+        yield name, _make_of_errors(_describe(**declared), **declared["watch"])
     for name, declared in metrics.items():
-        yield name, _make_of_metric(declared["text"], **declared["watch"])
+        yield name, _make_of_metric(_describe(**declared), **declared["watch"])
     for name, declared in api.items():
-        yield name, _make_of_api(declared["text"], **declared["watch"])
+        yield name, _make_of_api(_describe(**declared), **declared["watch"])
+
+
+def _describe(*, text: str, runbook: str, **_: Any) -> str:
+    """Return the description of an alarm: what it means, and the runbook to open."""
+    return f"{text} Runbook: {RUNBOOKS}/{runbook}.md"
 
 
 def _make_of_queue(
-    queue: str, *, behind: str, given_up: str = "", above_s: int = 300, minutes: int = 5
+    queue: str,
+    *,
+    behind: str,
+    dead_lettered: str = "",
+    runbook: str = "",
+    above_s: int = 300,
+    minutes: int = 5,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     name = queue.removesuffix("Queue")
+    dead_lettered = dead_lettered or (
+        f"A message of {queue} was dead-lettered. The cause is in the logs of the consumer."
+    )
     yield (
         f"{name}DlqAlarm",
         _make_alarm(
-            given_up
-            or f"A message of {queue} was given up. Its cause is in the logs of the consumer.",
+            _describe(text=dead_lettered, runbook=runbook or "dead-letters"),
             metric=("AWS/SQS", "ApproximateNumberOfMessagesVisible"),
             dimension=("QueueName", {"Fn::GetAtt": [f"{name}Dlq", "QueueName"]}),
             statistic="Maximum",
@@ -77,7 +91,7 @@ def _make_of_queue(
     yield (
         f"{name}AgeAlarm",
         _make_alarm(
-            f"{queue} is behind. {behind}",
+            _describe(text=f"{queue} is behind. {behind}", runbook=runbook or "queue-behind"),
             metric=("AWS/SQS", "ApproximateAgeOfOldestMessage"),
             dimension=("QueueName", {"Fn::GetAtt": [queue, "QueueName"]}),
             statistic="Maximum",

@@ -1,4 +1,4 @@
-"""What operators read is true: docs/operations.md, the alarms, and what the code says."""
+"""What operators read is true: docs/operations.md, the runbooks, the alarms, and the code."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from tests.unit.policy.modules import ROOT, product_files, tree_of
 from tests.unit.policy.template import ALARM, FUNCTION, resources
 
 PAGE = (ROOT / "docs" / "operations.md").read_text()
+RUNBOOKS = {file.stem: file.read_text() for file in (ROOT / "docs" / "runbooks").glob("*.md")}
+INDEX = RUNBOOKS.pop("README")
+WITHOUT_AN_ALARM = {"redis-failover", "mysql-restored"}
+PARTS = ["Symptom", "Likely causes", "Commands", "It is over when"]
 ALARMS = resources(ALARM)
 _SQS, _LAMBDA = {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"}, {"Errors"}
 OF_AWS = {"AWS/SQS": _SQS, "AWS/Lambda": _LAMBDA, "AWS/ApiGateway": {"5xx"}}
@@ -89,9 +93,9 @@ for _file, _call in CALLS:
 ALWAYS = {"cold_starts", "cold_start_cpu_ms"}  # the first line of a process has them
 
 
-def table(heading: str) -> list[list[str]]:
-    """The rows of the table under a heading of the page."""
-    part = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+def table(page: str, heading: str) -> list[list[str]]:
+    """Return the rows of the table under a heading of a page, before the next heading."""
+    part = re.split(r"\n##+ ", page.partition(f"{heading}\n")[2])[0]
     lines = [line for line in part.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]
 
@@ -100,7 +104,8 @@ def words(cell: str) -> set[str]:
     return {word.strip("` ") for word in cell.split(",") if word.strip("` ")}
 
 
-EVENTS = {name: words(row[1]) for row in table("What to look at") for name in words(row[0])}
+OBSERVED = table(PAGE, "\n## Observe")
+EVENTS = {name: words(row[1]) for row in OBSERVED for name in words(row[0])}
 
 
 # ---------------------------------------------------------------- events and metrics
@@ -119,7 +124,7 @@ def test_every_event_is_on_the_page_and_the_other_way_round() -> None:
 
 @pytest.mark.parametrize("event", sorted(WRITTEN))
 def test_the_metrics_of_an_event_are_on_the_page(event: str) -> None:
-    shared = [row for row in table("What to look at") if event in words(row[0])]
+    shared = [row for row in OBSERVED if event in words(row[0])]
     assert len(shared) == 1, "a row each"
     together = set().union(*(WRITTEN[name] for name in words(shared[0][0])))
     assert words(shared[0][1]) == together
@@ -141,55 +146,66 @@ def test_what_an_alarm_watches_is_emitted_under_that_name(name: str) -> None:
     assert template.name_in(dimension["Value"]) in resources(FUNCTION)
 
 
-def runbooks() -> dict[str, str]:
-    """Alarm -> the paragraphs that begin with its name."""
-    part = PAGE.partition("\n## Alarms\n")[2].partition("\n## ")[0]
-    found: dict[str, str] = {}
-    name = ""
-    for paragraph in re.split(r"\n\s*\n", part):
-        if head := re.match(r"\*\*([A-Za-z, ]+)\.\*\*", paragraph.strip()):
-            name = head[1]
-        if name:
-            found[name] = found.get(name, "") + paragraph + "\n"
-    return {alarm: text for names, text in found.items() for alarm in words(names)}
+def runbook_of(name: str) -> str:
+    """Return the name of the runbook that the description of an alarm ends with."""
+    found = re.search(r" Runbook: docs/runbooks/([a-z-]+)\.md$", ALARMS[name]["AlarmDescription"])
+    assert found, f"{name} names no runbook"
+    return found[1]
 
 
-def test_every_alarm_is_in_the_index_with_a_first_thing_to_do() -> None:
-    index = {name: row for row in table("Alarms") for name in words(row[0])}
+def test_the_index_maps_every_alarm_to_its_runbook_with_a_first_thing_to_look_at() -> None:
+    index = {row[0]: row for row in table(INDEX, "# Runbooks")}
     assert set(index) == set(ALARMS)
     for name, row in index.items():
-        assert len(row) == 3, name
-        assert all(row), f"{name}: what it means, and what to do first"
+        of = runbook_of(name)
+        assert row[1] == f"[{of}]({of}.md)"
+        assert row[2], f"{name}: what to look at first"
 
 
 @pytest.mark.parametrize("name", sorted(ALARMS))
-def test_an_alarm_has_a_runbook_that_names_it_and_says_when_it_ends(name: str) -> None:
-    text = runbooks()[name]
-    assert "*Ends*" in text, "when is it over?"
+def test_the_runbook_of_an_alarm_names_it(name: str) -> None:
+    assert re.search(rf"\b{name}\b", RUNBOOKS[runbook_of(name)])
+
+
+@pytest.mark.parametrize("name", sorted(RUNBOOKS))
+def test_a_runbook_has_four_parts_with_a_text_each(name: str) -> None:
+    headings = re.findall(r"^## (.+)\n\n(?!#)\S", RUNBOOKS[name], re.M)
+    assert headings == PARTS
+
+
+def test_each_runbook_is_that_of_an_alarm_or_is_linked_by_the_index() -> None:
+    assert set(RUNBOOKS) == {runbook_of(name) for name in ALARMS} | WITHOUT_AN_ALARM
+    for name in WITHOUT_AN_ALARM:
+        assert f"]({name}.md)" in INDEX
 
 
 @pytest.mark.parametrize("name", ["ResyncAlarm", "SettlementsResyncAlarm"])
 def test_the_runbook_of_a_resync_says_from_how_many_in_which_time(name: str) -> None:
     alarm = ALARMS[name]
     assert (alarm["Period"], alarm["EvaluationPeriods"]) == (300, 1)
-    assert f"More than {alarm['Threshold']} targets in five minutes" in runbooks()[name]
+    said = f"More than {alarm['Threshold']} targets in five minutes"
+    assert said in RUNBOOKS[runbook_of(name)]
 
 
-def test_no_runbook_is_about_an_alarm_that_is_not() -> None:
-    assert set(runbooks()) == set(ALARMS)
-
-
-def test_a_command_of_the_page_exists() -> None:
+def test_a_command_of_the_pages_exists() -> None:
     from local.__main__ import build_parser
 
+    pages = "\n".join([PAGE, INDEX, *RUNBOOKS.values()])
     said = set(
-        re.findall(r"python -m local (?:--dir \S+ )?([a-z-]+(?: (?:list|show|redrive))?)", PAGE)
+        re.findall(r"python -m local (?:--dir \S+ )?([a-z-]+(?: (?:list|show|redrive))?)", pages)
     )
     assert {"dlq list", "dlq show", "dlq redrive", "queues", "logs", "audit"} <= said
     parser = build_parser()
     texts = parser.format_help()
     for command in said:
         assert re.search(rf"^\s+{command.split()[0]}\s", texts, re.M), command
+
+
+def test_a_function_whose_log_a_page_prints_exists() -> None:
+    pages = "\n".join([PAGE, *RUNBOOKS.values()])
+    named = set(re.findall(r"python -m local logs ([A-Z]\w+)", pages))
+    assert named
+    assert named <= set(resources(FUNCTION))
 
 
 # ---------------------------------------------------------------- the dashboard
