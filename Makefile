@@ -29,7 +29,7 @@ status: .venv/.ready ## what runs, and what waits in the queues
 	@.venv/bin/python -m local status
 
 .PHONY: audit
-audit: .venv/.ready ## the table of truth: Redis total = MySQL counter = rows
+audit: .venv/.ready ## the audit report: Redis total = MySQL counter = rows
 	@.venv/bin/python -m local audit $(ARGS)
 
 ##@ Develop
@@ -89,7 +89,7 @@ soak: setup ## hours of use in minutes: is memory flat, is the audit clean? (ARG
 
 .PHONY: contract
 contract: .venv/.ready ## write the contract, functions/api/system/openapi.json, from the routes
-	@.venv/bin/python -m local.stack.contract
+	@.venv/bin/python -m local.stack.openapi
 
 .PHONY: alarms
 alarms: .venv/.ready ## write alarms.json, which the template includes, from alarms.yaml

@@ -1,5 +1,5 @@
 """What is fast, measured: each figure beside its limit or a peer measured in the same run."""
 
-from local.paths import reach_the_layer
+from local.paths import add_layer_to_path
 
-reach_the_layer()
+add_layer_to_path()

@@ -27,10 +27,10 @@ from bench import (
     vote_log,
 )
 from bench.figures import Figure, format_number
-from bench.stage import Stage, standing
+from bench.harness import Harness, start_harness
 from local.paths import LocalError
 
-BENCHES: dict[str, Callable[[Stage], list[Figure]]] = {
+BENCHES: dict[str, Callable[[Harness], list[Figure]]] = {
     "gate": gate.measure,
     "flash-sales": flash_sales.measure,
     "handler": handler.measure,
@@ -70,11 +70,11 @@ def main(argv: Sequence[str]) -> int:
         if names:
             with (
                 progress.status("starting Redis and MariaDB") as status,
-                standing(options.quick) as stage,
+                start_harness(options.quick) as harness,
             ):
                 for name in names:
                     status.update(f"measuring: {name}")
-                    figures += BENCHES[name](stage)
+                    figures += BENCHES[name](harness)
     except LocalError as error:
         progress.print(f"[red]{error}[/]")
         return 1
@@ -92,14 +92,14 @@ def table_of(figures: Sequence[Figure], load: float) -> Table:
     if load > processors / 2:
         busy += ": too busy to say much, trust ratios more than values"
     table = Table(title="Plaza, measured on this machine", title_justify="left", caption=busy)
-    table.add_column("what", no_wrap=True)
-    for heading in ("measured", "beside it, in the same run", "ratio", "goal"):
+    table.add_column("figure", no_wrap=True)
+    for heading in ("measured", "compared with, same run", "ratio", "goal"):
         table.add_column(heading, justify="right")
     table.add_column("reached")
     for figure in figures:
         peer = figure.peer
         table.add_row(
-            figure.what,
+            figure.name,
             f"{format_number(figure.value)} {figure.unit}".strip(),
             f"{peer.name}: {format_number(peer.value)}" if peer else "",
             f"{figure.ratio:.2f} x" if figure.ratio is not None else "",

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from bench.api import APP
 from bench.figures import Figure, Goal, Peer
+from bench.harness import Harness
 from bench.layer import build_layer, compile_layer
-from bench.stage import Stage
 from local.paths import LAMBDA_PYTHON
 
 RUNS = 5
@@ -30,18 +30,18 @@ print(time.process_time() - began_s)
 _LINE = re.compile(r"^import time: +(\d+) \| +\d+ \| +([\w.]+)", re.MULTILINE)
 
 
-def measure(stage: Stage) -> list[Figure]:
+def measure(harness: Harness) -> list[Figure]:
     """The median of five, of the layer as ``make build`` and as ``sam build`` leave it; and whose
     the time is. boto3 is always compiled: it is the runtime's. A function itself never is."""
-    function = stage.directory / "function"
+    function = harness.directory / "function"
     function.mkdir(exist_ok=True)
     shutil.copy(APP, function)
-    built, bare = build_layer(stage), stage.directory / "layer-of-sam"
+    built, bare = build_layer(harness), harness.directory / "layer-of-sam"
     shutil.copytree(built, bare, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     env, bare_env = (_environment(layer, function) for layer in (compile_layer(built), bare))
 
     naive, compiled = _median_ms(NAIVE, env), _median_ms("app", env)
-    peer = Peer("its libraries, naively", naive)
+    peer = Peer("naive imports of its libraries", naive)
     return [
         Figure("cold start, CPU of the import", compiled, "ms", peer, Goal("at most", 300)),
         Figure("  without .pyc files in the layer", _median_ms("app", bare_env), "ms", peer),

@@ -1,4 +1,4 @@
-"""The consumer beside what is commonly written and beside a bare bulk upsert, on the same facts."""
+"""The consumer beside what is commonly written and beside a bare bulk upsert, on the same events."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from typing import NamedTuple
 from pymysql.cursors import Cursor
 
 from bench.baselines import bulk_upsert, row_by_row
-from bench.crowd import react
+from bench.dataset import load_reactions
 from bench.figures import Figure, Goal, Peer
+from bench.harness import Harness
 from bench.meters import count_statements, time_s
-from bench.stage import Stage
 from local.paths import LocalError
 from plaza import counters
 from plaza.infra import mysql, redis
-from plaza.reactions import FOLLOW, Kind, Target, mysql_reactions, reacting, redis_gate, saving
-from plaza.reactions.reactions import Key, ReactionEvent
+from plaza.reactions import FOLLOW, Kind, Target, mysql_reactions, persist, redis_gate
+from plaza.reactions import react as reactions_react
+from plaza.reactions.model import ReactionEvent, ReactionKey
 
 BATCH = 1000
 BATCHES = 60
 BATCHES_OF_FOLLOWS = 20
 SIZES = (10, 100, 1000)
 FIRST_ID = 10_000_000  # nobody else's posts and users are here
-IDOL = Target("user", FIRST_ID)
+FOLLOWED_USER = Target("user", FIRST_ID)
 _AT_ONCE = 200
 
 Save = Callable[[Cursor, Sequence[ReactionEvent]], None]
-Wish = tuple[Kind, Target, int]
+Reaction = tuple[Kind, Target, int]
 """A kind, a target, an actor."""
 
 
@@ -42,33 +43,33 @@ class Rates(NamedTuple):
     bare: float
 
 
-def measure(stage: Stage) -> list[Figure]:
+def measure(harness: Harness) -> list[Figure]:
     """Facts a second in one process, settle included: reactions to posts, follows of one user."""
-    stage.clear()
+    harness.clear()
     for table in (*row_by_row.TABLES, *bulk_upsert.TABLES):
         mysql.write(table)
     on_posts = [
         (kind, Target("post", FIRST_ID + post), actor)
-        for kind, post, actor in react(stage.some(BATCHES) * BATCH + sum(SIZES))
+        for kind, post, actor in load_reactions(harness.scale(BATCHES) * BATCH + sum(SIZES))
     ]
-    stage.add_posts({target.id for _, target, _ in on_posts})
-    follows = _follows(stage.some(BATCHES_OF_FOLLOWS) * BATCH + sum(SIZES))
+    harness.add_posts({target.id for _, target, _ in on_posts})
+    follows = _follows(harness.scale(BATCHES_OF_FOLLOWS) * BATCH + sum(SIZES))
 
     made = sorted({target for _, target, _ in (*on_posts, *follows)})
-    mysql.atomically(lambda cursor: counters.lock_content(cursor, made))
+    mysql.run_in_transaction(lambda cursor: counters.lock_content(cursor, made))
 
-    facts, of_follows = _accept(on_posts), _accept(follows)
-    mixed = chain.from_iterable(zip(facts, of_follows, strict=False))
+    events, follow_events = _accept(on_posts), _accept(follows)
+    mixed = chain.from_iterable(zip(events, follow_events, strict=False))
     samples = [_take(mixed, size) for size in SIZES]
-    statements = [count_statements(partial(saving.save, sample)) for sample in samples]
-    rates, follow_rates = _race(facts), _race(of_follows)
+    statements = [count_statements(partial(persist.save, sample)) for sample in samples]
+    rates, follow_rates = _race(events), _race(follow_events)
     _check_all_is_saved(len(on_posts) + len(follows))
     return [
-        Figure("consumer, batches of 1000", rates.ours, "facts/s", goal=Goal("at least", 20_000)),
+        Figure("consumer, batches of 1000", rates.ours, "events/s", goal=Goal("at least", 20_000)),
         *_beside("consumer", rates),
         *_beside("follows of one viral user", follow_rates),
         Figure(
-            "statements per batch of 1000, follows too",
+            "statements per batch of 1000, with follows",
             statements[2],
             "",
             Peer("batch of 10", statements[0]),
@@ -82,54 +83,54 @@ def _beside(what: str, rates: Rates) -> list[Figure]:
     common, bare = Peer("row by row", rates.common), Peer("bulk upsert", rates.bare)
     goal = Goal("at least", 5, "ratio")
     return [
-        Figure(f"{what}, against row by row", rates.ours, "facts/s", common, goal),
-        Figure("  against a bare bulk upsert", rates.ours, "facts/s", bare),
+        Figure(f"{what}, against row by row", rates.ours, "events/s", common, goal),
+        Figure("  against a bare bulk upsert", rates.ours, "events/s", bare),
     ]
 
 
-def _follows(count: int) -> list[Wish]:
-    return [(FOLLOW, IDOL, FIRST_ID + actor) for actor in range(1, count + 1)]
+def _follows(count: int) -> list[Reaction]:
+    return [(FOLLOW, FOLLOWED_USER, FIRST_ID + actor) for actor in range(1, count + 1)]
 
 
-def _race(facts: Iterator[ReactionEvent]) -> Rates:
+def _race(events: Iterator[ReactionEvent]) -> Rates:
     """The three take turns, batch by batch, and so have the machine's good and bad moments."""
     gc.collect()
     gc.freeze()  # a Lambda has its own batch in memory: Python need not go through all the others
     count, ours_s, common_s, bare_s = 0, 0.0, 0.0, 0.0
-    while batch := _take(facts, BATCH):
+    while batch := _take(events, BATCH):
         count += len(batch)
-        ours_s += time_s(partial(saving.save, batch))
+        ours_s += time_s(partial(persist.save, batch))
         common_s += time_s(partial(_commit, row_by_row.save, batch))
         bare_s += time_s(partial(_commit, bulk_upsert.save, batch))
     gc.unfreeze()
     return Rates(count / ours_s, count / common_s, count / bare_s)
 
 
-def _accept(wishes: Sequence[Wish]) -> Iterator[ReactionEvent]:
-    """The facts of ``wishes``: Redis has accepted them and nobody has saved them."""
-    wanted = list(dict.fromkeys((kind, target) for kind, target, _ in wishes))
+def _accept(reactions: Sequence[Reaction]) -> Iterator[ReactionEvent]:
+    """The events of ``reactions``: Redis has accepted them and nobody has saved them."""
+    wanted = list(dict.fromkeys((kind, target) for kind, target, _ in reactions))
     for start in range(0, len(wanted), _AT_ONCE):
-        reacting.load(wanted[start : start + _AT_ONCE])
-    facts = []
-    for kind, target, actor in wishes:
+        reactions_react.hydrate(wanted[start : start + _AT_ONCE])
+    events = []
+    for kind, target, actor in reactions:
         decision = redis_gate.gate(kind, target, actor, True, "bench", None)
         if decision.code == "UNKNOWN":  # a round before left it more likers than are loaded
             expected = mysql_reactions.read_state(kind, target, actor)
             decision = redis_gate.gate(kind, target, actor, True, "bench", expected)
         if decision.code != "CHANGED":
             raise LocalError(f"the gate said {decision.code}")
-        key = Key(*target, kind.name, actor)
+        key = ReactionKey(*target, kind.name, actor)
         request_id = f"JKJaXm{actor:010}="  # as long as API Gateway's
-        facts.append(ReactionEvent(key, True, decision.ver_us, request_id))
-    return iter(facts)
+        events.append(ReactionEvent(key, True, decision.version_us, request_id))
+    return iter(events)
 
 
-def _take(facts: Iterator[ReactionEvent], count: int) -> list[ReactionEvent]:
-    return list(islice(facts, count))
+def _take(events: Iterator[ReactionEvent], count: int) -> list[ReactionEvent]:
+    return list(islice(events, count))
 
 
-def _commit(save: Save, facts: Sequence[ReactionEvent]) -> None:
-    mysql.atomically(lambda cursor: save(cursor, facts))
+def _commit(save: Save, events: Sequence[ReactionEvent]) -> None:
+    mysql.run_in_transaction(lambda cursor: save(cursor, events))
 
 
 def _check_all_is_saved(count: int) -> None:
@@ -142,4 +143,4 @@ def _check_all_is_saved(count: int) -> None:
     )
     pending = redis.execute("KEYS", "*:outbox")
     if rows != [(count, count)] or pending:
-        raise LocalError(f"{count} facts made rows, totals {rows}; {len(pending)} targets pending")
+        raise LocalError(f"{count} events made rows, totals {rows}; {len(pending)} targets pending")

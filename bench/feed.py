@@ -10,13 +10,13 @@ from statistics import quantiles
 
 from bench.api import feed_event, load_handler
 from bench.figures import Figure, Goal, Peer
+from bench.harness import Harness
 from bench.meters import count_statements, cpu_ms, time_s
-from bench.round_trips import counting
-from bench.stage import Stage
+from bench.round_trips import count_round_trips
 from local.paths import LocalError
 from plaza.content.queues import FanOut
-from plaza.feed import fanning_out, rebuilding, redis_feed
-from plaza.feed.feed import INBOX, Timeline
+from plaza.feed import fan_out, rebuild, redis_store
+from plaza.feed.model import INBOX, Timeline
 from plaza.infra import mysql, redis, settings, sqs
 from plaza.infra.clock import Deadline
 
@@ -34,29 +34,29 @@ _AT_ONCE = 1000
 _sent: list[str] = []
 
 
-def measure(stage: Stage) -> list[Figure]:
+def measure(harness: Harness) -> list[Figure]:
     """All of it in this process, without SQS."""
-    stage.clear()
+    harness.clear()
     os.environ["PLAZA_FAN_OUT_LIMIT"] = "1000000"
     settings.settings.cache_clear()
-    with _queue_in_memory():
-        return [*_fan_out(stage), *_page(stage), *_rebuild(stage)]
+    with _replace_queue():
+        return [*_fan_out(harness), *_page(harness), *_rebuild(harness)]
 
 
-def _fan_out(stage: Stage) -> list[Figure]:
-    followers = FOLLOWERS[: stage.some(len(FOLLOWERS))]
-    _insert_follows([(who, AUTHOR) for who in followers])
-    inboxes = [Timeline(INBOX, who) for who in followers]
+def _fan_out(harness: Harness) -> list[Figure]:
+    followers = FOLLOWERS[: harness.scale(len(FOLLOWERS))]
+    _insert_follows([(follower_id, AUTHOR) for follower_id in followers])
+    inboxes = [Timeline(INBOX, reader_id) for reader_id in followers]
     for start in range(0, len(inboxes), _AT_ONCE):
         some = inboxes[start : start + _AT_ONCE]
-        redis_feed.look_all(some, None, 1)
+        redis_store.read_pages(some, None, 1)
     ours_s = raw_s = absent_s = 0.0
     for number in range(POSTS_FANNED_OUT):
         raw_s += time_s(lambda number=number: _zadd_raw(inboxes, number))  # type: ignore[misc]
         _insert_posts([(FIRST_POST + number, AUTHOR, BASE_US + number)])
         ours_s += time_s(lambda number=number: _push(FIRST_POST + number))  # type: ignore[misc]
     _check_all_have(inboxes, POSTS_FANNED_OUT)
-    stage.clear()
+    harness.clear()
     for number in range(POSTS_FANNED_OUT):
         absent_s += time_s(lambda number=number: _push(FIRST_POST + number))  # type: ignore[misc]
     count = len(followers) * POSTS_FANNED_OUT
@@ -77,12 +77,12 @@ def _push(post_id: int) -> None:
     """All pages, one message after the other, as the consumer gets them."""
     _sent.append(FanOut(post_id).to_json())
     while _sent:
-        fanning_out.fan_out([FanOut.from_json(_sent.pop())])
+        fan_out.fan_out([FanOut.from_json(_sent.pop())])
 
 
 def _zadd_raw(inboxes: Sequence[Timeline], number: int) -> None:
     """The least that must be done: the keys are known, nothing is looked at."""
-    keys = [f"raw:{redis_feed.key(inbox)}" for inbox in inboxes]
+    keys = [f"raw:{redis_store.key(inbox)}" for inbox in inboxes]
     client = redis.client()
     for start in range(0, len(keys), _AT_ONCE):
         pipe = client.pipeline(transaction=False)
@@ -92,7 +92,7 @@ def _zadd_raw(inboxes: Sequence[Timeline], number: int) -> None:
         pipe.execute()
 
 
-def _page(stage: Stage) -> list[Figure]:
+def _page(harness: Harness) -> list[Figure]:
     """A page of twenty of somebody who follows a hundred, all warm."""
     _follow_and_post(READER, 100)
     handler = load_handler("feed")
@@ -104,12 +104,12 @@ def _page(stage: Stage) -> list[Figure]:
             raise LocalError(f"a page of the feed was answered with {answer}")
 
     ask()
-    rebuilding.rebuild([[Timeline(INBOX, READER)]])
+    rebuild.rebuild([[Timeline(INBOX, READER)]])
     ask()
-    with counting() as counter:
+    with count_round_trips() as counter:
         ask()
     statements = count_statements(ask)
-    took_ms = sorted(cpu_ms(ask) for _ in range(max(stage.some(PAGES), 100)))
+    took_ms = sorted(cpu_ms(ask) for _ in range(max(harness.scale(PAGES), 100)))
     cuts = quantiles(took_ms, n=100)
     return [
         Figure("feed page of 20, CPU, p50", cuts[49], "ms"),
@@ -119,16 +119,16 @@ def _page(stage: Stage) -> list[Figure]:
     ]
 
 
-def _rebuild(stage: Stage) -> list[Figure]:
+def _rebuild(harness: Harness) -> list[Figure]:
     figures: list[Figure] = []
     for followees in FOLLOWEES:
         user = READER + followees
         _follow_and_post(user, followees)
         inbox = Timeline(INBOX, user)
         taken_s = []
-        for _ in range(max(stage.some(REBUILDS), 5)):
-            redis.execute("DEL", redis_feed.key(inbox))
-            taken_s.append(time_s(lambda inbox=inbox: rebuilding.rebuild([[inbox]])))  # type: ignore[misc]
+        for _ in range(max(harness.scale(REBUILDS), 5)):
+            redis.execute("DEL", redis_store.key(inbox))
+            taken_s.append(time_s(lambda inbox=inbox: rebuild.rebuild([[inbox]])))  # type: ignore[misc]
         best_ms = min(taken_s) * 1000
         peer = Peer(f"{FOLLOWEES[0]} followees", figures[0].value) if figures else None
         figures.append(Figure(f"rebuild of an inbox, {followees} followees", best_ms, "ms", peer))
@@ -155,11 +155,11 @@ def _follow_and_post(user: int, followees: int) -> None:
 def _insert_follows(pairs: Sequence[tuple[int, int]]) -> None:
     for start in range(0, len(pairs), _AT_ONCE):
         rows = ",".join(
-            f"('user',{whom},'follow',{who},1,{BASE_US})"
-            for who, whom in pairs[start : start + _AT_ONCE]
+            f"('user',{followee_id},'follow',{follower_id},1,{BASE_US})"
+            for follower_id, followee_id in pairs[start : start + _AT_ONCE]
         )
         mysql.write(
-            "INSERT IGNORE INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
+            "INSERT IGNORE INTO reaction (target_type, target_id, kind, actor_id, state, version)"
             f" VALUES {rows}"
         )
 
@@ -177,13 +177,13 @@ def _insert_posts(posts: Sequence[tuple[int, int, int]]) -> None:
 
 
 def _check_all_have(inboxes: Sequence[Timeline], posts: int) -> None:
-    counts = redis.pipeline([("ZCOUNT", redis_feed.key(i), "(0", "+inf") for i in inboxes])
+    counts = redis.pipeline([("ZCOUNT", redis_store.key(i), "(0", "+inf") for i in inboxes])
     if set(counts) != {posts}:
         raise LocalError(f"inboxes have {sorted(set(counts))} posts, not {posts}")
 
 
 @contextlib.contextmanager
-def _queue_in_memory() -> Iterator[None]:
+def _replace_queue() -> Iterator[None]:
     """What is sent on is taken by whoever sends."""
     send_all, send = sqs.send_all, sqs.send
 

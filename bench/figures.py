@@ -31,7 +31,7 @@ class Goal:
 class Figure:
     """One row: ``value`` in ``unit``. Without a goal it explains the figure above it."""
 
-    what: str
+    name: str
     value: float
     unit: str
     peer: Peer | None = None
@@ -59,7 +59,7 @@ class Figure:
     def to_dict(self) -> dict[str, Any]:
         """The row as ``--json`` prints it."""
         return {
-            "what": self.what,
+            "name": self.name,
             "value": self.value,
             "unit": self.unit,
             "peer": self.peer and {"name": self.peer.name, "value": self.peer.value},

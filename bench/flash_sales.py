@@ -7,16 +7,16 @@ from pathlib import Path
 
 from bench.figures import Figure, Goal, Peer
 from bench.gate import Run, run_script
-from bench.stage import Stage
+from bench.harness import Harness
 from local.paths import LocalError
-from plaza.flash_sales.flash_sales import MOST_STOCK, Life, Terms, Voucher
-from plaza.flash_sales.redis_vouchers import (
+from plaza.flash_sales.model import MAX_STOCK, SaleGeneration, Terms, Voucher
+from plaza.flash_sales.redis_store import (
     RESERVE,
+    begin_loading,
     buyers_key,
-    load,
-    open_life,
+    open_sale,
+    read_counts,
     recovery_key,
-    see,
     state_key,
 )
 from plaza.infra import redis
@@ -29,15 +29,15 @@ BUCKETS = 2_000  # so many buckets get about 50 buyers each, as in a real sale
 REPEATS = 3_000
 NEVER_REACHED = 1_000_000_000
 NUMBER = "__rand_int__"  # redis-benchmark puts a number of twelve digits here, below BUCKETS
-SOMEBODY = NUMBER + NUMBER  # about one in 80 comes twice in a run
-LIFE = Life(7, 1, MOST_STOCK)
+RANDOM_BUYER = NUMBER + NUMBER  # about one in 80 comes twice in a run
+SALE = SaleGeneration(7, 1, MAX_STOCK)
 
 
-def measure(stage: Stage) -> list[Figure]:
+def measure(harness: Harness) -> list[Figure]:
     """Units taken, and refusals when nothing is left. They take turns; the best of each counts."""
-    calls = stage.some(DECISIONS)
+    calls = harness.scale(DECISIONS)
     benches = (_reserve, _bare, _refuse, _refuse_bare)
-    rounds = [[bench(stage, calls) for bench in benches] for _ in range(RUNS)]
+    rounds = [[bench(harness, calls) for bench in benches] for _ in range(RUNS)]
     ours, bare, refused, bare_refused = (
         Run(max(run.rate for run in runs), min(run.cpu_us for run in runs))
         for runs in zip(*rounds, strict=True)
@@ -49,66 +49,70 @@ def measure(stage: Stage) -> list[Figure]:
         Figure("reserve, sold out", refused.rate, "decisions/s", peer_refused, least),
         Figure("  CPU of Redis, taken", ours.cpu_us, "us", Peer("bare", bare.cpu_us)),
         Figure(
-            f"orders of one buyer who clicks {REPEATS:,} times at once",
-            _repeat(stage),
+            f"orders of one buyer after {REPEATS:,} concurrent clicks",
+            _repeat(harness),
             "",
             goal=Goal("at most", 1),
         ),
     ]
 
 
-def _reserve(stage: Stage, calls: int) -> Run:
-    _begin(stage, MOST_STOCK)
-    run = run_script(stage, calls, RESERVE, _keys(), _args(SOMEBODY), most=BUCKETS)
-    seen = see([LIFE.voucher_id])[LIFE.voucher_id]
-    if not calls * 0.98 <= seen.pending <= calls or seen.stock + seen.pending != seen.initial:
+def _reserve(harness: Harness, calls: int) -> Run:
+    _begin(harness, MAX_STOCK)
+    run = run_script(harness, calls, RESERVE, _keys(), _args(RANDOM_BUYER), random_below=BUCKETS)
+    seen = read_counts([SALE.voucher_id])[SALE.voucher_id]
+    if not calls * 0.98 <= seen.pending <= calls or seen.stock + seen.pending != seen.initial_stock:
         raise LocalError(f"of {calls} calls {seen.pending} took a unit: this measures nothing")
     return run
 
 
-def _refuse(stage: Stage, calls: int) -> Run:
-    _begin(stage, MOST_STOCK)
-    redis.execute("HSET", state_key(LIFE.voucher_id), "stock", 0)
-    return run_script(stage, calls, RESERVE, _keys(), _args(SOMEBODY), most=BUCKETS)
+def _refuse(harness: Harness, calls: int) -> Run:
+    _begin(harness, MAX_STOCK)
+    redis.execute("HSET", state_key(SALE.voucher_id), "stock", 0)
+    return run_script(harness, calls, RESERVE, _keys(), _args(RANDOM_BUYER), random_below=BUCKETS)
 
 
-def _bare(stage: Stage, calls: int) -> Run:
-    stage.clear()
-    redis.execute("SET", "stock", MOST_STOCK)
-    run = run_script(stage, calls, BARE_STOCK, ("stock", "buyers"), (SOMEBODY,), most=BUCKETS)
+def _bare(harness: Harness, calls: int) -> Run:
+    harness.clear()
+    redis.execute("SET", "stock", MAX_STOCK)
+    run = run_script(
+        harness, calls, BARE_STOCK, ("stock", "buyers"), (RANDOM_BUYER,), random_below=BUCKETS
+    )
     if not calls * 0.98 <= int(redis.execute("SCARD", "buyers")) <= calls:
         raise LocalError("the bare script sold something else: this measures nothing")
     return run
 
 
-def _refuse_bare(stage: Stage, calls: int) -> Run:
-    stage.clear()
+def _refuse_bare(harness: Harness, calls: int) -> Run:
+    harness.clear()
     redis.execute("SET", "stock", 0)
-    return run_script(stage, calls, BARE_STOCK, ("stock", "buyers"), (SOMEBODY,), most=BUCKETS)
+    return run_script(
+        harness, calls, BARE_STOCK, ("stock", "buyers"), (RANDOM_BUYER,), random_below=BUCKETS
+    )
 
 
-def _repeat(stage: Stage) -> int:
+def _repeat(harness: Harness) -> int:
     """How many orders one buyer has after all their clicks."""
-    _begin(stage, MOST_STOCK)
-    keys = (state_key(LIFE.voucher_id), buyers_key(LIFE, 7), recovery_key(LIFE))
-    run_script(stage, REPEATS, RESERVE, keys, _args("7"), clients=500)
-    return see([LIFE.voucher_id])[LIFE.voucher_id].pending
+    _begin(harness, MAX_STOCK)
+    keys = (state_key(SALE.voucher_id), buyers_key(SALE, 7), recovery_key(SALE))
+    run_script(harness, REPEATS, RESERVE, keys, _args("7"), clients=500)
+    return read_counts([SALE.voucher_id])[SALE.voucher_id].pending
 
 
-def _begin(stage: Stage, stock: int) -> None:
+def _begin(harness: Harness, stock: int) -> None:
     """A sale that has begun and lets everybody in."""
-    stage.clear()
+    harness.clear()
     now_us = time.time_ns() // 1000
     terms = Terms(5, "Dinner", 1990, stock, now_us - 1_000_000, now_us + 3_600_000_000)
-    load(LIFE, Voucher(LIFE.voucher_id, terms, stock, 1, settled=False), 0)
-    if open_life(LIFE, None, drained=True) != "LIVE":
+    begin_loading(SALE, Voucher(SALE.voucher_id, terms, stock, 1, finalized=False), 0)
+    if open_sale(SALE, None, drained=True) != "LIVE":
         raise LocalError("the sale does not open")
 
 
 def _keys() -> tuple[str, str, str]:
-    buyers, _, _ = buyers_key(LIFE, 7).rpartition(":")
-    return state_key(LIFE.voucher_id), f"{buyers}:{NUMBER}", recovery_key(LIFE)
+    buyers, _, _ = buyers_key(SALE, 7).rpartition(":")
+    return state_key(SALE.voucher_id), f"{buyers}:{NUMBER}", recovery_key(SALE)
 
 
 def _args(buyer: str) -> tuple[str | int, ...]:
-    return LIFE.epoch, SOMEBODY, buyer, NEVER_REACHED, NEVER_REACHED, NEVER_REACHED
+    return SALE.generation, RANDOM_BUYER, buyer, NEVER_REACHED, NEVER_REACHED, NEVER_REACHED

@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.figures import Figure, Goal, Peer
-from bench.stage import Stage
+from bench.harness import Harness
 from local.paths import LocalError
-from local.stack.servers import need_binary
+from local.stack.servers import require_binary
 from plaza.infra import redis
 from plaza.infra.lua import Script, load_script
 from plaza.reactions import (
     LIKE,
     Target,
+    redis_bloom,
     redis_commits,
-    redis_filter,
     redis_gate,
+    redis_hydration,
     redis_keys,
-    redis_loads,
 )
-from plaza.reactions.reactions import Commit, Snapshot
+from plaza.reactions.model import Commit, Snapshot
 
 FIVE_CALLS = load_script(Path(__file__).with_name("baselines") / "five_calls.lua")
 CLIENTS = 50
@@ -52,22 +52,22 @@ class Run(NamedTuple):
     cpu_us: float
 
 
-def measure(stage: Stage) -> list[Figure]:
+def measure(harness: Harness) -> list[Figure]:
     """The gate on an ordinary and on a viral target, and commits applied to one and to many.
 
     All take turns; the best run of each counts.
     """
-    changes, rows = stage.some(CHANGES), stage.some(ROWS)
+    changes, rows = harness.scale(CHANGES), harness.scale(ROWS)
     five_calls, ordinary, viral, one, many = (
         Run(max(run.rate for run in runs), min(run.cpu_us for run in runs))
         for runs in zip(
             *(
                 (
-                    _five_calls(stage, changes),
-                    _ordinary(stage, changes),
-                    _viral(stage, changes),
-                    _apply_to_one(stage, rows),
-                    _apply_to_many(stage, rows),
+                    _five_calls(harness, changes),
+                    _ordinary(harness, changes),
+                    _viral(harness, changes),
+                    _apply_to_one(harness, rows),
+                    _apply_to_many(harness, rows),
                 )
                 for _ in range(RUNS)
             ),
@@ -83,47 +83,47 @@ def measure(stage: Stage) -> list[Figure]:
         Figure("  CPU of Redis, viral target", viral.cpu_us, "us", cpu),
         Figure("apply, one hot target", one.rate, "rows/s"),
         Figure("  CPU of Redis", one.cpu_us, "us a row"),
-        Figure("apply, 1,000 targets with a row each", many.rate, "rows/s"),
+        Figure("apply, 1,000 targets with one row each", many.rate, "rows/s"),
         Figure("  CPU of Redis", many.cpu_us, "us a row"),
     ]
 
 
-def _five_calls(stage: Stage, calls: int) -> Run:
-    stage.clear()
+def _five_calls(harness: Harness, calls: int) -> Run:
+    harness.clear()
     keys = (f"like:{POST}:{ACTOR}", f"likes:{POST}")
-    run = run_script(stage, calls, FIVE_CALLS, keys, (TTL_MS // 1000,))
+    run = run_script(harness, calls, FIVE_CALLS, keys, (TTL_MS // 1000,))
     _check_count(int(redis.execute("GET", keys[1])), calls)
     return run
 
 
-def _ordinary(stage: Stage, calls: int) -> Run:
+def _ordinary(harness: Harness, calls: int) -> Run:
     """Nobody liked it yet; recent is empty and has all actors."""
-    stage.clear()
+    harness.clear()
     _load([POST], Snapshot(0, 0, 0, [], is_complete=True, rows=[]))
-    return _gate(stage, calls)
+    return _gate(harness, calls)
 
 
-def _viral(stage: Stage, calls: int) -> Run:
+def _viral(harness: Harness, calls: int) -> Run:
     """Recent is full, and the Bloom filter is as large as a build leaves it."""
-    stage.clear()
+    harness.clear()
     newest = [(actor, actor) for actor in range(CAP, 0, -1)]
     _load([POST], Snapshot(CAP, 1, CAP, newest, is_complete=False, rows=[]))
-    redis_filter.begin_bloom(LIKE, POST, "bench", calls)
-    redis_filter.fill_bloom(LIKE, POST, "bench", [], last=True)
-    return _gate(stage, calls)
+    redis_bloom.begin_bloom(LIKE, POST, "bench", calls)
+    redis_bloom.fill_bloom(LIKE, POST, "bench", [], last=True)
+    return _gate(harness, calls)
 
 
-def _gate(stage: Stage, calls: int) -> Run:
+def _gate(harness: Harness, calls: int) -> Run:
     keys = redis_keys.keys_of(LIKE.name, POST)
-    run_id = redis.node_of(keys.meta).run_id
+    run_id = redis.find_node(keys.meta).run_id
     run = run_script(
-        stage,
+        harness,
         calls,
         redis_gate.GATE,
         redis_gate.gate_keys(keys),
         (ACTOR, 1, "bench", NEVER_US, run_id, "", 0, NEVER_REACHED, keys.member),
     )
-    changed, waiting = map(int, redis.execute("HMGET", keys.meta, "delta", "waiting"))
+    changed, waiting = map(int, redis.execute("HMGET", keys.meta, "delta", "outbox_count"))
     entries = redis.execute("HLEN", keys.outbox)
     _check_count(changed, calls)
     if waiting != changed or entries != changed:
@@ -132,17 +132,17 @@ def _gate(stage: Stage, calls: int) -> Run:
 
 
 def _load(targets: Sequence[Target], snapshot: Snapshot) -> None:
-    leases = redis_loads.take_load_leases([(LIKE, target) for target in targets])
-    codes = redis_loads.hydrate_all(
+    leases = redis_hydration.take_hydration_leases([(LIKE, target) for target in targets])
+    codes = redis_hydration.hydrate_all(
         [(LIKE, target, lease, snapshot) for target, lease in zip(targets, leases, strict=True)]
     )
     if set(codes) != {"HYDRATED"}:
         raise LocalError(f"targets were not loaded: {set(codes)}")
 
 
-def _apply_to_one(stage: Stage, rows: int) -> Run:
+def _apply_to_one(harness: Harness, rows: int) -> Run:
     """Commits of 250 rows each; every row answers an entry of the outbox."""
-    stage.clear()
+    harness.clear()
     _load([POST], Snapshot(0, 0, 0, [], is_complete=True, rows=[]))
     _fill_outbox([(POST, actor) for actor in range(1, rows + 1)])
     commits = [
@@ -152,9 +152,9 @@ def _apply_to_one(stage: Stage, rows: int) -> Run:
     return _apply([[commit] for commit in commits], rows)
 
 
-def _apply_to_many(stage: Stage, rows: int) -> Run:
+def _apply_to_many(harness: Harness, rows: int) -> Run:
     """Commits of one row each, 1,000 targets at a time."""
-    stage.clear()
+    harness.clear()
     targets = [Target("post", number) for number in range(1, COMMITS_AT_ONCE + 1)]
     _load(targets, Snapshot(0, 0, 0, [], is_complete=True, rows=[]))
     rounds = range(1, rows // COMMITS_AT_ONCE + 1)
@@ -180,7 +180,7 @@ def _fill_outbox(reactions: Sequence[tuple[Target, int]]) -> None:
         waiting[target] = waiting.get(target, 0) + 1
     for target, count in waiting.items():
         keys = redis_keys.keys_of(LIKE.name, target)
-        commands.append(("HSET", keys.meta, "waiting", count, "delta", count))
+        commands.append(("HSET", keys.meta, "outbox_count", count, "delta", count))
         commands.append(("ZADD", keys.outboxes, BASE_US, keys.member))
     for start in range(0, len(commands), _COMMANDS_AT_ONCE):
         redis.pipeline(commands[start : start + _COMMANDS_AT_ONCE])
@@ -199,25 +199,25 @@ def _apply(batches: Sequence[Sequence[Commit]], rows: int) -> Run:
 
 
 def run_script(
-    stage: Stage,
+    harness: Harness,
     calls: int,
     script: Script,
     keys: tuple[str, ...],
     args: tuple[str | int, ...],
     *,
-    most: int = ACTORS,
+    random_below: int = ACTORS,
     clients: int = CLIENTS,
 ) -> Run:
     """``script`` called from many clients; they are in C, so that they are not what is measured.
 
-    Numbers that are put in are below ``most``.
+    Numbers that are put in are below ``random_below``.
     """
     redis.execute("SCRIPT", "LOAD", script.source)
-    options = ["-p", stage.redis_port, "-c", clients, "-n", calls, "-r", most, "--csv"]
+    options = ["-p", harness.redis_port, "-c", clients, "-n", calls, "-r", random_below, "--csv"]
     command = ["EVALSHA", script.sha, len(keys), *keys, *args]
     cpu_s = _cpu_of_redis_s()
     done = subprocess.run(
-        [str(part) for part in (need_binary("redis-benchmark"), *options, *command)],
+        [str(part) for part in (require_binary("redis-benchmark"), *options, *command)],
         capture_output=True,
         text=True,
         check=True,

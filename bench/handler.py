@@ -13,14 +13,14 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 
 from bench.api import Event, Handler, like_event, load_handler
 from bench.figures import Figure, Goal, Peer
-from bench.stage import Stage
+from bench.harness import Harness
 from local.paths import LocalError
 from plaza.infra import redis
 from plaza.infra import sqs as sqs_client
 from plaza.infra.observability import record
 from plaza.infra.settings import settings
 from plaza.reactions import redis_gate, redis_keys
-from plaza.reactions.reactions import LIKE, Key, ReactionEvent, Target
+from plaza.reactions.model import LIKE, ReactionEvent, ReactionKey, Target
 
 POSTS = range(1, 101)
 CALLS = 1000
@@ -31,36 +31,36 @@ NEVER_US = 2**53  # a deadline
 _users = count(1)  # each like is somebody else's: none finds itself done already
 
 
-def measure(stage: Stage) -> list[Figure]:
+def measure(harness: Harness) -> list[Figure]:
     """The like with and without SQS, beside the sum of what it can't do without."""
-    stage.clear()
-    stage.add_posts(POSTS)
+    harness.clear()
+    harness.add_posts(POSTS)
     handler = load_handler()
     for post_id in POSTS:
         _like(handler, like_event(post_id, next(_users)))
 
-    with _no_queue():
-        whole_but_sqs = _cpu_of_likes(stage, handler)
-    whole = _cpu_of_likes(stage, handler)
+    with _disable_queue():
+        whole_but_sqs = _cpu_of_likes(harness, handler)
+    whole = _cpu_of_likes(harness, handler)
 
-    resolver = _cpu_of_likes(stage, _bare_resolver())
-    validating = _cpu_of_likes(stage, _validating_resolver())
-    script = _cpu_ms(stage, _run_gate_bare)
-    gate = _cpu_ms(stage, _run_gate)
-    line = _cpu_ms(stage, _log)
+    resolver = _cpu_of_likes(harness, _bare_resolver())
+    validating = _cpu_of_likes(harness, _validating_resolver())
+    script = _cpu_ms(harness, _run_gate_bare)
+    gate = _cpu_ms(harness, _run_gate)
+    line = _cpu_ms(harness, _log)
     sqs = boto3.client("sqs")
-    body = ReactionEvent(Key("post", 1, "like", 7), True, 1_743_760_800_000_000).to_json()
+    body = ReactionEvent(ReactionKey("post", 1, "like", 7), True, 1_743_760_800_000_000).to_json()
     url = settings().queues[QUEUE]
-    boto = _cpu_ms(stage, lambda _: sqs.send_message(QueueUrl=url, MessageBody=body))
-    ours = _cpu_ms(stage, lambda _: sqs_client.send(QUEUE, body))
+    boto = _cpu_ms(harness, lambda _: sqs.send_message(QueueUrl=url, MessageBody=body))
+    ours = _cpu_ms(harness, lambda _: sqs_client.send(QUEUE, body))
 
-    least = Peer("resolver + script + line", resolver + script + line)
-    least_of_all = Peer("the same + boto3", least.value + boto)
+    least = Peer("resolver + script + log line", resolver + script + line)
+    least_of_all = Peer("these + boto3", least.value + boto)
     return [
         Figure("like, CPU, SQS excluded", whole_but_sqs, "ms", least, Goal("at most", 0.2)),
-        Figure("like, CPU, all of it", whole, "ms", least_of_all, Goal("at most", 0.75)),
+        Figure("like, CPU, total", whole, "ms", least_of_all, Goal("at most", 0.75)),
         Figure("  Powertools resolver alone", resolver, "ms"),
-        Figure("  the same, validating", validating, "ms", Peer("resolver", resolver)),
+        Figure("  resolver with validation", validating, "ms", Peer("resolver", resolver)),
         Figure("  script alone, bare redis-py", script, "ms"),
         Figure("  redis_gate.gate alone", gate, "ms", Peer("bare redis-py", script)),
         Figure("  log line alone", line, "ms"),
@@ -69,15 +69,15 @@ def measure(stage: Stage) -> list[Figure]:
     ]
 
 
-def _cpu_of_likes(stage: Stage, handler: Handler) -> float:
-    calls = stage.some(CALLS) * ROUNDS
+def _cpu_of_likes(harness: Harness, handler: Handler) -> float:
+    calls = harness.scale(CALLS) * ROUNDS
     events = iter([like_event(POSTS[i % len(POSTS)], next(_users)) for i in range(calls)])
-    return _cpu_ms(stage, lambda _: _like(handler, next(events)))
+    return _cpu_ms(harness, lambda _: _like(handler, next(events)))
 
 
-def _cpu_ms(stage: Stage, work: Callable[[int], object]) -> float:
+def _cpu_ms(harness: Harness, work: Callable[[int], object]) -> float:
     """CPU of this process per call of ``work``, the kernel's included; the best of five rounds."""
-    calls = stage.some(CALLS)
+    calls = harness.scale(CALLS)
     best_s = float("inf")
     for _ in range(ROUNDS):
         began_s = time.process_time()
@@ -119,7 +119,7 @@ def _run_gate_bare(i: int) -> None:
     keys = redis_keys.keys_of(LIKE.name, _target(i))
     script, actor = redis_gate.GATE, next(_users)
     of_script = redis_gate.gate_keys(keys)
-    run_id, limit = redis.node_of(keys.meta).run_id, 1_000_000
+    run_id, limit = redis.find_node(keys.meta).run_id, 1_000_000
     args = (actor, 1, "bench", NEVER_US, run_id, "", 0, limit, keys.member)
     redis.client().execute_command("EVALSHA", script.sha, len(of_script), *of_script, *args)
 
@@ -130,11 +130,13 @@ def _target(i: int) -> Target:
 
 def _log(i: int) -> None:
     route = "PUT /posts/{post_id}/likes/me"
-    record("request_served", route=route, status=200, took_ms=1.23, request_id="JKJaXmPLvHcESHA=")
+    record(
+        "request_served", route=route, status=200, duration_ms=1.23, request_id="JKJaXmPLvHcESHA="
+    )
 
 
 @contextlib.contextmanager
-def _no_queue() -> Iterator[None]:
+def _disable_queue() -> Iterator[None]:
     """Nothing is sent to SQS."""
     send = sqs_client.send
     sqs_client.send = lambda queue, body, delay_s=0: None

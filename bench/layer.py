@@ -9,15 +9,15 @@ import sys
 from pathlib import Path
 
 from bench.figures import Figure, Goal
-from bench.stage import Stage
+from bench.harness import Harness
 from local.paths import LAMBDA_PYTHON, LAYER, ROOT, LocalError
 
 SHOWN = 4
 
 
-def measure(stage: Stage) -> list[Figure]:
+def measure(harness: Harness) -> list[Figure]:
     """Megabytes, and which packages they are."""
-    layer = compile_layer(build_layer(stage))
+    layer = compile_layer(build_layer(harness))
     weights = sorted(((_megabytes(part), part.name) for part in layer.iterdir()), reverse=True)
     return [
         Figure("layer, unzipped", _megabytes(layer), "MB", goal=Goal("at most", 25)),
@@ -25,9 +25,9 @@ def measure(stage: Stage) -> list[Figure]:
     ]
 
 
-def build_layer(stage: Stage) -> Path:
+def build_layer(harness: Harness) -> Path:
     """The layer as SAM builds it, once per run. Raises LocalError."""
-    layer = stage.directory / "layer"
+    layer = harness.directory / "layer"
     if layer.exists():
         return layer
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]

@@ -8,19 +8,19 @@ from itertools import islice
 
 import psutil
 
-from bench.crowd import Reaction
+from bench.dataset import Reaction
 from bench.figures import Figure, Goal, Peer
-from bench.stage import Stage
+from bench.harness import Harness
 from local.paths import LocalError
 from plaza import counters
 from plaza.infra import mysql, redis
 from plaza.infra.settings import settings
-from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, reacting
-from plaza.reactions.queues import Step
-from plaza.reactions.rebuilding import rebuild
-from plaza.reconciliation import Report, comparing, mysql_runs, running
+from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, react
+from plaza.reactions.queues import BloomBuildStep
+from plaza.reactions.rebuild import rebuild
+from plaza.reconciliation import RunReport, mysql_runs, orchestrator, run_steps
 
-MOST_LIKES = 21_000  # of the most popular post; the second has half as many, and so on
+MAX_LIKES = 21_000  # of the most popular post; the second has half as many, and so on
 POSTS = 9_000
 FOLLOWS = 20_000
 POSTS_AT = 30_000_000  # nobody else's posts, users and rows are here
@@ -30,23 +30,23 @@ _BATCH = 5_000
 _BASE_US = 1_700_000_000_000_000
 
 
-def measure(stage: Stage) -> list[Figure]:
+def measure(harness: Harness) -> list[Figure]:
     """Of likes, collects and follows by Zipf's law; the most popular are hot. The best of three.
 
     Messages go from hand to hand: what is left out is the way through SQS.
     """
-    stage.clear()
+    harness.clear()
     for table in ("reaction", "content", "content_counter", "user_counter"):
         mysql.write(f"DELETE FROM {table}")
-    relations = _react(stage.some(MOST_LIKES))
-    _save(relations, stage.some(FOLLOWS))
-    _heat(relations)
+    relations = _make_reactions(harness.scale(MAX_LIKES))
+    _save(relations, harness.scale(FOLLOWS))
+    _load_hottest(relations)
     runs = []
     for _ in range(RUNS):
         began_s, began_cpu_s = time.perf_counter(), _cpu_s()
         report, parts = _run()
         runs.append((time.perf_counter() - began_s, _cpu_s() - began_cpu_s, report, parts))
-        if report.differing or report.tally.moving:
+        if report.differing or report.tally.skipped:
             raise LocalError(f"what nobody damaged differs: {report}")
     took_s, _, report, parts = min(runs, key=lambda one: one[0])
     cpu_s = min(one[1] for one in runs)
@@ -59,14 +59,14 @@ def measure(stage: Stage) -> list[Figure]:
             Peer("COUNT(*) of all", counted / _count_s()),
             Goal("at least", 100_000),
         ),
-        Figure("  by CPU of Redis, MariaDB and Python", counted / cpu_s, "relations/s"),
+        Figure("  per CPU second of Redis, MariaDB and Python", counted / cpu_s, "relations/s"),
         Figure("  relations", counted, ""),
-        Figure("  targets and projections in Redis", report.tally.hot, ""),
-        *(Figure(f"  of it {name}", spent_s, "s") for name, spent_s in sorted(parts.items())),
+        Figure("  targets and projections in Redis", report.tally.cached, ""),
+        *(Figure(f"  time in {name}", spent_s, "s") for name, spent_s in sorted(parts.items())),
     ]
 
 
-def _react(most: int) -> list[Reaction]:
+def _make_reactions(most: int) -> list[Reaction]:
     """Likes by Zipf's law, and a quarter as many collects."""
     return [
         (kind, post, actor)
@@ -82,25 +82,25 @@ def _cpu_s() -> float:
     return sum(sum(process.cpu_times()[:2]) for process in processes)
 
 
-def _run() -> tuple[Report, dict[str, float]]:
+def _run() -> tuple[RunReport, dict[str, float]]:
     """A run from its beginning to its end, and how long each sort of part took."""
-    run_id, began = mysql_runs.begin(comparing.first_parts())
+    run_id, began = mysql_runs.begin(run_steps.list_initial_parts())
     if not began:
         raise LocalError("the run before has not ended")
     spent: dict[str, float] = {}
     while todo := [part for part in mysql_runs.read_parts(run_id) if not part.is_done]:
         for part in todo:
-            _take_all(run_id, part.name, spent)
-        if not any(part.name == comparing.AGAIN for part in mysql_runs.read_parts(run_id)):
-            mysql_runs.add_part(run_id, comparing.AGAIN)
+            _run_part(run_id, part.name, spent)
+        if not any(part.name == run_steps.RECHECK for part in mysql_runs.read_parts(run_id)):
+            mysql_runs.add_part(run_id, run_steps.RECHECK)
     mysql_runs.end(run_id)
-    return running.read_report(run_id), spent
+    return orchestrator.read_report(run_id), spent
 
 
-def _take_all(run_id: int, name: str, spent: dict[str, float]) -> None:
+def _run_part(run_id: int, name: str, spent: dict[str, float]) -> None:
     began_s = time.perf_counter()
     while part := mysql_runs.read_part(run_id, name):
-        mysql_runs.keep_step(part, comparing.take(part))
+        mysql_runs.commit_step(part, run_steps.execute(part))
     sort = name.partition(":")[0]
     spent[sort] = spent.get(sort, 0.0) + time.perf_counter() - began_s
 
@@ -118,11 +118,11 @@ def _save(relations: Sequence[Reaction], follows: int) -> None:
     parts = iter(sorted(rows, key=lambda row: (row[0], row[1], row[2].name, row[3])))
     while batch := list(islice(parts, _BATCH)):
         values = ",".join(
-            f"('{of_type}',{of_id},'{kind.name}',{actor},1,{ver})"
-            for of_type, of_id, kind, actor, ver in batch
+            f"('{of_type}',{of_id},'{kind.name}',{actor},1,{version})"
+            for of_type, of_id, kind, actor, version in batch
         )
         mysql.write(
-            "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
+            "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
             f" VALUES {values}"
         )
     posts = sorted({POSTS_AT + post for _, post, _ in relations})
@@ -133,14 +133,14 @@ def _save(relations: Sequence[Reaction], follows: int) -> None:
         mysql.write(f"INSERT INTO content (content_type, content_id, author_id) VALUES {values}")
     totals = ", ".join(f"SUM(kind = '{kind.name}')" for kind in KINDS.values())
     columns = ", ".join(
-        [kind.total for kind in KINDS.values()] + [kind.ver for kind in KINDS.values()]
+        [kind.total for kind in KINDS.values()] + [kind.version for kind in KINDS.values()]
     )
     mysql.write(
         f"INSERT INTO content_counter (target_type, target_id, {columns})"
         f" SELECT target_type, target_id, {totals}, {totals} FROM reaction"
         " GROUP BY target_type, target_id"
     )
-    for column, who in (
+    for column, query in (
         ("posts_total", "SELECT author_id AS user_id FROM content"),
         ("likes_received_total", _received("like")),
         ("collects_received_total", _received("collect")),
@@ -148,8 +148,8 @@ def _save(relations: Sequence[Reaction], follows: int) -> None:
         ("following_total", "SELECT actor_id AS user_id FROM reaction WHERE kind = 'follow'"),
     ):
         mysql.write(
-            f"INSERT INTO user_counter (user_id, {column}, ver)"
-            f" SELECT user_id, COUNT(*), 1 FROM ({who}) AS counted GROUP BY user_id"
+            f"INSERT INTO user_counter (user_id, {column}, version)"
+            f" SELECT user_id, COUNT(*), 1 FROM ({query}) AS counted GROUP BY user_id"
             f" ON DUPLICATE KEY UPDATE {column} = VALUES({column})"
         )
 
@@ -161,7 +161,7 @@ def _received(kind: str) -> str:
     )
 
 
-def _heat(relations: Sequence[Reaction]) -> None:
+def _load_hottest(relations: Sequence[Reaction]) -> None:
     """Bring the most popular into Redis, with the Bloom filters of the biggest, and some users."""
     popular: dict[tuple[Kind, Target], int] = {}
     for kind, post, _ in relations:
@@ -169,11 +169,11 @@ def _heat(relations: Sequence[Reaction]) -> None:
         popular[wanted] = popular.get(wanted, 0) + 1
     hottest = sorted(popular, key=lambda wanted: -popular[wanted])[:HOT]
     for start in range(0, len(hottest), 10):
-        reacting.load(hottest[start : start + 10])
+        react.hydrate(hottest[start : start + 10])
     for kind, target in hottest:
         if popular[kind, target] > settings().recent_cap:
-            rebuild([Step(kind, target, "", 0)])
-    reacting.load([(FOLLOW, Target("user", POSTS_AT + i)) for i in range(1, 51)])
+            rebuild([BloomBuildStep(kind, target, "", 0)])
+    react.hydrate([(FOLLOW, Target("user", POSTS_AT + i)) for i in range(1, 51)])
     counters.read_users([POSTS_AT + i for i in range(1, 501)])
     if not redis.execute("DBSIZE"):
         raise LocalError("nothing is hot")

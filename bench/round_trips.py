@@ -13,30 +13,30 @@ from redis.connection import Connection
 
 from bench.api import Handler, like_event, load_handler, query_event, user_event
 from bench.figures import Figure, Goal
-from bench.stage import Stage
+from bench.harness import Harness
 from local.paths import LocalError
-from plaza.auth import calling, opening
+from plaza.auth import caller_identity, new_session
 
 POSTS = range(1001, 1101)
 USER = 7
 OTHER = 8
 
 
-class Counter:
+class RoundTripCount:
     """How often something was sent."""
 
     sent = 0
 
 
-def measure(stage: Stage) -> list[Figure]:
+def measure(harness: Harness) -> list[Figure]:
     """One like of a warm post; a page of 100 posts with totals and mine; a profile."""
-    stage.clear()
-    stage.add_posts(POSTS)
-    stage.add_users((USER, OTHER))
+    harness.clear()
+    harness.add_posts(POSTS)
+    harness.add_users((USER, OTHER))
     reactions, users = load_handler(), load_handler("users")
 
     def ask(event: dict[str, Any], handler: Handler = reactions) -> int:
-        with counting() as counter:
+        with count_round_trips() as counter:
             answer = handler(event, None)
         if answer["statusCode"] != 200:
             raise LocalError(f"the answer was {answer}")
@@ -48,11 +48,11 @@ def measure(stage: Stage) -> list[Figure]:
     like = ask(like_event(POSTS[0], USER + 1))
     cold_profile = ask(user_event(OTHER, USER), users)
     profile = ask(user_event(OTHER, USER), users)
-    header = f"Bearer {opening.open_session(USER)}"
+    header = f"Bearer {new_session.open_session(USER)}"
 
     def identify() -> int:
-        with counting() as counter:
-            caller = calling.identify(header, "192.0.2.1", "PUT /posts/{post_id}/likes/me")
+        with count_round_trips() as counter:
+            caller = caller_identity.identify(header, "192.0.2.1", "PUT /posts/{post_id}/likes/me")
         if caller.session is None or caller.wait_ms:
             raise LocalError(f"the caller was {caller}")
         return counter.sent
@@ -60,18 +60,18 @@ def measure(stage: Stage) -> list[Figure]:
     identify()
     return [
         Figure("Redis round trips, like", like, "", goal=Goal("at most", 1)),
-        Figure("  the authorizer, session and limit", identify(), "", goal=Goal("at most", 1)),
+        Figure("  authorizer: session and rate limit", identify(), "", goal=Goal("at most", 1)),
         Figure("Redis round trips, page of 100", page, "", goal=Goal("at most", 2)),
-        Figure("  the first time, nothing in Redis", cold_page, ""),
+        Figure("  cold, Redis empty", cold_page, ""),
         Figure("Redis round trips, GET /users/{id}", profile, "", goal=Goal("at most", 2)),
-        Figure("  the first time, nothing in Redis", cold_profile, ""),
+        Figure("  cold, Redis empty", cold_profile, ""),
     ]
 
 
 @contextlib.contextmanager
-def counting() -> Iterator[Counter]:
+def count_round_trips() -> Iterator[RoundTripCount]:
     """Counts what is sent to Redis meanwhile."""
-    counter, of_redis = Counter(), cast(Any, Connection)
+    counter, of_redis = RoundTripCount(), cast(Any, Connection)
     send, read = of_redis.send_packed_command, of_redis.read_response
     under_way: set[Connection] = set()
 

@@ -15,14 +15,14 @@ from itertools import accumulate
 
 from bench.api import Handler, load_handler, shop_event
 from bench.figures import Figure, Goal, Peer
-from bench.round_trips import counting
-from bench.stage import Stage
+from bench.harness import Harness
+from bench.round_trips import count_round_trips
 from local.paths import LocalError
 from plaza.infra import mysql, redis
-from plaza.infra.cache import Held
-from plaza.shops import reading
-from plaza.shops.builds import work_through
-from plaza.shops.shops import FILTER, Step
+from plaza.infra.cache import CachedValue
+from plaza.shops import queries
+from plaza.shops.jobs import run_jobs
+from plaza.shops.model import FILTER, ShopJobStep
 
 SHOPS = 2_000
 REQUESTS = 12_000
@@ -34,27 +34,27 @@ _PAGE = (
 )
 
 
-def measure(stage: Stage) -> list[Figure]:
+def measure(harness: Harness) -> list[Figure]:
     """The same requests with and without, in turns; the best of three rounds counts."""
-    shops, requests = stage.some(SHOPS), stage.some(REQUESTS)
+    shops, requests = harness.scale(SHOPS), harness.scale(REQUESTS)
     _add_shops(shops)
     asked = _draw(shops, requests)
     handler = load_handler("shops")
 
-    stage.clear()
-    work_through([Step(FILTER)])
-    with _counting_reads() as cached:
+    harness.clear()
+    run_jobs([ShopJobStep(FILTER)])
+    with _count_reads() as cached:
         _serve(handler, asked)
-    with _without_cache(), _counting_reads() as bare:
+    with _bypass_cache(), _count_reads() as bare:
         _serve(handler, asked)
-    with counting() as sent:
+    with count_round_trips() as sent:
         _serve(handler, asked[:1])
 
     rates, bare_rates, cpu_ms, bare_cpu_ms = [], [], [], []
     for _ in range(ROUNDS):
         rates.append(_rate(handler, asked))
         cpu_ms.append(_cpu_ms(handler, asked))
-        with _without_cache():
+        with _bypass_cache():
             bare_rates.append(_rate(handler, asked))
             bare_cpu_ms.append(_cpu_ms(handler, asked))
     saved = bare.reads / max(cached.reads, 1)
@@ -81,7 +81,7 @@ class Reads:
 
 
 @contextlib.contextmanager
-def _counting_reads() -> Iterator[Reads]:
+def _count_reads() -> Iterator[Reads]:
     counted, fetch_all = Reads(), mysql.fetch_all
 
     def fetch_and_count(sql: str, args: Sequence[object] = ()) -> list[mysql.Row]:
@@ -96,14 +96,14 @@ def _counting_reads() -> Iterator[Reads]:
 
 
 @contextlib.contextmanager
-def _without_cache() -> Iterator[None]:
+def _bypass_cache() -> Iterator[None]:
     """Each page is read from MySQL."""
-    find = reading._find
-    reading._find = lambda shop_id: Held(*reading._load(shop_id), stale=False)
+    find = queries._find
+    queries._find = lambda shop_id: CachedValue(*queries._load(shop_id), stale=False)
     try:
         yield
     finally:
-        reading._find = find
+        queries._find = find
 
 
 def _add_shops(count: int) -> None:

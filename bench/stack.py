@@ -26,7 +26,7 @@ import psutil
 
 from bench.figures import Figure, Goal
 from local.paths import ROOT
-from local.stack.contract import CONTRACT
+from local.stack.openapi import CONTRACT
 from local.stack.processes import wait_until
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
@@ -80,7 +80,7 @@ def measure(*, quick: bool) -> list[Figure]:
         first = asyncio.run(play(stack.base_url, [("GET", "/health", None)], 1))
         figures = [
             Figure(
-                "stack: from nothing until GET /health answers",
+                "stack: start until the first GET /health",
                 time.monotonic() - began_s if first.errors == 0 else float("inf"),
                 "s",
                 goal=Goal("at most", 20),
@@ -105,7 +105,7 @@ def measure_cold(stack: Stack, tokens: Sequence[str]) -> list[Figure]:
     load = asyncio.run(play(stack.base_url, calls, len(calls)))
     return [
         Figure(
-            f"{len(calls)} first requests at once to a cold function, slowest",
+            f"{len(calls)} concurrent first requests to a cold function, slowest",
             load.quantile_ms(1) / 1000,
             "s",
             goal=Goal("at most", 4),
@@ -146,8 +146,10 @@ def measure_size(stack: Stack, tokens: Sequence[str]) -> list[Figure]:
     asyncio.run(play(stack.base_url, list(read_routes(tokens[0])), 8))
     workers = sum(len(pids) for pids in stack.read_workers().values())
     return [
-        Figure("workers after all routes were used", workers, "", goal=Goal("at most", 32)),
-        Figure("  disk of the stack", disk_mb(stack.directory), "MB", goal=Goal("at most", 400)),
+        Figure("workers after every route was called", workers, "", goal=Goal("at most", 32)),
+        Figure(
+            "  disk used by the stack", disk_mb(stack.directory), "MB", goal=Goal("at most", 400)
+        ),
     ]
 
 
@@ -158,7 +160,7 @@ def measure_idle(stack: Stack, seconds: float) -> list[Figure]:
         time.sleep(seconds)
     share = sum(used_s.values()) / seconds * 100
     return [
-        Figure("idle stack, of one core", share, "%", goal=Goal("at most", 5)),
+        Figure("idle stack, CPU of one core", share, "%", goal=Goal("at most", 5)),
         *(
             Figure(f"  {part}", spent_s / seconds * 100, "%")
             for part, spent_s in sorted(used_s.items())

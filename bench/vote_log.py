@@ -1,4 +1,4 @@
-"""The vote log: facts archived a second, and counted again a second."""
+"""The vote log: events archived a second, and counted again a second."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import Figure, Peer
+from bench.harness import Harness
 from bench.meters import time_s
-from bench.stage import Stage
 from local.paths import LocalError
 from plaza.infra import mysql, objects, settings
 from plaza.infra.objects import ObjectMissing
-from plaza.vote_log import Scope, maintaining, mysql_log, recounting
-from plaza.vote_log.recounting import Newest
+from plaza.vote_log import Scope, maintenance, mysql_log, recount
+from plaza.vote_log.recount import LatestEvents
 
-FACTS = 300_000
+EVENTS = 300_000
 DAYS_AGO = 10
 POSTS = 1_000
 _DAY_US = 86_400_000_000
@@ -26,7 +26,7 @@ _TABLES = ("reaction_log", "reaction", "content", "content_counter", "user_count
 _TIMEOUT = "PLAZA_MYSQL_STATEMENT_TIMEOUT_S"
 
 
-class Folder:
+class DirectoryObjectStore:
     """A directory where S3 would be: what is measured is this side of the network."""
 
     def __init__(self, directory: Path) -> None:
@@ -53,12 +53,12 @@ class Folder:
         return sorted(key for key in found if key.startswith(prefix))
 
 
-def measure(stage: Stage) -> list[Figure]:
-    """One day of facts: written, read back and dropped, then counted again from there."""
-    stage.clear()
+def measure(harness: Harness) -> list[Figure]:
+    """One day of events: written, read back and dropped, then counted again from there."""
+    harness.clear()
     for table in _TABLES:
         mysql.write(f"DELETE FROM {table}")
-    folder = Folder(stage.directory / "s3")
+    folder = DirectoryObjectStore(harness.directory / "s3")
     before = os.environ.get(_TIMEOUT)
     os.environ[_TIMEOUT] = "280"  # as MaintainLog has it
     _forget_settings()
@@ -66,7 +66,7 @@ def measure(stage: Stage) -> list[Figure]:
     for name in real:
         setattr(objects, name, getattr(folder, name))
     try:
-        return _measure(stage.some(FACTS), folder)
+        return _measure(harness.scale(EVENTS), folder)
     finally:
         for name, function in real.items():
             setattr(objects, name, function)
@@ -80,74 +80,74 @@ def _forget_settings() -> None:
     mysql.forget_connection()
 
 
-def _measure(count: int, folder: Folder) -> list[Figure]:
+def _measure(count: int, folder: DirectoryObjectStore) -> list[Figure]:
     today = datetime.now(UTC).date()
     day = today - timedelta(days=DAYS_AGO)
-    maintaining.maintain_log(today=day)  # as it was then: the day has a partition before its facts
+    maintenance.maintain_log(today=day)  # as it was then: the day has a partition before its events
     _fill(count, day.isoformat())
     in_mysql_s = time_s(lambda: _recount(count, 0))
     fold_s, in_all_s = _read_log()
-    archived = maintaining.Maintained()
+    archived = maintenance.MaintenanceResult()
 
     def archive() -> None:
         nonlocal archived
-        archived = maintaining.maintain_log()
+        archived = maintenance.maintain_log()
 
     archive_s = time_s(archive)
-    if (archived.facts, archived.corrupt) != (count, 0) or archived.behind:
+    if (archived.events, archived.corrupt) != (count, 0) or archived.behind:
         raise LocalError(f"the archive was not written: {archived}")
     in_s3_s = time_s(lambda: _recount(1, count))
     return [
         Figure(
             "vote log, archived: written, read back, dropped",
             count / archive_s,
-            "facts/s",
+            "events/s",
             Peer("reading it with the driver alone", count / in_all_s),
         ),
-        Figure("  bytes of S3 a fact", folder.bytes / count, "bytes"),
+        Figure("  S3 bytes per event", folder.bytes / count, "bytes"),
         Figure(
             "vote log, rebuilt from archives, rows compared",
             count / in_s3_s,
-            "facts/s",
+            "events/s",
             Peer("from MySQL", count / in_mysql_s),
         ),
-        Figure("  folding alone", count / fold_s, "facts/s"),
+        Figure("  folding alone", count / fold_s, "events/s"),
     ]
 
 
 def _fill(count: int, day: str) -> None:
-    """Likes of one day and the rows and counters they come to, then one fact of today."""
+    """Likes of one day and the rows and counters they come to, then one event of today."""
     since = f"UNIX_TIMESTAMP('{day}') * 1000000"
     for start in range(1, count + 1, _AT_ONCE):
         last = min(start + _AT_ONCE - 1, count)
         mysql.write(
             "INSERT INTO reaction_log"
-            " (target_type, target_id, kind, actor_id, ver, state, change_by, commit_n,"
+            " (target_type, target_id, kind, actor_id, version, state, change_by, db_version,"
             f" create_date) SELECT 'post', 1 + MOD(seq, {POSTS}), 'like', seq, {since} + seq,"
             f" 1, 1, 1, '{day}' FROM seq_{start}_to_{last}"
         )
     mysql.write(
         "INSERT INTO reaction_log"
-        " (target_type, target_id, kind, actor_id, ver, state, change_by, commit_n, create_date)"
+        " (target_type, target_id, kind, actor_id, version, state, change_by, db_version, create_date)"
         " VALUES ('post', 1, 'like', 1000000000, UNIX_TIMESTAMP() * 1000000, 1, 1, 2, UTC_DATE())"
     )
     mysql.write(
-        "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
-        " SELECT target_type, target_id, kind, actor_id, state, ver FROM reaction_log"
+        "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
+        " SELECT target_type, target_id, kind, actor_id, state, version FROM reaction_log"
     )
     mysql.write(
-        "INSERT INTO content_counter (target_type, target_id, like_total, like_ver)"
+        "INSERT INTO content_counter (target_type, target_id, like_total, like_version)"
         " SELECT 'post', target_id, COUNT(*), 1 FROM reaction GROUP BY target_id"
     )
     mysql.write("INSERT INTO watermark (name, seq) SELECT 'votes', MAX(seq) FROM reaction_log")
 
 
 def _recount(in_mysql: int, archived: int) -> None:
-    found = recounting.recount_log(Scope())
-    if found.differing or found.contradicting or found.facts_archived != archived:
+    found = recount.recount_log(Scope())
+    if found.differing or found.contradicting or found.events_archived != archived:
         raise LocalError(f"it does not come to the counters: {found}")
-    if found.facts_in_mysql < in_mysql:
-        raise LocalError(f"{found.facts_in_mysql} facts were read")
+    if found.events_in_mysql < in_mysql:
+        raise LocalError(f"{found.events_in_mysql} events were read")
 
 
 def _read_log() -> tuple[float, float]:
@@ -156,9 +156,9 @@ def _read_log() -> tuple[float, float]:
 
     def read() -> None:
         with mysql_log.snapshot() as cursor:
-            pages.extend(mysql_log.read_all(cursor, recounting.EVER_US))
+            pages.extend(mysql_log.read_all(cursor, recount.NO_LIMIT_US))
 
-    newest = Newest()
+    newest = LatestEvents()
 
     def replay() -> None:
         for rows in pages:

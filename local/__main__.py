@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from local.paths import DIRECTORY, LocalError, reach_the_layer
+from local.paths import DIRECTORY, LocalError, add_layer_to_path
 from local.stack import logs, packages, status, tokens, up
 from local.stack.stack import Stack
 
 Command = Callable[[argparse.Namespace], int]
-_TELLING_MACHINES = (
+_JSON_COMMANDS = (
     "replay", "cluster-failover", "flash-sale", "burst", "soak",
     "audit", "drift", "rebuild", "keys", "queues",
 )  # fmt: skip
@@ -21,7 +21,7 @@ _TELLING_MACHINES = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit status: 0 good, 1 a clear error, 130 interrupted."""
-    reach_the_layer()
+    add_layer_to_path()
     args = build_parser().parse_args(argv)
     command: Command = args.command
     try:
@@ -64,7 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--user", required=True, help="7, or 7-20")
     sub.add_argument("--role", default="user", choices=["user", "admin"])
 
-    sub = add("sms", _delegate("local.stack.sms"), "the code that was last sent to a phone")
+    sub = add("sms", _run_with_stack("local.stack.sms"), "the code that was last sent to a phone")
     sub.add_argument("phone", help="with + and country: +8613800138000")
 
     sub = add("logs", logs.main, "what functions and servers wrote")
@@ -79,7 +79,9 @@ def build_parser() -> argparse.ArgumentParser:
         "--request", metavar="ID", help="the way of one request, to its rows (its X-Request-Id)"
     )
 
-    sub = add("replay", _delegate("local.load.replay"), "play a file of interactions or follows")
+    sub = add(
+        "replay", _run_with_stack("local.load.replay"), "play a file of interactions or follows"
+    )
     sub.add_argument(
         "file",
         type=Path,
@@ -94,7 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = add(
         "cluster-failover",
-        _delegate("local.load.failover"),
+        _run_with_stack("local.load.failover"),
         "play a file and let a master of the Redis Cluster fail over in the middle of it",
     )
     sub.add_argument(
@@ -111,7 +113,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
 
     sub = add(
-        "flash-sale", _delegate("local.load.flash_sale"), "a crowd at a sale, and what came of it"
+        "flash-sale",
+        _run_with_stack("local.load.flash_sale"),
+        "a crowd at a sale, and what came of it",
     )
     sub.add_argument("--buyers", type=int, default=200, help="people (default: 200)")
     sub.add_argument("--stock", type=int, default=50, help="vouchers (default: 50)")
@@ -130,7 +134,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = add(
         "burst",
-        _alone("local.load.burst"),
+        _run_standalone("local.load.burst"),
         "many likes of one post with a late consumer, on servers of its own: is every answer true?",
     )
     sub.add_argument("--likes", type=int, default=26_828, help="actors (default: 26828)")
@@ -144,18 +148,22 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--seed", type=int, default=0, help="which actors are asked about")
 
     sub = add(
-        "audit", _delegate("local.audit.audit"), "the table of truth; exit status 1 unless clean"
+        "audit",
+        _run_with_stack("local.audit.audit"),
+        "the audit report; exit status 1 unless clean",
     )
     sub.add_argument("--wait", action="store_true", help="for quiet, first")
 
     sub = add(
         "drift",
-        _delegate("local.stack.drift"),
+        _run_with_stack("local.stack.drift"),
         "compare Redis, counters and rows, and repair; exit status 1 unless all agree then",
     )
 
     sub = add(
-        "rebuild", _delegate("local.stack.rebuild"), "counters counted again, and the difference"
+        "rebuild",
+        _run_with_stack("local.stack.rebuild"),
+        "counters counted again, and the difference",
     )
     sub.add_argument("--from-log", action="store_true", help="from the log and its archives alone")
     sub.add_argument("--as-of", metavar="TIME", help="up to a moment: 2026-11-21T08:30:00Z")
@@ -165,18 +173,22 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = add(
         "soak",
-        _alone("local.load.soak"),
+        _run_standalone("local.load.soak"),
         "hours of use in minutes, on a stack of its own: is memory flat?",
     )
     sub.add_argument("--minutes", type=float, default=5, help="of traffic (default: 5)")
 
-    sub = add("keys", _delegate("local.stack.keys"), "the biggest and the hottest keys of Redis")
+    sub = add(
+        "keys", _run_with_stack("local.stack.keys"), "the biggest and the hottest keys of Redis"
+    )
     sub.add_argument("--most", type=int, default=10, help="of each table (default: 10)")
     sub.add_argument("--minutes", type=int, default=5, help="how far back hot keys go (default: 5)")
 
-    sub = add("queues", _delegate("local.stack.queues"), "what waits in the queues, and what died")
+    sub = add(
+        "queues", _run_with_stack("local.stack.queues"), "what waits in the queues, and what died"
+    )
 
-    sub = add("dlq", _delegate("local.stack.dlq", "list_queues"), "what queues gave up")
+    sub = add("dlq", _run_with_stack("local.stack.dlq", "list_queues"), "what queues gave up")
     acts = sub.add_subparsers(metavar="act")
     for name, text in {
         "list": "how much each queue gave up",
@@ -185,7 +197,7 @@ def build_parser() -> argparse.ArgumentParser:
     }.items():
         act = acts.add_parser(name, help=text, description=text)
         act.set_defaults(
-            command=_delegate("local.stack.dlq", "list_queues" if name == "list" else name)
+            command=_run_with_stack("local.stack.dlq", "list_queues" if name == "list" else name)
         )
         if name != "list":
             act.add_argument("queue", help="as `queues` names it: reactions")
@@ -197,11 +209,11 @@ def build_parser() -> argparse.ArgumentParser:
 
     add(
         "sam",
-        _delegate("local.stack.sam_local"),
+        _run_with_stack("local.stack.sam_local"),
         "files for `sam local`, with Docker, on this stack",
     )
     add("packages", _packages, "install the server programs that are missing")
-    for name in _TELLING_MACHINES:
+    for name in _JSON_COMMANDS:
         commands.choices[name].add_argument("--json", action="store_true", help="for a machine")
     return parser
 
@@ -212,7 +224,7 @@ def _down(args: argparse.Namespace) -> int:
     return 0
 
 
-def _alone(module: str) -> Command:
+def _run_standalone(module: str) -> Command:
     """A command that needs no running stack; its module is loaded when it is asked for."""
 
     def run(args: argparse.Namespace) -> int:
@@ -227,7 +239,7 @@ def _packages(args: argparse.Namespace) -> int:
     return 0
 
 
-def _delegate(module: str, name: str = "main") -> Command:
+def _run_with_stack(module: str, name: str = "main") -> Command:
     """A command whose module, with its imports, is only loaded when it is asked for."""
 
     def run(args: argparse.Namespace) -> int:

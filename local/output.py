@@ -44,12 +44,14 @@ def require_positive(args: argparse.Namespace, *names: str) -> None:
             raise LocalError(f"--{name} must be above 0")
 
 
-def console_of(args: argparse.Namespace) -> Console:
+def progress_console(args: argparse.Namespace) -> Console:
     """Where a command tells how far it is: standard error when JSON goes to standard output."""
     return Console(stderr=True, highlight=False) if args.json else console
 
 
-def finish(args: argparse.Namespace, found: Found, show: Callable[[Found, Console], None]) -> int:
+def print_report(
+    args: argparse.Namespace, found: Found, show: Callable[[Found, Console], None]
+) -> int:
     """Print what was found; the exit status: 1 unless it is clean."""
     if args.json:
         print(json.dumps(found.to_json()))
@@ -68,7 +70,7 @@ def new_table(*columns: str) -> Table:
     return table
 
 
-def new_list(*rows: tuple[str, str, str | bool]) -> Table:
+def new_summary(*rows: tuple[str, str, str | bool]) -> Table:
     """A table without a head: a name, what is to be said about it, a mark or whether it is good."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
@@ -109,8 +111,8 @@ def show_progress(
     with Progress(*columns, console=out, transient=True) as progress:
         task = progress.add_task(name, total=total, note="")
 
-        def tell(done: int, note: str = "") -> None:
+        def update(done: int, note: str = "") -> None:
             speed = f"{progress.tasks[0].speed or 0:,.0f} {unit}/s"
             progress.update(task, completed=done, note=f"{speed} {note}".rstrip())
 
-        yield tell
+        yield update

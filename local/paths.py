@@ -16,7 +16,7 @@ class LocalError(Exception):
     """Something a person can mend; its text says what and how."""
 
 
-def reach_the_layer() -> None:
+def add_layer_to_path() -> None:
     """Make ``import plaza`` work from a checkout."""
     for path in (str(ROOT), str(LAYER)):
         if path not in sys.path:

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 from pymysql.cursors import Cursor
 
-from plaza.reactions.reactions import ReactionEvent
+from plaza.reactions.model import ReactionEvent
 
 TABLES = ("CREATE TABLE bulk_upsert LIKE reaction",)
 
 
-def save(cursor: Cursor, facts: Sequence[ReactionEvent]) -> None:
+def save(cursor: Cursor, events: Sequence[ReactionEvent]) -> None:
     """Save a batch, in the order of its keys; the caller commits."""
     rows = ",".join(
-        "('{}',{},'{}',{},{:d},{})".format(*fact.key, fact.on, fact.ver_us)
-        for fact in sorted(facts, key=lambda fact: fact.key)
+        "('{}',{},'{}',{},{:d},{})".format(*event.key, event.on, event.version_us)
+        for event in sorted(events, key=lambda event: event.key)
     )
     cursor.execute(
-        "INSERT INTO bulk_upsert (target_type, target_id, kind, actor_id, state, ver)"
-        f" VALUES {rows} ON DUPLICATE KEY UPDATE state = VALUES(state), ver = VALUES(ver)"
+        "INSERT INTO bulk_upsert (target_type, target_id, kind, actor_id, state, version)"
+        f" VALUES {rows} ON DUPLICATE KEY UPDATE state = VALUES(state), version = VALUES(version)"
     )

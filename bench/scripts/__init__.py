@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from bench.figures import Figure, Goal
+from bench.harness import Harness
 from bench.scripts import (
     auth,
     checkins,
@@ -24,7 +25,6 @@ from bench.scripts import (
     targets,
 )
 from bench.scripts.cases import Case
-from bench.stage import Stage
 from local.paths import LAYER, LocalError
 from plaza.infra import redis
 from plaza.infra.lua import load_script
@@ -47,13 +47,13 @@ CASES: Sequence[Case] = [
 ]
 
 
-def measure(stage: Stage) -> list[Figure]:
+def measure(harness: Harness) -> list[Figure]:
     """One figure a case: the median of its runs, in milliseconds of Redis."""
     idle_ms = median(_cpu_ms(lambda: None) for _ in range(RUNS))
     figures = [
         Figure(
             f"{case.script.name}: {case.name}",
-            _measure(case, stage, idle_ms),
+            _measure(case, harness, idle_ms),
             "ms",
             goal=Goal("at most", MAX_MS),
         )
@@ -83,9 +83,9 @@ def scripts() -> dict[str, str]:
     }
 
 
-def _measure(case: Case, stage: Stage, idle_ms: float) -> float:
-    stage.clear()
-    case.prepare(stage)
+def _measure(case: Case, harness: Harness, idle_ms: float) -> float:
+    harness.clear()
+    case.prepare(harness)
     redis.execute("SCRIPT", "LOAD", case.script.source)
     ran_before = _count_runs()
     took_ms = median(_cpu_ms(lambda run=run: case.act(run)) for run in range(RUNS))  # type: ignore[misc]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 
-from bench.scripts.cases import Case, nothing
+from bench.scripts.cases import Case, prepare_nothing
 from plaza.auth import redis_challenges, redis_sessions
 from plaza.auth.sessions import Session
 
@@ -15,23 +15,23 @@ _MAC = "0" * 64
 _WRONG_MAC = "1" * 64
 
 
-def _keep_challenge() -> None:
-    redis_challenges.keep(_CHALLENGE, _MAC, "x" * 200)
+def _store_challenge() -> None:
+    redis_challenges.store(_CHALLENGE, _MAC, "x" * 200)
 
 
-def _keep_session(run: int) -> None:
+def _store_session(run: int) -> None:
     now_s = int(time.time())
     session = Session(10**18, "user", now_s + 86_400, now_s + 86_400, now_s)
-    redis_sessions.keep(_TOKEN, session)
+    redis_sessions.store(_TOKEN, session)
 
 
 CASES = [
-    Case("a challenge", redis_challenges._KEEP, nothing, lambda run: _keep_challenge()),
+    Case("a challenge", redis_challenges._STORE, prepare_nothing, lambda run: _store_challenge()),
     Case(
         "a wrong code",
         redis_challenges._CHECK,
-        lambda stage: _keep_challenge(),
+        lambda harness: _store_challenge(),
         lambda run: redis_challenges.check(_CHALLENGE, _WRONG_MAC),
     ),
-    Case("a session", redis_sessions._KEEP, nothing, _keep_session),
+    Case("a session", redis_sessions._STORE, prepare_nothing, _store_session),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.stage import Stage
+from bench.harness import Harness
 from plaza.infra.lua import Script
 
 
@@ -19,9 +19,9 @@ class Case:
 
     name: str
     script: Script
-    prepare: Callable[[Stage], object]
+    prepare: Callable[[Harness], object]
     act: Callable[[int], object]
 
 
-def nothing(stage: Stage) -> None:
+def prepare_nothing(harness: Harness) -> None:
     """What a case prepares that needs nothing but an empty Redis."""

@@ -4,54 +4,54 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
+from bench.harness import Harness
 from bench.scripts.cases import Case
-from bench.stage import Stage
-from plaza.checkins import redis_checkins, redis_outbox
-from plaza.checkins.checkins import CheckedIn, Recorded, Run
-from plaza.checkins.mysql_checkins import MOST_RUNS
+from plaza.checkins import redis_outbox, redis_store
+from plaza.checkins.model import CheckInEvent, Run, StoredCheckIns
+from plaza.checkins.mysql_store import MAX_RUNS
 
 DAYS = 366
 _USER = 10**18
 _FIRST = date(2025, 1, 1)
 _LAST = _FIRST + timedelta(days=DAYS - 1)
-_VER_US = 1_700_000_000_000_000
+_VERSION_US = 1_700_000_000_000_000
 
 
 def _day(number: int) -> date:
     return _FIRST + timedelta(days=number)
 
 
-def _fill_outbox(stage: Stage) -> None:
-    facts = [CheckedIn(_USER, _day(n), _VER_US + n) for n in range(DAYS)]
-    redis_checkins.adopt_all(facts)
+def _fill_outbox(harness: Harness) -> None:
+    events = [CheckInEvent(_USER, _day(n), _VERSION_US + n) for n in range(DAYS)]
+    redis_store.add_to_outboxes(events)
 
 
 def _hydrate(run: int = 0) -> None:
     """The runs of MySQL end on every second day of the outbox's months before."""
-    runs = [Run(_day(-2 * n), _day(-2 * n)) for n in range(1, MOST_RUNS + 1)]
+    runs = [Run(_day(-2 * n), _day(-2 * n)) for n in range(1, MAX_RUNS + 1)]
     days = [_LAST.replace(day=d) for d in range(1, 32)]
-    lease = redis_checkins.take_lease(_USER)
-    redis_checkins.hydrate(_USER, lease, _LAST.replace(day=1), Recorded(runs, days))
+    lease = redis_store.acquire_lease(_USER)
+    redis_store.hydrate(_USER, lease, _LAST.replace(day=1), StoredCheckIns(runs, days))
 
 
-def _load(stage: Stage) -> None:
-    _fill_outbox(stage)
+def _load(harness: Harness) -> None:
+    _fill_outbox(harness)
     _hydrate()
 
 
 CASES = [
     Case(
         "a full outbox",
-        redis_checkins.CHECK_IN,
+        redis_store.CHECK_IN,
         _load,
-        lambda run: redis_checkins.check_in(_USER, _LAST, _VER_US + DAYS),
+        lambda run: redis_store.check_in(_USER, _LAST, _VERSION_US + DAYS),
     ),
-    Case("40 runs and a full outbox", redis_checkins.HYDRATE, _fill_outbox, _hydrate),
+    Case("40 runs and a full outbox", redis_store.HYDRATE, _fill_outbox, _hydrate),
     Case(
         "a full outbox",
-        redis_checkins.SETTLE,
+        redis_store.ACKNOWLEDGE,
         _load,
-        lambda run: redis_checkins.settle_all([CheckedIn(_USER, _day(run), _VER_US)]),
+        lambda run: redis_store.acknowledge_all([CheckInEvent(_USER, _day(run), _VERSION_US)]),
     ),
     Case(
         "a full outbox",
@@ -61,8 +61,10 @@ CASES = [
     ),
     Case(
         "a full outbox",
-        redis_checkins.ADOPT,
+        redis_store.ADD_TO_OUTBOX,
         _load,
-        lambda run: redis_checkins.adopt_all([CheckedIn(_USER, _day(DAYS + run), _VER_US)]),
+        lambda run: redis_store.add_to_outboxes(
+            [CheckInEvent(_USER, _day(DAYS + run), _VERSION_US)]
+        ),
     ),
 ]

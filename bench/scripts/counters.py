@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
+from bench.harness import Harness
 from bench.scripts.cases import Case
-from bench.stage import Stage
-from plaza.counters import redis_counters
-from plaza.counters.counters import Claim, UserCounter
-from plaza.counters.redis_counters import MAX_CLAIMS_PER_CALL
+from plaza.counters import redis_store
+from plaza.counters.model import Claim, UserCounter
+from plaza.counters.redis_store import MAX_CLAIMS_PER_CALL
 from plaza.follows import FOLLOW_LIMIT
 from plaza.infra import redis
 
@@ -28,48 +28,48 @@ def _members(count: int) -> list[str]:
 def _claim_all(at_us: int) -> None:
     for run in range(_USERS):
         claims = [part for member in _members(FOLLOW_LIMIT - 1) for part in (at_us, member)]
-        redis.execute("ZADD", redis_counters._claims_key(_user(run)), *claims)
-    redis_counters.keep_users(
-        {_user(run): UserCounter(ver=1) for run in range(_USERS)}, create=True
+        redis.execute("ZADD", redis_store._claims_key(_user(run)), *claims)
+    redis_store.project_users(
+        {_user(run): UserCounter(version=1) for run in range(_USERS)}, create=True
     )
 
 
 def _claim(run: int) -> None:
-    redis_counters.claim(_user(run), "following_total", FOLLOW_LIMIT, f"user:{_FIRST - 1}")
+    redis_store.claim(_user(run), "following_total", FOLLOW_LIMIT, f"user:{_FIRST - 1}")
 
 
-def _take_back_earlier(stage: Stage) -> None:
+def _take_back_earlier(harness: Harness) -> None:
     """A member was claimed again and again, and each claim but the last was taken back."""
     for run in range(_USERS):
         earlier = [part for at in range(1, 1_000) for part in (f"user:7@{at}", at - 1)]
-        redis.execute("HSET", redis_counters._past_key(_user(run)), *earlier)
-        redis.execute("ZADD", redis_counters._claims_key(_user(run)), 1_000, "user:7")
+        redis.execute("HSET", redis_store._counted_key(_user(run)), *earlier)
+        redis.execute("ZADD", redis_store._claims_key(_user(run)), 1_000, "user:7")
 
 
 CASES = [
     Case(
         "5,000 claims",
-        redis_counters.CLAIM,
-        lambda stage: _claim_all(time.time_ns() // 1000),
+        redis_store.CLAIM,
+        lambda harness: _claim_all(time.time_ns() // 1000),
         _claim,
     ),
     Case(
         "5,000 claims that have expired",
-        redis_counters.CLAIM,
-        lambda stage: _claim_all(_EXPIRED_US),
+        redis_store.CLAIM,
+        lambda harness: _claim_all(_EXPIRED_US),
         _claim,
     ),
     Case(
         "a claim behind 1,000 others",
-        redis_counters.UNCLAIM,
+        redis_store.UNCLAIM,
         _take_back_earlier,
-        lambda run: redis_counters.unclaim(_user(run), "user:7", Claim(1_000, 999)),
+        lambda run: redis_store.unclaim(_user(run), "user:7", Claim(1_000, 999)),
     ),
     Case(
         "250 claims that were made again",
-        redis_counters.RELEASE,
-        lambda stage: _claim_all(time.time_ns() // 1000),
-        lambda run: redis_counters.release(
+        redis_store.RELEASE,
+        lambda harness: _claim_all(time.time_ns() // 1000),
+        lambda run: redis_store.release(
             (_user(run), member, 1) for member in _members(MAX_CLAIMS_PER_CALL)
         ),
     ),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from bench.scripts.cases import Case, nothing
-from bench.stage import Stage
+from bench.harness import Harness
+from bench.scripts.cases import Case, prepare_nothing
 from plaza import follows
-from plaza.content import Place
-from plaza.feed import redis_feed
-from plaza.feed.feed import BEGINNING_US, INBOX, Entry, Timeline
-from plaza.feed.following import BACKFILL
-from plaza.feed.redis_feed import MAX_STARS_PER_CALL, MAX_TIMELINES_PER_CALL, Push
+from plaza.content import ListPosition
+from plaza.feed import redis_store
+from plaza.feed.apply_follows import BACKFILL
+from plaza.feed.model import INBOX, MIN_FLOOR_US, FeedEntry, Timeline
+from plaza.feed.redis_store import MAX_STARS_PER_CALL, MAX_TIMELINES_PER_CALL, Push
 from plaza.infra import redis
 from plaza.infra.shards import shard_of
 
@@ -27,37 +27,37 @@ def _inbox(run: int) -> Timeline:
     return Timeline(INBOX, _FIRST + run)
 
 
-def _entries(first: int, count: int, apart_us: int = 1) -> list[Entry]:
+def _entries(first: int, count: int, apart_us: int = 1) -> list[FeedEntry]:
     return [
-        Entry(_BEGAN_US + (first + i) * apart_us, _FIRST + first + i, _FIRST + i)
+        FeedEntry(_BEGAN_US + (first + i) * apart_us, _FIRST + first + i, _FIRST + i)
         for i in range(count)
     ]
 
 
-def _put(timeline: Timeline, entries: list[Entry], stars: int) -> None:
+def _put(timeline: Timeline, entries: list[FeedEntry], stars: int) -> None:
     """A timeline that was built, written as its scripts would leave it."""
     push = Push(timeline, entries, range(_FIRST, _FIRST + stars))
-    members = redis_feed._members(push)
+    members = redis_store._members(push)
     now_us = time.time_ns() // 1000
-    key = redis_feed.key(timeline)
-    redis.execute("ZADD", key, -BEGINNING_US, "floor", -now_us, "built")
+    key = redis_store.key(timeline)
+    redis.execute("ZADD", key, -MIN_FLOOR_US, "floor", -now_us, "built")
     for start in range(0, len(members), 10_000):
         redis.execute("ZADD", key, *members[start : start + 10_000])
 
 
-def _fill(apart_us: int) -> Callable[[Stage], None]:
-    def fill(stage: Stage) -> None:
+def _fill(apart_us: int) -> Callable[[Harness], None]:
+    def fill(harness: Harness) -> None:
         for run in range(_READERS):
             _put(_inbox(run), _entries(0, FULL, apart_us), follows.FOLLOW_LIMIT)
 
     return fill
 
 
-def _begin_all(stage: Stage) -> None:
+def _begin_all(harness: Harness) -> None:
     """Inboxes that are being built, full of what was pushed meanwhile."""
     for run in range(_READERS):
         _put(_inbox(run), _entries(0, FULL), follows.FOLLOW_LIMIT)
-        redis.execute("ZADD", redis_feed.key(_inbox(run)), -7, "building")
+        redis.execute("ZADD", redis_store.key(_inbox(run)), -7, "building")
 
 
 def _of_one_shard() -> list[int]:
@@ -74,7 +74,7 @@ def _of_one_shard() -> list[int]:
 _readers: list[int] = []
 
 
-def _fill_one_shard(stage: Stage) -> None:
+def _fill_one_shard(harness: Harness) -> None:
     _readers[:] = _of_one_shard()
     for user_id in _readers:
         _put(Timeline(INBOX, user_id), _entries(0, FULL), 1)
@@ -82,7 +82,7 @@ def _fill_one_shard(stage: Stage) -> None:
 
 def _push_to_inboxes(run: int) -> None:
     first = run * MAX_TIMELINES_PER_CALL
-    redis_feed.push_to_inboxes(
+    redis_store.push_to_inboxes(
         _readers[first : first + MAX_TIMELINES_PER_CALL], _entries(FULL, 1)[0], star=True
     )
 
@@ -90,46 +90,48 @@ def _push_to_inboxes(run: int) -> None:
 def _backfill(run: int) -> None:
     """All that was in the inbox is below the new floor."""
     entries = _entries(2 * FULL, BACKFILL)
-    redis_feed.push_all([Push(_inbox(run), entries, floor_us=entries[0].created_us)])
+    redis_store.push_all([Push(_inbox(run), entries, floor_us=entries[0].created_us)])
 
 
 def _push_stars(run: int) -> None:
     stars = range(2 * _FIRST, 2 * _FIRST + MAX_STARS_PER_CALL)
-    redis_feed.push_all([Push(_inbox(run), [], stars)])
+    redis_store.push_all([Push(_inbox(run), [], stars)])
 
 
 def _fill_built(run: int) -> None:
     cap = _inbox(run).cap
-    redis_feed.fill_all([(7, Push(_inbox(run), _entries(FULL, cap)))])
+    redis_store.fill_all([(7, Push(_inbox(run), _entries(FULL, cap)))])
 
 
 CASES = [
     Case(
         "5,000 stars",
-        redis_feed.LOOK,
+        redis_store.READ_PAGE,
         _fill(1),
-        lambda run: redis_feed.look_all([_inbox(run)], None, PAGE),
+        lambda run: redis_store.read_pages([_inbox(run)], None, PAGE),
     ),
     Case(
         "5,000 stars, all posts of one microsecond",
-        redis_feed.LOOK,
+        redis_store.READ_PAGE,
         _fill(0),
-        lambda run: redis_feed.look_all([_inbox(run)], Place(_BEGAN_US, _FIRST + FULL), PAGE),
+        lambda run: redis_store.read_pages(
+            [_inbox(run)], ListPosition(_BEGAN_US, _FIRST + FULL), PAGE
+        ),
     ),
-    Case("20 inboxes that are cut", redis_feed.PUSH, _fill_one_shard, _push_to_inboxes),
-    Case("100 posts above all others", redis_feed.PUSH, _fill(1), _backfill),
-    Case("500 stars", redis_feed.PUSH, _fill(1), _push_stars),
+    Case("20 inboxes that are cut", redis_store.PUSH, _fill_one_shard, _push_to_inboxes),
+    Case("100 posts above all others", redis_store.PUSH, _fill(1), _backfill),
+    Case("500 stars", redis_store.PUSH, _fill(1), _push_stars),
     Case(
         "a timeline",
-        redis_feed.BEGIN,
-        nothing,
-        lambda run: redis_feed.begin_all([_inbox(run)]),
+        redis_store.BEGIN,
+        prepare_nothing,
+        lambda run: redis_store.begin_all([_inbox(run)]),
     ),
-    Case("1,000 posts into a full inbox", redis_feed.FILL, _begin_all, _fill_built),
+    Case("1,000 posts into a full inbox", redis_store.FILL, _begin_all, _fill_built),
     Case(
         "a full inbox",
-        redis_feed.REMOVE,
+        redis_store.REMOVE,
         _fill(1),
-        lambda run: redis_feed.remove_all([(_inbox(run), _FIRST + run)]),
+        lambda run: redis_store.remove_authors([(_inbox(run), _FIRST + run)]),
     ),
 ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench.scripts.cases import Case, nothing
-from bench.stage import Stage
+from bench.harness import Harness
+from bench.scripts.cases import Case, prepare_nothing
 from local.paths import LocalError
 from plaza.infra import id_filter, ids, limits, projections, redis
 from plaza.infra.id_filter import MAX_IDS_PER_CALL, IdFilter
@@ -18,7 +18,7 @@ _FILTER = IdFilter("bench")
 _IN_FILTER = 200_000
 
 
-def _attempt_often(stage: Stage) -> None:
+def _attempt_often(harness: Harness) -> None:
     for _ in range(59):
         limits.admit(Attempt("bench", "7"), _WINDOWS)
 
@@ -34,12 +34,12 @@ def _unlock(run: int) -> None:
         raise LocalError("there was no lock to release")
 
 
-def _begin_filter(stage: Stage) -> None:
+def _begin_filter(harness: Harness) -> None:
     _FILTER.begin("bench", _IN_FILTER)
 
 
-def _fill_filter(stage: Stage) -> None:
-    _begin_filter(stage)
+def _fill_filter(harness: Harness) -> None:
+    _begin_filter(harness)
     _FILTER.fill("bench", range(1, _IN_FILTER // 10), last=True)
 
 
@@ -53,14 +53,14 @@ CASES = [
     Case(
         "a long text",
         projections._PROJECT,
-        nothing,
-        lambda run: projections.keep_all([Projection(_KEY, run, _TEXT)], create=True),
+        prepare_nothing,
+        lambda run: projections.store_all([Projection(_KEY, run, _TEXT)], create=True),
     ),
     Case(
         "250 short texts",
         projections._PROJECT,
-        nothing,
-        lambda run: projections.keep_all(
+        prepare_nothing,
+        lambda run: projections.store_all(
             [Projection(f"{_KEY}:{n}", run, _TEXT[:1_000]) for n in range(projections._MAX_KEYS)],
             create=True,
         ),
@@ -68,7 +68,7 @@ CASES = [
     Case(
         "a long text",
         projections._DROP,
-        lambda stage: projections.keep_all([Projection(_KEY, 0, _TEXT)], create=True),
+        lambda harness: projections.store_all([Projection(_KEY, 0, _TEXT)], create=True),
         lambda run: projections.drop_all({_KEY: 1 + run}),
     ),
     Case(
@@ -77,9 +77,9 @@ CASES = [
         _attempt_often,
         lambda run: limits.admit(Attempt("bench", "7"), _WINDOWS),
     ),
-    Case("a bucket", limits._TAKE, nothing, lambda run: limits.take(_BUCKET)),
-    Case("a block", ids._LEASE, nothing, _lease),
-    Case("a lock", redis._RELEASE_LOCK, nothing, _unlock),
+    Case("a bucket", limits._ACQUIRE, prepare_nothing, lambda run: limits.acquire(_BUCKET)),
+    Case("a block", ids._LEASE, prepare_nothing, _lease),
+    Case("a lock", redis._RELEASE_LOCK, prepare_nothing, _unlock),
     Case(
         "as many as one call takes",
         id_filter.FILL,
@@ -95,8 +95,8 @@ CASES = [
     Case(
         "of a million ids",
         id_filter.BEGIN,
-        nothing,
+        prepare_nothing,
         lambda run: _FILTER.begin(f"bench{run}", 1_000_000),
     ),
-    Case("an id that may be there", id_filter.ASK, _fill_filter, lambda run: _FILTER.ask(7)),
+    Case("an id that may be there", id_filter.QUERY, _fill_filter, lambda run: _FILTER.query(7)),
 ]

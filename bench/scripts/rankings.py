@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from bench.harness import Harness
 from bench.scripts.cases import Case
-from bench.stage import Stage
 from plaza.infra import redis
 from plaza.reactions import redis_rankings
-from plaza.reactions.reactions import RANKING_KEPT, PostLikes, Ranked
+from plaza.reactions.model import MAX_RANKED, PostLikes, PostRank
 
 HEARD = 480_000  # posts that were heard of, all of them long enough ago to be forgotten
 _FIRST = 10**6
 
 
-def _remember(stage: Stage) -> None:
-    vers, heard = redis_rankings.heard_keys()
-    for start in range(0, stage.some(HEARD), 10_000):
+def _remember(harness: Harness) -> None:
+    versions, heard = redis_rankings.version_keys()
+    for start in range(0, harness.scale(HEARD), 10_000):
         posts = [f"{n:019d}" for n in range(start, start + 10_000)]
-        redis.execute("HSET", vers, *(part for post in posts for part in (post, 1)))
+        redis.execute("HSET", versions, *(part for post in posts for part in (post, 1)))
         redis.execute("ZADD", heard, *(part for post in posts for part in (1, post)))
 
 
@@ -28,8 +28,8 @@ def _project(run: int) -> None:
     redis_rankings.project_likes(_posts(run, redis_rankings._MAX_POSTS_PER_CALL))
 
 
-def _ranked() -> list[Ranked]:
-    return [Ranked(7, 1 + n) for n in range(RANKING_KEPT)]
+def _ranked() -> list[PostRank]:
+    return [PostRank(7, 1 + n) for n in range(MAX_RANKED)]
 
 
 CASES = [
@@ -37,13 +37,13 @@ CASES = [
     Case(
         "a window in place of another",
         redis_rankings.SWAP_RANKING,
-        lambda stage: redis_rankings.swap_ranking("day", _ranked(), 1),
+        lambda harness: redis_rankings.swap_ranking("day", _ranked(), 1),
         lambda run: redis_rankings.swap_ranking("day", _ranked(), 2 + run),
     ),
     Case(
         "the last page, all posts equally liked",
         redis_rankings.PAGE_RANKING,
-        lambda stage: redis_rankings.swap_ranking("day", _ranked(), 1),
-        lambda run: redis_rankings.read_ranking("day", Ranked(7, 2), 101),
+        lambda harness: redis_rankings.swap_ranking("day", _ranked(), 1),
+        lambda run: redis_rankings.read_ranking("day", PostRank(7, 2), 101),
     ),
 ]

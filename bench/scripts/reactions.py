@@ -6,32 +6,32 @@ import time
 from collections.abc import Callable, Iterable
 from itertools import count, islice
 
-from bench.scripts.cases import Case, nothing
-from bench.stage import Stage
+from bench.harness import Harness
+from bench.scripts.cases import Case, prepare_nothing
 from local.paths import LocalError
 from plaza.infra import redis
 from plaza.infra.shards import shard_of
 from plaza.reactions import (
     KINDS,
     Target,
+    redis_bloom,
     redis_commits,
-    redis_filter,
     redis_gate,
+    redis_hydration,
     redis_inspection,
-    redis_lists,
-    redis_loads,
     redis_outbox,
-    redis_reads,
+    redis_queries,
+    redis_user_lists,
 )
-from plaza.reactions.reactions import Commit, Kind, Reacted, Reactor, Snapshot
-from plaza.reactions.reading import EARLIEST_LENGTH
-from plaza.reactions.rebuilding import PAGE
+from plaza.reactions.model import Commit, Kind, ReactedTarget, Reactor, Snapshot
+from plaza.reactions.queries import EARLIEST_LENGTH
+from plaza.reactions.rebuild import PAGE
 from plaza.reactions.redis_commits import MAX_AHEAD, ROWS_OF_TARGET
+from plaza.reactions.redis_hydration import MAX_ROWS, HydrationLease
 from plaza.reactions.redis_keys import keys_of
-from plaza.reactions.redis_loads import MAX_ROWS, Lease
-from plaza.reactions.sweeping import EVENTS_PER_TARGET
-from plaza.reconciliation.comparing import ACTORS_PER_CALL
-from plaza.reconciliation.looking import MOST_NEWEST
+from plaza.reactions.sweep import EVENTS_PER_TARGET
+from plaza.reconciliation.comparison import MAX_NEWEST
+from plaza.reconciliation.run_steps import ACTORS_PER_CALL
 
 LIKE: Kind = KINDS["like"]
 MANY = 1_000_000  # reactions of the target
@@ -40,7 +40,7 @@ TOGGLERS = 10_000
 TARGETS = 10  # one for each run of a case
 PAGE_OF_READERS = 102
 _FIRST_ACTOR = 10**18  # ids with all their digits
-_VER_US = 1_700_000_000_000_000
+_VERSION_US = 1_700_000_000_000_000
 _S = 7
 _FULL = 1_000  # actors of a full recent, by default
 
@@ -56,77 +56,77 @@ def _actors(first: int, count: int) -> range:
 
 
 def _snapshot(newest: Iterable[tuple[int, int]] = (), rows: Iterable[Row] = ()) -> Snapshot:
-    return Snapshot(MANY, _S, _VER_US, list(newest), False, list(rows))
+    return Snapshot(MANY, _S, _VERSION_US, list(newest), False, list(rows))
 
 
 def _full_recent() -> list[tuple[int, int]]:
-    return [(actor, _VER_US) for actor in _actors(0, _FULL)]
+    return [(actor, _VERSION_US) for actor in _actors(0, _FULL)]
 
 
-def _lease(run: int) -> Lease:
-    [lease] = redis_loads.take_load_leases([(LIKE, _target(run))])
+def _lease(run: int) -> HydrationLease:
+    [lease] = redis_hydration.take_hydration_leases([(LIKE, _target(run))])
     return lease
 
 
 def _load(run: int, snapshot: Snapshot) -> None:
-    [code] = redis_loads.hydrate_all([(LIKE, _target(run), _lease(run), snapshot)])
+    [code] = redis_hydration.hydrate_all([(LIKE, _target(run), _lease(run), snapshot)])
     if code != "HYDRATED":
         raise LocalError(f"a target was not loaded: {code}")
 
 
-def _load_without_filters(stage: Stage) -> None:
+def _load_without_filters(harness: Harness) -> None:
     """Targets with a full recent."""
     for run in range(TARGETS):
         _load(run, _snapshot(_full_recent()))
 
 
-def _load_full(stage: Stage) -> None:
+def _load_full(harness: Harness) -> None:
     """Targets with a full recent, a Bloom filter in use and one that is being built, and the
     first page of the earliest actors."""
     for run in range(TARGETS):
         _load(run, _snapshot(_full_recent()))
         _keep_earliest(run)
         for build in ("in use", "next"):
-            redis_filter.begin_bloom(LIKE, _target(run), build, MANY)
+            redis_bloom.begin_bloom(LIKE, _target(run), build, MANY)
             if build == "in use":
-                redis_filter.fill_bloom(LIKE, _target(run), build, _actors(0, 1), last=True)
+                redis_bloom.fill_bloom(LIKE, _target(run), build, _actors(0, 1), last=True)
 
 
 def _keep_earliest(run: int) -> None:
     actors = _actors(10 * MANY, EARLIEST_LENGTH)
-    earliest = [Reactor(actor, _VER_US - 10**9 + actor % MANY) for actor in actors]
-    if not redis_reads.keep_earliest(LIKE, _target(run), _S, earliest):
+    earliest = [Reactor(actor, _VERSION_US - 10**9 + actor % MANY) for actor in actors]
+    if not redis_queries.cache_earliest(LIKE, _target(run), _S, earliest):
         raise LocalError("the earliest actors were not kept")
 
 
-def _put_outbox(run: int, actors: Iterable[int], ver_us: int, base: int) -> None:
-    entries = {str(actor): f"1:{ver_us}:{base}:c{actor % 2**48:012x}" for actor in actors}
+def _put_outbox(run: int, actors: Iterable[int], version_us: int, base: int) -> None:
+    entries = {str(actor): f"1:{version_us}:{base}:c{actor % 2**48:012x}" for actor in actors}
     keys = keys_of(LIKE.name, _target(run))
     parts = [part for entry in entries.items() for part in entry]
     for start in range(0, len(parts), 10_000):
         redis.execute("HSET", keys.outbox, *parts[start : start + 10_000])
-    redis.execute("ZADD", keys.outboxes, ver_us, keys.member)
+    redis.execute("ZADD", keys.outboxes, version_us, keys.member)
     if redis.execute("EXISTS", keys.meta):
-        redis.execute("HSET", keys.meta, "waiting", len(entries), "delta", len(entries))
+        redis.execute("HSET", keys.meta, "outbox_count", len(entries), "delta", len(entries))
 
 
 def _put_asked(run: int, actors: Iterable[int]) -> None:
     keys = keys_of(LIKE.name, _target(run))
-    redis.execute("HSET", keys.asked, *(part for actor in actors for part in (actor, _S)))
+    redis.execute("HSET", keys.row_requests, *(part for actor in actors for part in (actor, _S)))
 
 
 def _rows(first: int, count: int, on: bool = True) -> list[Row]:
-    return [(actor, _VER_US + 1, on) for actor in _actors(first, count)]
+    return [(actor, _VERSION_US + 1, on) for actor in _actors(first, count)]
 
 
-def _load_before_commit(newer_us: int) -> Callable[[Stage], None]:
+def _load_before_commit(newer_us: int) -> Callable[[Harness], None]:
     """Each actor of the commit to come has an outbox entry and was asked for."""
 
-    def prepare(stage: Stage) -> None:
-        _load_full(stage)
+    def prepare(harness: Harness) -> None:
+        _load_full(harness)
         for run in range(TARGETS):
             actors = _actors(_FULL, MAX_ROWS)
-            _put_outbox(run, actors, _VER_US + newer_us, 0)
+            _put_outbox(run, actors, _VERSION_US + newer_us, 0)
             _put_asked(run, actors)
 
     return prepare
@@ -146,11 +146,11 @@ def _neighbours(run: int) -> list[Target]:
     return list(islice(of_shard, MAX_ROWS // (ROWS_OF_TARGET + 1)))
 
 
-def _load_neighbours(stage: Stage) -> None:
+def _load_neighbours(harness: Harness) -> None:
     wanted = [(LIKE, target) for run in range(TARGETS) for target in _neighbours(run)]
-    leases = redis_loads.take_load_leases(wanted)
+    leases = redis_hydration.take_hydration_leases(wanted)
     snapshot = _snapshot(_full_recent())
-    redis_loads.hydrate_all(
+    redis_hydration.hydrate_all(
         [(*of, lease, snapshot) for of, lease in zip(wanted, leases, strict=True)]
     )
 
@@ -162,71 +162,71 @@ def _apply_to_neighbours(run: int) -> None:
     redis.run(call.script, call.keys, call.args)
 
 
-def _load_and_buffer(stage: Stage) -> None:
+def _load_and_buffer(harness: Harness) -> None:
     """The commit after the next one has arrived, and is as large as commits are."""
-    _load_before_commit(0)(stage)
+    _load_before_commit(0)(harness)
     for run in range(TARGETS):
         _apply(run, _rows(2 * _FULL, MAX_ROWS), _S + 2)
 
 
-def _buffer_many(stage: Stage) -> None:
+def _buffer_many(harness: Harness) -> None:
     """As many commits as may wait have arrived, all but the next one."""
-    _load_full(stage)
+    _load_full(harness)
     for run in range(TARGETS):
         for i in range(MAX_AHEAD):
             few = MAX_ROWS // MAX_AHEAD
             _apply(run, _rows(_FULL + i * few, few), _S + 2 + i)
 
 
-def _exceed(stage: Stage) -> None:
+def _exceed(harness: Harness) -> None:
     """A commit was applied, and the actors above the cap of recent are not evicted yet."""
-    _load_full(stage)
+    _load_full(harness)
     for run in range(TARGETS):
         _apply(run, _rows(_FULL, MAX_ROWS))
 
 
-_leases: list[Lease] = []
+_leases: list[HydrationLease] = []
 
 
-def _lease_all(stage: Stage) -> None:
+def _lease_all(harness: Harness) -> None:
     _leases[:] = [_lease(run) for run in range(TARGETS)]
 
 
-def _put_ahead(stage: Stage) -> None:
+def _put_ahead(harness: Harness) -> None:
     """As many commits as may wait have arrived, each as large as commits are."""
-    text = redis_loads.render_rows(_rows(_FULL, MAX_ROWS))
+    text = redis_hydration.render_rows(_rows(_FULL, MAX_ROWS))
     for run in range(TARGETS):
         commits = [part for i in range(MAX_AHEAD) for part in (_S + 1 + i, f"{MANY}|{text}")]
         redis.execute("HSET", keys_of(LIKE.name, _target(run)).ahead, *commits)
-    _lease_all(stage)
+    _lease_all(harness)
 
 
 def _hydrate(run: int) -> None:
     found = (LIKE, _target(run), _leases[run], _snapshot(_full_recent()))
-    if redis_loads.hydrate_all([found]) != ["MORE"]:
+    if redis_hydration.hydrate_all([found]) != ["MORE"]:
         raise LocalError("a target was not loaded")
 
 
-def _lease_with_outbox(stage: Stage) -> None:
+def _lease_with_outbox(harness: Harness) -> None:
     for run in range(TARGETS):
-        _put_outbox(run, _actors(0, MAX_ROWS), _VER_US + 5, 0)
-    _lease_all(stage)
+        _put_outbox(run, _actors(0, MAX_ROWS), _VERSION_US + 5, 0)
+    _lease_all(harness)
 
 
 def _rebase(run: int) -> None:
     rows = _rows(0, MAX_ROWS)
-    call = redis_loads._rebase_call(LIKE, _target(run), _leases[run], 1, rows)
+    call = redis_hydration._rebase_call(LIKE, _target(run), _leases[run], 1, rows)
     redis.run(call.script, call.keys, call.args)
 
 
-def _load_with_outbox(stage: Stage) -> None:
-    _load_full(stage)
-    _put_outbox(0, _actors(0, stage.some(OUTBOX)), _VER_US, 0)
-    redis.execute("HSET", keys_of(LIKE.name, _target(0)).meta, "ver", _VER_US)
+def _load_with_outbox(harness: Harness) -> None:
+    _load_full(harness)
+    _put_outbox(0, _actors(0, harness.scale(OUTBOX)), _VERSION_US, 0)
+    redis.execute("HSET", keys_of(LIKE.name, _target(0)).meta, "version", _VERSION_US)
 
 
-def _load_with_togglers(stage: Stage) -> None:
-    _load_with_outbox(stage)
+def _load_with_togglers(harness: Harness) -> None:
+    _load_with_outbox(harness)
     now_us = time.time_ns() // 1000
     togglers = [part for a in _actors(0, TOGGLERS) for part in (a, now_us)]
     redis.execute("HSET", keys_of(LIKE.name, _target(0)).toggles, *togglers)
@@ -239,15 +239,17 @@ def _gate(first: int, on: bool) -> Callable[[int], object]:
 
 
 def _fill_list(run: int) -> None:
-    newest = [Reacted(_target(i), _VER_US + i) for i in range(redis_lists.LIST_LENGTH)]
-    lease = redis_lists.take_lease(LIKE, _FIRST_ACTOR)
-    redis_lists.fill_list(LIKE, _FIRST_ACTOR, lease, newest, _VER_US)
+    newest = [
+        ReactedTarget(_target(i), _VERSION_US + i) for i in range(redis_user_lists.LIST_LENGTH)
+    ]
+    lease = redis_user_lists.take_lease(LIKE, _FIRST_ACTOR)
+    redis_user_lists.fill_list(LIKE, _FIRST_ACTOR, lease, newest, _VERSION_US)
 
 
-def _fill_filters(stage: Stage) -> None:
+def _fill_filters(harness: Harness) -> None:
     """The filter in use has all the actors that are asked for."""
-    _load_full(stage)
-    redis_filter.fill_bloom(LIKE, _target(0), "next", _actors(_FULL, PAGE), last=True)
+    _load_full(harness)
+    redis_bloom.fill_bloom(LIKE, _target(0), "next", _actors(_FULL, PAGE), last=True)
 
 
 CASES = [
@@ -255,30 +257,32 @@ CASES = [
     Case("the toggles are full", redis_gate.GATE, _load_with_togglers, _gate(0, on=False)),
     Case(
         "an actor in the filter",
-        redis_reads.READ,
+        redis_queries.READ,
         _fill_filters,
-        lambda run: redis_reads.read_all([(LIKE, _target(0))], _FIRST_ACTOR + _FULL),
+        lambda run: redis_queries.read_all([(LIKE, _target(0))], _FIRST_ACTOR + _FULL),
     ),
     Case(
         "all versions are equal",
-        redis_reads.PAGE,
-        lambda stage: _load(0, _snapshot(_full_recent())._replace(is_complete=True)),
-        lambda run: redis_reads.read_page(LIKE, _target(0), None, True, PAGE_OF_READERS),
+        redis_queries.PAGE,
+        lambda harness: _load(0, _snapshot(_full_recent())._replace(is_complete=True)),
+        lambda run: redis_queries.read_page(LIKE, _target(0), None, True, PAGE_OF_READERS),
     ),
     Case(
         "as many as a page has",
-        redis_reads.KEEP_EARLIEST,
+        redis_queries.CACHE_EARLIEST,
         _load_full,
         lambda run: _keep_earliest(run),
     ),
-    Case("a large outbox", redis_loads.LEASE, _load_with_outbox, lambda run: _lease(0)),
+    Case(
+        "a large outbox", redis_hydration.LEASE_HYDRATION, _load_with_outbox, lambda run: _lease(0)
+    ),
     Case(
         "250 rows that are older than the outbox",
-        redis_loads.REBASE,
+        redis_hydration.REBASE,
         _lease_with_outbox,
         _rebase,
     ),
-    Case("a full recent, 100 commits ahead", redis_loads.HYDRATE, _put_ahead, _hydrate),
+    Case("a full recent, 100 commits ahead", redis_hydration.HYDRATE, _put_ahead, _hydrate),
     Case(
         "250 rows that answer the outbox",
         redis_commits.APPLY,
@@ -329,15 +333,15 @@ CASES = [
     ),
     Case(
         "a full target",
-        redis_loads.DROP,
+        redis_hydration.EVICT,
         _load_full,
-        lambda run: redis_loads.drop_all([(LIKE, _target(run), None)]),
+        lambda run: redis_hydration.evict_all([(LIKE, _target(run), None)]),
     ),
     Case(
         "a post that is loaded",
-        redis_loads.TOMBSTONE,
+        redis_hydration.TOMBSTONE,
         _load_full,
-        lambda run: redis_loads.tombstone_all([_target(run)]),
+        lambda run: redis_hydration.tombstone_all([_target(run)]),
     ),
     Case(
         "a large outbox",
@@ -349,32 +353,32 @@ CASES = [
     ),
     Case(
         "a filter of a million actors",
-        redis_filter.BEGIN_BLOOM,
+        redis_bloom.BEGIN_BLOOM,
         _load_without_filters,
-        lambda run: redis_filter.begin_bloom(LIKE, _target(run), "next", MANY),
+        lambda run: redis_bloom.begin_bloom(LIKE, _target(run), "next", MANY),
     ),
     Case(
         "a page",
-        redis_filter.FILL_BLOOM,
+        redis_bloom.FILL_BLOOM,
         _load_full,
-        lambda run: redis_filter.fill_bloom(
+        lambda run: redis_bloom.fill_bloom(
             LIKE, _target(run), "next", _actors(_FULL, PAGE), last=False
         ),
     ),
     Case(
         "the last page",
-        redis_filter.FILL_BLOOM,
+        redis_bloom.FILL_BLOOM,
         _load_full,
-        lambda run: redis_filter.fill_bloom(
+        lambda run: redis_bloom.fill_bloom(
             LIKE, _target(run), "next", _actors(_FULL, PAGE), last=True
         ),
     ),
-    Case("a full list", redis_lists.FILL_LIST, nothing, _fill_list),
+    Case("a full list", redis_user_lists.FILL_LIST, prepare_nothing, _fill_list),
     Case(
         "a full recent",
-        redis_inspection.INSPECT,
+        redis_inspection.INSPECT_TARGET,
         _load_full,
-        lambda run: redis_inspection.inspect_all([(LIKE, _target(0))], MOST_NEWEST),
+        lambda run: redis_inspection.inspect_all([(LIKE, _target(0))], MAX_NEWEST),
     ),
     Case(
         "a full recent and actors in the filter",

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from bench.scripts.cases import Case
-from plaza.recommendations import LENGTH, redis_recommendations
-from plaza.recommendations.recommendations import Recommended
+from plaza.recommendations import LIST_LENGTH, redis_store
+from plaza.recommendations.model import ReviewList
 
 SHOP = 7
 
 
 def _swap(run: int = 0) -> None:
-    rebuild = redis_recommendations.begin_rebuilds([SHOP])
-    list_of_shop = Recommended(range(10**18, 10**18 + LENGTH), None)
-    redis_recommendations.swap_all({SHOP: list_of_shop}, rebuild)
+    rebuild = redis_store.begin_rebuilds([SHOP])
+    list_of_shop = ReviewList(range(10**18, 10**18 + LIST_LENGTH), None)
+    redis_store.replace_lists({SHOP: list_of_shop}, rebuild)
 
 
 CASES = [
     Case(
         "a full list",
-        redis_recommendations.LOOK,
-        lambda stage: _swap(),
-        lambda run: redis_recommendations.look(SHOP),
+        redis_store.READ_LIST,
+        lambda harness: _swap(),
+        lambda run: redis_store.read_list(SHOP),
     ),
-    Case("a full list", redis_recommendations.SWAP, lambda stage: _swap(), _swap),
+    Case("a full list", redis_store.REPLACE_LIST, lambda harness: _swap(), _swap),
 ]

@@ -7,11 +7,11 @@ import random
 import time
 from collections.abc import Callable, Iterator
 
+from bench.harness import Harness
 from bench.scripts.cases import Case
-from bench.stage import Stage
 from plaza.infra import redis
-from plaza.shops import Area, Place, redis_shops
-from plaza.shops.shops import MOST_RADIUS_M, NEAREST, Near, Placed
+from plaza.shops import Area, Place, redis_store
+from plaza.shops.model import LIST_START, MAX_RADIUS_M, ShopDistance, ShopPlace
 
 SHOPS = 200_000
 CITY = Place(13.4, 52.52)
@@ -40,10 +40,10 @@ def _point(far_m: float, way: float) -> Point:
     return CITY.x + east, CITY.y + far_m * math.cos(way) / DEGREE_M
 
 
-def _fill(points: Callable[[int], Iterator[Point]]) -> Callable[[Stage], None]:
-    def fill(stage: Stage) -> None:
-        keys = redis_shops.place_keys(None)
-        found = list(enumerate(points(stage.some(SHOPS)), 1))
+def _fill(points: Callable[[int], Iterator[Point]]) -> Callable[[Harness], None]:
+    def fill(harness: Harness) -> None:
+        keys = redis_store.place_keys(None)
+        found = list(enumerate(points(harness.scale(SHOPS)), 1))
         for start in range(0, len(found), 5_000):
             some = [part for i, (x, y) in found[start : start + 5_000] for part in (x, y, i)]
             redis.execute("GEOADD", keys.places, *some)
@@ -52,57 +52,57 @@ def _fill(points: Callable[[int], Iterator[Point]]) -> Callable[[Stage], None]:
     return fill
 
 
-def _look(place: Place, after: Near = NEAREST) -> Callable[[int], object]:
-    return lambda run: redis_shops.look_near(Area(place, MOST_RADIUS_M, None), after, PAGE)
+def _look(place: Place, after: ShopDistance = LIST_START) -> Callable[[int], object]:
+    return lambda run: redis_store.search_near(Area(place, MAX_RADIUS_M, None), after, PAGE)
 
 
-def _placed(run: int) -> list[Placed]:
+def _placed(run: int) -> list[ShopPlace]:
     """As many as one run of a script takes, all of them new."""
-    count = redis_shops.MAX_SHOPS_PER_CALL
+    count = redis_store.MAX_SHOPS_PER_CALL
     points = enumerate(_disc(count), 1 + run * count)
-    return [Placed(shop_id, 1, Place(*point)) for shop_id, point in points]
+    return [ShopPlace(shop_id, 1, Place(*point)) for shop_id, point in points]
 
 
-def _begin_both(stage: Stage) -> None:
-    _fill(_disc)(stage)
-    redis_shops.begin_places(None, BUILD)
+def _begin_both(harness: Harness) -> None:
+    _fill(_disc)(harness)
+    redis_store.begin_places(None, BUILD)
 
 
 def _finish(run: int) -> None:
     """The last page of a build, which takes the place of a whole set."""
-    redis_shops.begin_places(None, BUILD)
-    redis_shops.fill_places(None, BUILD, _placed(0), last=True)
+    redis_store.begin_places(None, BUILD)
+    redis_store.fill_places(None, BUILD, _placed(0), last=True)
 
 
-_AWAY = Place(CITY.x, CITY.y + (MOST_RADIUS_M - 1_000) / DEGREE_M)
+_AWAY = Place(CITY.x, CITY.y + (MAX_RADIUS_M - 1_000) / DEGREE_M)
 
 CASES = [
-    Case("in a city", redis_shops.LOOK_NEAR, _fill(_disc), _look(CITY)),
-    Case("49 km from a city", redis_shops.LOOK_NEAR, _fill(_disc), _look(_AWAY)),
-    Case("shops equally far", redis_shops.LOOK_NEAR, _fill(_ring), _look(CITY)),
+    Case("in a city", redis_store.SEARCH_NEAR, _fill(_disc), _look(CITY)),
+    Case("49 km from a city", redis_store.SEARCH_NEAR, _fill(_disc), _look(_AWAY)),
+    Case("shops equally far", redis_store.SEARCH_NEAR, _fill(_ring), _look(CITY)),
     Case(
         "behind a cursor of 4 km",
-        redis_shops.LOOK_NEAR,
+        redis_store.SEARCH_NEAR,
         _fill(_disc),
-        _look(CITY, Near(4_000 * 10_000, 1)),
+        _look(CITY, ShopDistance(4_000 * 10_000, 1)),
     ),
     Case(
         "as many as one call takes",
-        redis_shops.PUT_PLACES,
+        redis_store.PUT_PLACES,
         _begin_both,
-        lambda run: redis_shops.put_places({None: _placed(run)}),
+        lambda run: redis_store.put_places({None: _placed(run)}),
     ),
     Case(
         "as many as one call takes",
-        redis_shops.FILL_PLACES,
+        redis_store.FILL_PLACES,
         _begin_both,
-        lambda run: redis_shops.fill_places(None, BUILD, _placed(run), last=False),
+        lambda run: redis_store.fill_places(None, BUILD, _placed(run), last=False),
     ),
-    Case("the last page", redis_shops.FILL_PLACES, _fill(_disc), _finish),
+    Case("the last page", redis_store.FILL_PLACES, _fill(_disc), _finish),
     Case(
         "after a build that was left alone",
-        redis_shops.BEGIN_PLACES,
+        redis_store.BEGIN_PLACES,
         _fill(_disc),
-        lambda run: redis_shops.begin_places(None, f"{BUILD}{run}"),
+        lambda run: redis_store.begin_places(None, f"{BUILD}{run}"),
     ),
 ]

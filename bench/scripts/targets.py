@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bench.scripts.cases import Case, nothing
-from plaza.targets import marking, redis_targets
+from bench.scripts.cases import Case, prepare_nothing
+from plaza.targets import markers, redis_store
 
 CASES = [
     Case(
         "a deleted post",
-        redis_targets.MARK,
-        nothing,
-        lambda run: marking.mark_gone([("post", 7)]),
+        redis_store.MARK,
+        prepare_nothing,
+        lambda run: markers.mark_deleted([("post", 7)]),
     ),
 ]

@@ -1,4 +1,4 @@
-"""``audit``: the table of truth, to read or for a machine."""
+"""``audit``: the audit report, to read or for a machine."""
 
 import argparse
 import os
@@ -10,10 +10,10 @@ from redis.exceptions import RedisClusterException
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from local.audit.evidence import read_cache, read_record
-from local.audit.quiet import wait_until_quiet
-from local.audit.truth import Sums, Truth, compare
-from local.output import finish, mark, new_list, new_table
+from local.audit.backlog import wait_until_quiet
+from local.audit.compare import AuditReport, Sums, compare
+from local.audit.stores import read_mysql_state, read_redis_state
+from local.output import mark, new_summary, new_table, print_report
 from local.paths import LocalError
 from local.stack.stack import Stack
 from local.stack.status import count_messages
@@ -24,20 +24,22 @@ SHOWN = 20
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Print the table of truth; 1 unless it is clean."""
+    """Print the audit report; 1 unless it is clean."""
     if args.wait:
         wait_until_quiet(stack)
-    return finish(args, read_truth(stack), lambda truth, out: out.print(render(truth)))
+    return print_report(
+        args, run_audit(stack), lambda audit_report, out: out.print(render(audit_report))
+    )
 
 
-def read_truth(stack: Stack) -> Truth:
-    """The table of truth of a stack. Raises LocalError when a part of it does not answer."""
+def run_audit(stack: Stack) -> AuditReport:
+    """The audit report of a stack. Raises LocalError when a part of it does not answer."""
     os.environ.update(stack.environment())  # before plaza reads its settings, once
     try:
         before = count_messages(stack)
         # Redis first: MySQL is then never the older one, and the log says what it is ahead by.
-        cache = read_cache(stack.redis_url, cluster=stack.redis_cluster)
-        record = read_record(stack.mysql_url, archives=True, cache=cache)
+        cache = read_redis_state(stack.redis_url, cluster=stack.redis_cluster)
+        record = read_mysql_state(stack.mysql_url, archives=True, cache=cache)
     except (redis.RedisError, RedisClusterException) as error:
         raise LocalError(f"Redis can't be read: {error}") from None
     except pymysql.err.MySQLError as error:
@@ -48,35 +50,43 @@ def read_truth(stack: Stack) -> Truth:
     return compare(record, cache, {q: max(d, before[q]) for q, d in count_messages(stack).items()})
 
 
-def render(truth: Truth) -> RenderableType:
-    """The table of truth as people read it."""
+def render(audit_report: AuditReport) -> RenderableType:
+    """The audit report as people read it."""
     totals = new_table("", "Redis", "counter", "COUNT(*)", "")
-    for kind, sums in truth.totals.items():
+    for kind, sums in audit_report.totals.items():
         totals.add_row(*_row(f"{kind}s", sums))
-    for name, sums in truth.counters.items():
+    for name, sums in audit_report.counters.items():
         totals.add_row(*_row(name.replace("_", " "), sums))
-    facts = new_list(
-        ("targets", f"{truth.targets:,}, {truth.hot:,} totals in Redis", True),
-        ("vouchers", f"{truth.vouchers:,}, {truth.sold:,} units sold", True),
-        ("check-ins", f"{truth.checkins:,}", True),
-        ("drift", f"{truth.drift:,}", not truth.drift),
-        ("other differences", f"{truth.others:,}", not truth.others),
-        ("facts accepted", f"{truth.accepted:,}", True),
-        ("facts persisted", f"{truth.persisted:,}", truth.persisted == truth.accepted),
-        ("pending in Redis", f"{truth.pending:,}", not truth.pending),
-        ("marked for the sweeper", f"{truth.dirty:,}", not truth.dirty),
-        ("changed while read", f"{truth.moving:,}", not truth.moving),
-        ("in MySQL for queues", _by_queue(truth.spilled), not any(truth.spilled.values())),
-        ("in queues", _by_queue(truth.queued), not any(truth.queued.values())),
-        ("in DLQs", _by_queue(truth.dead), not any(truth.dead.values())),
+    facts = new_summary(
+        ("targets", f"{audit_report.targets:,}, {audit_report.hot:,} totals in Redis", True),
+        ("vouchers", f"{audit_report.vouchers:,}, {audit_report.sold:,} units sold", True),
+        ("check-ins", f"{audit_report.checkins:,}", True),
+        ("drift", f"{audit_report.drift:,}", not audit_report.drift),
+        ("other differences", f"{audit_report.others:,}", not audit_report.others),
+        ("facts accepted", f"{audit_report.accepted:,}", True),
+        (
+            "facts persisted",
+            f"{audit_report.persisted:,}",
+            audit_report.persisted == audit_report.accepted,
+        ),
+        ("pending in Redis", f"{audit_report.pending:,}", not audit_report.pending),
+        ("marked for the sweeper", f"{audit_report.outbox_index:,}", not audit_report.outbox_index),
+        ("changed while read", f"{audit_report.moving:,}", not audit_report.moving),
+        (
+            "in MySQL for queues",
+            _by_queue(audit_report.spilled),
+            not any(audit_report.spilled.values()),
+        ),
+        ("in queues", _by_queue(audit_report.queued), not any(audit_report.queued.values())),
+        ("in DLQs", _by_queue(audit_report.dead), not any(audit_report.dead.values())),
     )
     parts: list[RenderableType] = [totals, "", facts, ""]
-    parts += [Text(f"  {difference}") for difference in truth.differences[:SHOWN]]
-    if len(truth.differences) > SHOWN:
-        parts.append(f"  and {len(truth.differences) - SHOWN:,} more")
-    if truth.clean:
+    parts += [Text(f"  {difference}") for difference in audit_report.differences[:SHOWN]]
+    if len(audit_report.differences) > SHOWN:
+        parts.append(f"  and {len(audit_report.differences) - SHOWN:,} more")
+    if audit_report.clean:
         parts.append("[green]clean[/green]")
-    elif truth.quiet:
+    elif audit_report.quiet:
         parts.append("[red]not clean[/red]")
     else:
         parts.append("[yellow]not quiet yet: changes are still on their way[/yellow]")

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from pymysql.cursors import Cursor
 
-_LIFE = re.compile(r"\{\d+\}:voucher:(\d{1,19}):(\d{1,19}):(recovery|buyers:\d+)", re.ASCII)
+_SALE = re.compile(r"\{\d+\}:voucher:(\d{1,19}):(\d{1,19}):(recovery|buyers:\d+)", re.ASCII)
 _POINTERS = re.compile(r"\{\d+\}:user:(\d{1,19}):orders", re.ASCII)
 _PER_TRIP = 1_000
 QUEUES = ("orders", "orders_dlq", "orders_dlq_dlq")
 
 
 class OrderEntry(NamedTuple):
-    """An order in Redis. ``epoch``: the life whose key has it, None for the pointer of a buyer.
+    """An order in Redis. ``generation``: the generation whose key has it, None for the pointer of a buyer.
 
     ``pending``: it is in ``recovery``, or its buyer's entry says so.
     """
@@ -22,7 +22,7 @@ class OrderEntry(NamedTuple):
     order_id: int
     voucher_id: int
     buyer_id: int
-    epoch: int | None
+    generation: int | None
     in_recovery: bool
     pending: bool
 
@@ -34,15 +34,15 @@ class OrderEntry(NamedTuple):
 
 @dataclass(slots=True)
 class OrderKeys:
-    """The keys of Redis that have orders: key -> (voucher, epoch), and key -> buyer."""
+    """The keys of Redis that have orders: key -> (voucher, generation), and key -> buyer."""
 
-    lives: dict[str, tuple[int, int]] = field(default_factory=dict)
+    sales: dict[str, tuple[int, int]] = field(default_factory=dict)
     pointers: dict[str, int] = field(default_factory=dict)
 
-    def take(self, key: str) -> bool:
+    def add_key(self, key: str) -> bool:
         """Keep ``key`` if it is one of those; return whether it is."""
-        if match := _LIFE.fullmatch(key):
-            self.lives[key] = int(match[1]), int(match[2])
+        if match := _SALE.fullmatch(key):
+            self.sales[key] = int(match[1]), int(match[2])
         elif match := _POINTERS.fullmatch(key):
             self.pointers[key] = int(match[1])
         else:
@@ -68,7 +68,7 @@ def read_orders(cursor: Cursor) -> OrderRecord:
     cursor.execute("SELECT order_id, voucher_id, buyer_id FROM order_outbox")
     record.stored = list(cursor)
     cursor.execute(
-        "SELECT id FROM voucher WHERE settled_at IS NULL AND opens_at <= UTC_TIMESTAMP(6)"
+        "SELECT id FROM voucher WHERE finalized_at IS NULL AND opens_at <= UTC_TIMESTAMP(6)"
     )
     record.recovered = {voucher_id for (voucher_id,) in cursor}
     return record
@@ -78,20 +78,22 @@ def read_entries(client: Any, keys: OrderKeys) -> list[OrderEntry]:
     """All orders that Redis has. Buyers are read before ``recovery``: what is not in it any more
     has its row by then. One pipeline for 1,000 keys."""
     entries = []
-    buyers = sorted(key for key in keys.lives if not key.endswith(":recovery"))
+    buyers = sorted(key for key in keys.sales if not key.endswith(":recovery"))
     for key, held in _read(client, buyers, "hgetall"):
-        voucher_id, epoch = keys.lives[key]
+        voucher_id, generation = keys.sales[key]
         for buyer_id, entry in held.items():
             status, _, order_id = entry.partition(":")
             pending = status == "pending"
             entries.append(
-                OrderEntry(int(order_id), voucher_id, int(buyer_id), epoch, False, pending)
+                OrderEntry(int(order_id), voucher_id, int(buyer_id), generation, False, pending)
             )
-    for key, members in _read(client, sorted(keys.lives.keys() - set(buyers)), "zrange", 0, -1):
-        voucher_id, epoch = keys.lives[key]
+    for key, members in _read(client, sorted(keys.sales.keys() - set(buyers)), "zrange", 0, -1):
+        voucher_id, generation = keys.sales[key]
         for member in members:
             order_id, _, buyer_id = member.partition(":")
-            entries.append(OrderEntry(int(order_id), voucher_id, int(buyer_id), epoch, True, True))
+            entries.append(
+                OrderEntry(int(order_id), voucher_id, int(buyer_id), generation, True, True)
+            )
     for key, members in _read(client, sorted(keys.pointers), "zrange", 0, -1):
         for member in members:
             order_id, _, voucher_id = member.partition(":")
@@ -118,12 +120,12 @@ def find_stranded_orders(
 ) -> Iterator[tuple[str, str]]:
     """Orders that have no row, and that no queue, outbox or recovery will decide.
 
-    Exact while the queues of orders are empty. ``epochs``: voucher -> the present life. Pointers
-    are looked at when all is ``quiet``. A pending order of an older life without a pointer was
+    Exact while the queues of orders are empty. ``epochs``: voucher -> the present generation. Pointers
+    are looked at when all is ``quiet``. A pending order of an older generation without a pointer was
     never answered.
     """
     decided = {(order_id, *of) for order_id, of in record.rows.items()} | set(record.stored)
-    present = [entry for entry in entries if entry.epoch == epochs.get(entry.voucher_id, 0)]
+    present = [entry for entry in entries if entry.generation == epochs.get(entry.voucher_id, 0)]
     decided |= {
         entry.identity
         for entry in present
@@ -131,7 +133,7 @@ def find_stranded_orders(
     }
     watched = [entry for entry in present if entry.pending]
     if quiet:
-        watched += [entry for entry in entries if entry.epoch is None]
+        watched += [entry for entry in entries if entry.generation is None]
     for order_id, voucher_id, buyer_id in sorted({e.identity for e in watched} - decided):
         yield f"order {order_id}", f"of buyer {buyer_id}, voucher {voucher_id}: nothing decides it"
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 
-from local.load.asking import Asker
+from local.load.api_reader import ApiReader
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 
@@ -21,50 +21,50 @@ _OF_A_WINDOW = f"""
     SELECT post_id, likes FROM (SELECT target_id AS post_id, SUM(change_by) AS likes
         FROM reaction_log WHERE target_type = 'post' AND kind = 'like'
         AND create_date >= UTC_DATE() - INTERVAL 8 DAY
-        AND ver DIV {_HOUR_US} BETWEEN %s AND %s
+        AND version DIV {_HOUR_US} BETWEEN %s AND %s
         GROUP BY target_id HAVING SUM(change_by) > 0) AS liked
     WHERE EXISTS (SELECT 1 FROM content WHERE {_LIVE})
     ORDER BY likes DESC, post_id DESC LIMIT {SHOWN}"""  # noqa: S608
 
-Order = Sequence[tuple[int, int]]
+Ranking = Sequence[tuple[int, int]]
 """(post, likes), the most liked first."""
 
 
-async def find_differences(stack: Stack, asker: Asker) -> tuple[list[str], str]:
+async def find_differences(stack: Stack, api: ApiReader) -> tuple[list[str], str]:
     """Bring all rankings up to date and compare them, whole; and what was compared.
 
     Raises LocalError.
     """
     while True:
-        last_hour = _now_hour()
-        asker.tell("rankings")
+        last_hour = _current_hour()
+        api.on_progress("rankings")
         expected = {"all": _read(stack, _OF_ALL_TIME)}
         for window, hours in HOURS.items():
             expected[window] = _read(stack, _OF_A_WINDOW, last_hour - hours + 1, last_hour)
-        _bring_up_to_date(stack)
-        seen = {window: await _ask(asker, window) for window in expected}
-        if _now_hour() == last_hour:  # else a window has moved on meanwhile
+        _refresh_rankings(stack)
+        reported = {window: await _fetch(api, window) for window in expected}
+        if _current_hour() == last_hour:  # else a window has moved on meanwhile
             break
     differences = [
-        tell_difference(window, order, seen[window]) for window, order in expected.items()
+        describe_difference(window, order, reported[window]) for window, order in expected.items()
     ]
     sizes = ", ".join(f"{len(order):,} of {window}" for window, order in expected.items())
     return [one for one in differences if one], f"rankings, whole and in order: {sizes}"
 
 
-def tell_difference(window: str, expected: Order, seen: Order) -> str | None:
+def describe_difference(window: str, expected: Ranking, reported: Ranking) -> str | None:
     """The first place at which a ranking is not in the order that is right; None: there is none."""
-    for place, (right, shown) in enumerate(zip(expected, seen, strict=False), start=1):
+    for place, (right, shown) in enumerate(zip(expected, reported, strict=False), start=1):
         if right != shown:
             return "ranking of {}: place {} is post {} with {}, not post {} with {}".format(
                 window, place, *shown, *right
             )
-    if len(expected) != len(seen):
-        return f"ranking of {window} has {len(seen)} posts, not {len(expected)}"
+    if len(expected) != len(reported):
+        return f"ranking of {window} has {len(reported)} posts, not {len(expected)}"
     return None
 
 
-def _bring_up_to_date(stack: Stack) -> None:
+def _refresh_rankings(stack: Stack) -> None:
     """What schedules do, at once."""
     before, reached = -1, 0
     while before < reached:  # a run stops after a minute, and the next goes on
@@ -72,16 +72,16 @@ def _bring_up_to_date(stack: Stack) -> None:
     stack.invoke("RefreshRankings", {})
 
 
-async def _ask(asker: Asker, window: str) -> Order:
-    items = await asker.read_list(f"/posts/ranking?window={window}")
+async def _fetch(api: ApiReader, window: str) -> Ranking:
+    items = await api.read_list(f"/posts/ranking?window={window}")
     return [(int(item["id"]), item["score"]) for item in items]
 
 
-def _read(stack: Stack, statement: str, *hours: int) -> Order:
+def _read(stack: Stack, statement: str, *hours: int) -> Ranking:
     with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
         cursor.execute(statement, hours)
         return [(post_id, int(likes)) for post_id, likes in cursor]
 
 
-def _now_hour() -> int:
+def _current_hour() -> int:
     return time.time_ns() // 1000 // _HOUR_US

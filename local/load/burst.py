@@ -18,8 +18,15 @@ from typing import Any
 
 from rich.console import Console
 
-from local.load.burst_workers import FIRST_ACTOR, REACTIONS, Answer, Shared, running
-from local.output import console_of, finish, mark, new_list, new_table, require_positive
+from local.load.burst_workers import FIRST_ACTOR, REACTIONS, Answer, Shared, start_workers
+from local.output import (
+    mark,
+    new_summary,
+    new_table,
+    print_report,
+    progress_console,
+    require_positive,
+)
 from local.paths import LocalError
 from local.stack import packages, servers
 from local.stack.processes import wait_until
@@ -32,7 +39,7 @@ _TOUCHED_SHARE = 0.1  # of the actors that are asked about: unlike, or like agai
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How large a burst is; see the command's help. ``every_s``: between two moments.
+    """How large a burst is; see the command's help. ``every_s``: between two observations.
 
     ``earlier`` likes by other actors are saved before, and Redis is empty when the burst begins:
     then the Bloom filter is built at its beginning, ``build_lag_s`` after it was asked for.
@@ -50,7 +57,7 @@ class Options:
 
 
 @dataclass(slots=True)
-class Moment:
+class Observation:
     """Answers at one moment. ``refused``: 503, which is not wrong and says nothing.
 
     ``at_s`` counts from the first like; ``liked``: actors who were answered ``liked: true``;
@@ -61,7 +68,7 @@ class Moment:
     liked: int
     unsaved: int
     asked: int = 0
-    wrong_mine: int = 0
+    wrong_states: int = 0
     inexact: int = 0
     unlikes: int = 0
     wrong_unlikes: int = 0
@@ -73,7 +80,7 @@ class Moment:
     @property
     def wrong(self) -> int:
         """Answers that are not true, and those that are true and not exact."""
-        wrong = self.wrong_mine + self.wrong_unlikes + self.wrong_repeats + self.wrong_totals
+        wrong = self.wrong_states + self.wrong_unlikes + self.wrong_repeats + self.wrong_totals
         return wrong + self.inexact
 
 
@@ -90,7 +97,7 @@ class Report:
     liked: int
     undecided: int
     wrong_likes: int
-    moments: list[Moment]
+    observations: list[Observation]
     wrong_rows: int
     total: int
     expected_totals: tuple[int, int]
@@ -99,7 +106,9 @@ class Report:
     @property
     def wrong(self) -> int:
         """All wrong answers, and wrong rows."""
-        return sum(moment.wrong for moment in self.moments) + self.wrong_likes + self.wrong_rows
+        return (
+            sum(moment.wrong for moment in self.observations) + self.wrong_likes + self.wrong_rows
+        )
 
     @property
     def clean(self) -> bool:
@@ -111,8 +120,10 @@ class Report:
         return {
             "clean": self.clean,
             "wrong": self.wrong,
-            **{name: value for name, value in asdict(self).items() if name != "moments"},
-            "moments": [asdict(moment) | {"wrong": moment.wrong} for moment in self.moments],
+            **{name: value for name, value in asdict(self).items() if name != "observations"},
+            "observations": [
+                asdict(moment) | {"wrong": moment.wrong} for moment in self.observations
+            ],
         }
 
 
@@ -122,13 +133,17 @@ def main(args: argparse.Namespace) -> int:
     if args.lag < 0:
         raise LocalError("--lag can't be below 0")
     options = Options(args.likes, args.seconds, args.lag, sample=args.sample, seed=args.seed)
-    out = console_of(args)
+    out = progress_console(args)
     packages.check_servers()
     with contextlib.ExitStack() as ends:
         directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-burst-")))
         with out.status("starting Redis and MariaDB"):
-            redis = ends.enter_context(servers.running(servers.prepare_redis(directory / "redis")))
-            mysql = ends.enter_context(servers.running(servers.prepare_mysql(directory / "mysql")))
+            redis = ends.enter_context(
+                servers.run_server(servers.prepare_redis(directory / "redis"))
+            )
+            mysql = ends.enter_context(
+                servers.run_server(servers.prepare_mysql(directory / "mysql"))
+            )
         environment = {
             "PLAZA_ENVIRONMENT": "local",
             "PLAZA_REDIS_URL": redis.url,
@@ -141,7 +156,7 @@ def main(args: argparse.Namespace) -> int:
         _migrate()
         with out.status("likes"):
             report = run_burst(environment, options)
-    return finish(args, report, show)
+    return print_report(args, report, show)
 
 
 def run_burst(environment: Mapping[str, str], options: Options) -> Report:
@@ -152,18 +167,18 @@ def run_burst(environment: Mapping[str, str], options: Options) -> Report:
     shared = Shared(options.likes, options.workers)
     with contextlib.ExitStack() as ends:
         ends.enter_context(_quiet_log())
-        ends.enter_context(shared.in_place_of_sqs())
+        ends.enter_context(shared.replace_sqs())
         _add_post()
         observer = Observer(shared, options)
         actors, consumers = ends.enter_context(
-            running(shared, environment, POST, options.likes, options.seconds)
+            start_workers(shared, environment, POST, options.likes, options.seconds)
         )
         if options.earlier:
-            observer.like_earlier(options.earlier)
+            observer.seed_likes(options.earlier)
         shared.lag_s.value, shared.build_lag_s.value = options.lag_s, options.build_lag_s
         shared.start.wait()
         began_s = time.monotonic()
-        moments: list[Moment] = []
+        observations: list[Observation] = []
         took_s = 0.0
 
         def watch(until: Callable[[], bool], *, touch: bool) -> bool:
@@ -173,11 +188,11 @@ def run_burst(environment: Mapping[str, str], options: Options) -> Report:
                     raise LocalError("a consumer of the burst failed; its error is above")
                 if time.monotonic() > deadline_s:
                     return False
-                at_s = began_s + (len(moments) + 1) * options.every_s
+                at_s = began_s + (len(observations) + 1) * options.every_s
                 if wait_until(until, at_s - time.monotonic()):
                     break
                 now_s = time.monotonic() - began_s
-                moments.append(observer.look(now_s, options.sample, touch=touch))
+                observations.append(observer.observe(now_s, options.sample, touch=touch))
             return True
 
         def is_quiet() -> bool:
@@ -191,9 +206,11 @@ def run_burst(environment: Mapping[str, str], options: Options) -> Report:
         # A touch is saved only after the lag, so that this phase would not end: it only asks.
         quiet = watch(is_quiet, touch=False)
         quiet_after_s = time.monotonic() - began_s - took_s if quiet else None
-        moments.append(observer.look(time.monotonic() - began_s, options.likes, touch=True))
+        observations.append(observer.observe(time.monotonic() - began_s, options.likes, touch=True))
         quiet = quiet and wait_until(is_quiet, MAX_PHASE_S)
-        moments.append(observer.look(time.monotonic() - began_s, options.sample, touch=False))
+        observations.append(
+            observer.observe(time.monotonic() - began_s, options.sample, touch=False)
+        )
         wrong_rows = observer.count_wrong_rows()
         total = observer.read_total()
     answers = shared.count_answers()
@@ -203,7 +220,7 @@ def run_burst(environment: Mapping[str, str], options: Options) -> Report:
         answers[Answer.LIKED],
         answers[Answer.UNDECIDED],
         answers[Answer.WRONG],
-        moments,
+        observations,
         wrong_rows,
         total,
         observer.expect_total(answers, answers),
@@ -220,29 +237,29 @@ class Observer:
 
     def __init__(self, shared: Shared, options: Options) -> None:
         self._shared = shared
-        self._chance = random.Random(options.seed)
+        self._rng = random.Random(options.seed)
         self._earlier = 0
         self._unliked: set[int] = set()  # places of actors who took their like back
         self._unknown: set[int] = set()  # whose last request was answered 202 or 503
 
-    def like_earlier(self, count: int) -> None:
+    def seed_likes(self, count: int) -> None:
         """Let other actors like the post, until all of it is saved; then empty Redis.
 
         Raises LocalError when they are not saved.
         """
         from plaza import reactions
         from plaza.infra import redis
-        from plaza.reactions import reacting
+        from plaza.reactions import react
 
         for number in range(1, count + 1):
-            reacting.react(reactions.LIKE, _target(), FIRST_ACTOR - number, True)
+            react.react(reactions.LIKE, _target(), FIRST_ACTOR - number, True)
         if not wait_until(lambda: self._shared.count_unfinished() == 0, MAX_PHASE_S):
             raise LocalError("the earlier likes were not saved")
         redis.execute("FLUSHALL")
         self._earlier = count
 
-    def look(self, at_s: float, most: int, *, touch: bool) -> Moment:
-        """Ask about up to ``most`` actors, and ``touch``: let some act again.
+    def observe(self, at_s: float, limit: int, *, touch: bool) -> Observation:
+        """Ask about up to ``limit`` actors, and ``touch``: let some act again.
 
         A call for each of them, and one for the total.
         """
@@ -250,14 +267,14 @@ class Observer:
         total = self.read_total()
         after = self._shared.count_answers()
         least, largest = self.expect_total(before, after)
-        moment = Moment(at_s, before[Answer.LIKED], self._shared.count_unfinished(REACTIONS))
+        moment = Observation(at_s, before[Answer.LIKED], self._shared.count_unfinished(REACTIONS))
         moment.wrong_totals = int(not least <= total <= largest)
-        chosen = self._choose(most)
+        chosen = self._choose(limit)
         self._ask(chosen, moment)
         if not touch:
             return moment
         touched = [place for place in chosen if place not in self._unliked]
-        count = int(min(len(touched), most) * _TOUCHED_SHARE)
+        count = int(min(len(touched), limit) * _TOUCHED_SHARE)
         unlikers, repeaters = touched[:count], touched[count : 2 * count]
         moment.unlikes, moment.repeats = len(unlikers), len(repeaters)
         for place in unlikers:
@@ -270,9 +287,9 @@ class Observer:
     def read_total(self) -> int:
         """The total of likes, as an actor sees it."""
         from plaza import reactions
-        from plaza.reactions import reading
+        from plaza.reactions import queries
 
-        [found], _ = reading.count([(reactions.LIKE, _target())], AUTHOR)
+        [found], _ = queries.read_counts([(reactions.LIKE, _target())], AUTHOR)
         return found.total
 
     def expect_total(
@@ -295,10 +312,10 @@ class Observer:
         on = {int(row[0]) - FIRST_ACTOR for row in rows}
         return sum((place in on) is not self._expect(place) for place in self._find_answered())
 
-    def _choose(self, most: int) -> list[int]:
-        """Up to ``most`` of the actors whose last answer is final, at random."""
+    def _choose(self, limit: int) -> list[int]:
+        """Up to ``limit`` of the actors whose last answer is final, at random."""
         answered = self._find_answered()
-        return self._chance.sample(answered, min(most, len(answered)))
+        return self._rng.sample(answered, min(limit, len(answered)))
 
     def _find_answered(self) -> list[int]:
         good = (Answer.LIKED, Answer.WRONG)
@@ -311,33 +328,35 @@ class Observer:
     def _expect(self, place: int) -> bool:
         return place not in self._unliked
 
-    def _ask(self, places: Iterable[int], moment: Moment) -> None:
+    def _ask(self, places: Iterable[int], moment: Observation) -> None:
         from plaza import reactions
         from plaza.infra.errors import Unavailable
-        from plaza.reactions import reading
+        from plaza.reactions import queries
 
         for place in places:
             if place in self._unknown:
                 continue
             moment.asked += 1
             try:
-                [found], exact = reading.count([(reactions.LIKE, _target())], FIRST_ACTOR + place)
+                [found], exact = queries.read_counts(
+                    [(reactions.LIKE, _target())], FIRST_ACTOR + place
+                )
             except Unavailable:
                 moment.refused += 1
                 continue
             if not exact:
                 moment.inexact += 1
-            elif found.mine is not self._expect(place):
-                moment.wrong_mine += 1
+            elif found.viewer_state is not self._expect(place):
+                moment.wrong_states += 1
 
-    def _react(self, place: int, on: bool, moment: Moment) -> bool | None:
+    def _react(self, place: int, on: bool, moment: Observation) -> bool | None:
         """What ``changed`` is answered; None when nothing final is."""
         from plaza import reactions
         from plaza.infra.errors import Unavailable
-        from plaza.reactions import reacting
+        from plaza.reactions import react
 
         try:
-            outcome = reacting.react(reactions.LIKE, _target(), FIRST_ACTOR + place, on)
+            outcome = react.react(reactions.LIKE, _target(), FIRST_ACTOR + place, on)
         except Unavailable:
             self._unknown.add(place)
             moment.refused += 1
@@ -359,12 +378,12 @@ def show(report: Report, out: Console) -> None:
         f" ({options.seconds:g} s were asked for), the consumer {options.lag_s:g} s behind"
     )
     table = new_table("second", "liked", "unsaved", "mine", "unlikes", "again", "total", "")
-    for moment in report.moments:
+    for moment in report.observations:
         table.add_row(
             f"{moment.at_s:.1f}",
             f"{moment.liked:,}",
             f"{moment.unsaved:,}",
-            _share(moment.wrong_mine + moment.inexact, moment.asked),
+            _share(moment.wrong_states + moment.inexact, moment.asked),
             _share(moment.wrong_unlikes, moment.unlikes),
             _share(moment.wrong_repeats, moment.repeats),
             "wrong" if moment.wrong_totals else "true",
@@ -374,10 +393,10 @@ def show(report: Report, out: Console) -> None:
     out.print(table)
     least, largest = report.expected_totals
     expected = f"{least:,}" if least == largest else f"{least:,} to {largest:,}"
-    refused = sum(moment.refused for moment in report.moments)
-    inexact = sum(moment.inexact for moment in report.moments)
+    refused = sum(moment.refused for moment in report.observations)
+    inexact = sum(moment.inexact for moment in report.observations)
     after = "never" if report.quiet_after_s is None else f"{report.quiet_after_s:.1f} s"
-    facts = new_list(
+    facts = new_summary(
         ("likes answered 202 or 503", f"{report.undecided:,}", ""),
         ("later answers 503, inexact", f"{refused:,}, {inexact:,}", not inexact),
         ("first likes answered unchanged", f"{report.wrong_likes:,}", not report.wrong_likes),

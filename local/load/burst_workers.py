@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from local.stack.functions import become_function, make_record
-from local.stack.registry import load_queues
+from local.stack.queue_registry import load_queues
 
 if TYPE_CHECKING:
     from plaza.infra.sqs import Depth
@@ -109,7 +109,7 @@ class Shared:
             self._done_reactions.value += messages * (name == REACTIONS)
 
     @contextlib.contextmanager
-    def in_place_of_sqs(self) -> Iterator[None]:
+    def replace_sqs(self) -> Iterator[None]:
         """Let this process use these queues meanwhile."""
         from plaza.infra import sqs
 
@@ -129,7 +129,7 @@ class Shared:
 
 
 @contextlib.contextmanager
-def running(
+def start_workers(
     shared: Shared, environment: Mapping[str, str], post_id: int, likes: int, seconds: float
 ) -> Iterator[tuple[list[Any], list[Any]]]:
     """The processes of a burst: yields (actors, consumers), and ends all of them afterwards.
@@ -177,12 +177,12 @@ def like(
     from plaza import reactions
     from plaza.infra import mysql, redis
     from plaza.infra.errors import Unavailable
-    from plaza.reactions import reacting
+    from plaza.reactions import react
 
     post = reactions.Target("post", post_id)
     redis.execute("PING")
     mysql.fetch_all("SELECT 1")
-    with shared.in_place_of_sqs():
+    with shared.replace_sqs():
         shared.start.wait(MAX_START_S)
         began_s = time.time()
         for place in places:
@@ -191,7 +191,7 @@ def like(
                 time.sleep(early_s)
             shared.answers[place] = Answer.SENT
             try:
-                outcome = reacting.react(reactions.LIKE, post, FIRST_ACTOR + place, True)
+                outcome = react.react(reactions.LIKE, post, FIRST_ACTOR + place, True)
             except Unavailable:
                 shared.answers[place] = Answer.UNDECIDED
                 continue
@@ -207,7 +207,7 @@ def consume(shared: Shared, environment: Mapping[str, str], inbox: str) -> None:
     source = shared.reactions if inbox == REACTIONS else shared.others
     handlers: dict[str, Any] = {}
     waiting: list[Message] = []
-    with shared.in_place_of_sqs():
+    with shared.replace_sqs():
         while not shared.end.is_set():
             with contextlib.suppress(queue.Empty):
                 heapq.heappush(waiting, source.get(timeout=_MAX_WAIT_S))

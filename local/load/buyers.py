@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, Protocol
 
 import urllib3
 
-from local.load.client import LONGEST_WAIT_S, read_body
+from local.load.client import MAX_WAIT_S, read_body
 from local.stack.functions import become_function, load_function, make_api_event
 
-TELL_EVERY = 50
+PROGRESS_EVERY = 50
 
 
 class Reply(NamedTuple):
@@ -29,14 +29,14 @@ class Reply(NamedTuple):
     body: Mapping[str, Any]
 
 
-class Door(Protocol):
+class ApiClient(Protocol):
     """A way to the API."""
 
-    def ask(self, method: str, path: str, user_id: int) -> Reply:
+    def send(self, method: str, path: str, user_id: int) -> Reply:
         """One request of a user."""
 
 
-class Gateway:
+class HttpApiClient:
     """The deployed stack, over HTTP. ``tokens``: user id -> session token."""
 
     def __init__(self, base_url: str, tokens: Mapping[int, str], connections: int) -> None:
@@ -44,7 +44,7 @@ class Gateway:
         self._tokens = tokens
         self._pool = urllib3.PoolManager(maxsize=connections, retries=False)
 
-    def ask(
+    def send(
         self, method: str, path: str, user_id: int, body: Mapping[str, Any] | None = None
     ) -> Reply:
         """One request of a user, who may have more to say."""
@@ -62,13 +62,13 @@ class Gateway:
 Handler = Callable[[dict[str, Any], object], dict[str, Any]]
 
 
-class Handlers:
+class HandlerApiClient:
     """The handler of the API function, in this process, as Lambda calls it."""
 
     def __init__(self) -> None:
         self._handle: Handler = load_function("api/flash_sales").handler
 
-    def ask(self, method: str, path: str, user_id: int) -> Reply:
+    def send(self, method: str, path: str, user_id: int) -> Reply:
         """One request of a user, who needs no session here."""
         _, what, wanted, *_ = path.split("/")
         name = f"{what.removesuffix('s')}_id"
@@ -80,47 +80,49 @@ class Handlers:
 
 
 @dataclass(slots=True)
-class Tale:
+class BuyersResult:
     """What a group of buyers went through.
 
     ``orders``: buyer -> {order id: what they heard of it last}. ``latencies_s`` are of clicks,
-    ``learned_s`` from the click that was taken to the decision. ``wrong`` can't be true.
+    ``decision_s`` from the click that was taken to the decision. ``wrong`` can't be true.
     """
 
     clicks: int = 0
     answers: Counter[str] = field(default_factory=Counter)
     orders: dict[int, dict[int, str]] = field(default_factory=dict)
     latencies_s: list[float] = field(default_factory=list)
-    learned_s: list[float] = field(default_factory=list)
+    decision_s: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     undecided: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class BuyerGroup:
     """A group: who, how often each clicks, and for how long they stay at most."""
 
     voucher_id: int
     buyer_ids: Sequence[int]
     clicks: int
     seed: int
-    patience_s: float
+    timeout_s: float
 
 
-def play(crowd: Crowd, door: Door, tell: Callable[[int], None]) -> Tale:
-    """All clicks of a group in random order, and what comes of them. ``tell`` hears of clicks."""
-    group = _Group(crowd, door)
+def play(crowd: BuyerGroup, client: ApiClient, on_progress: Callable[[int], None]) -> BuyersResult:
+    """All clicks of a group in random order, and what comes of them. ``on_progress`` hears of clicks."""
+    group = _Group(crowd, client)
     for number, buyer_id in enumerate(group.draw_clicks(), 1):
-        group.do_what_is_due()
+        group.run_due_actions()
         group.click(buyer_id)
-        if number % TELL_EVERY == 0:
-            tell(TELL_EVERY)
-    tell(len(crowd.buyer_ids) * crowd.clicks % TELL_EVERY)
+        if number % PROGRESS_EVERY == 0:
+            on_progress(PROGRESS_EVERY)
+    on_progress(len(crowd.buyer_ids) * crowd.clicks % PROGRESS_EVERY)
     group.wait_for_decisions()
-    return group.tale
+    return group.result
 
 
-def play_in_process(crowd: Crowd, environment: Mapping[str, str], clicks: Any, lock: Any) -> Tale:
+def play_in_process(
+    crowd: BuyerGroup, environment: Mapping[str, str], clicks: Any, lock: Any
+) -> BuyersResult:
     """``play`` through the handlers, in a process of its own; ``clicks`` counts for all.
 
     All such processes share one core where the system allows it: the others are the stack's, as in
@@ -130,33 +132,33 @@ def play_in_process(crowd: Crowd, environment: Mapping[str, str], clicks: Any, l
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     become_function(environment)
 
-    def tell(count: int) -> None:
+    def on_progress(count: int) -> None:
         with lock:
             clicks.value += count
 
-    return play(crowd, Handlers(), tell)
+    return play(crowd, HandlerApiClient(), on_progress)
 
 
 class _Group:
     """A crowd at work. ``_agenda`` holds (when, a number that breaks ties, what, of whom)."""
 
-    def __init__(self, crowd: Crowd, door: Door) -> None:
-        self.tale = Tale()
+    def __init__(self, crowd: BuyerGroup, client: ApiClient) -> None:
+        self.result = BuyersResult()
         self._crowd = crowd
-        self._door = door
-        self._chance = random.Random(crowd.seed)
+        self._client = client
+        self._rng = random.Random(crowd.seed)
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._number = 0
-        self._taken_s: dict[int, float] = {}  # order -> when the click began that was taken
-        self._end_s = time.monotonic() + crowd.patience_s
+        self._accepted_s: dict[int, float] = {}  # order -> when the click began that was taken
+        self._end_s = time.monotonic() + crowd.timeout_s
 
     def draw_clicks(self) -> list[int]:
         """Who clicks when: everybody as often as they do, in random order."""
         clicks = [buyer for buyer in self._crowd.buyer_ids for _ in range(self._crowd.clicks)]
-        self._chance.shuffle(clicks)
+        self._rng.shuffle(clicks)
         return clicks
 
-    def do_what_is_due(self) -> None:
+    def run_due_actions(self) -> None:
         """Whatever somebody wanted to do by now."""
         while self._agenda and self._agenda[0][0] <= time.monotonic():
             heapq.heappop(self._agenda)[2]()
@@ -167,61 +169,63 @@ class _Group:
             wait_s = self._agenda[0][0] - time.monotonic()
             if wait_s > 0:
                 time.sleep(min(wait_s, 0.5))
-            self.do_what_is_due()
-        self.tale.undecided = sum(
-            status == "pending" for heard in self.tale.orders.values() for status in heard.values()
+            self.run_due_actions()
+        self.result.undecided = sum(
+            status == "pending"
+            for heard in self.result.orders.values()
+            for status in heard.values()
         )
 
     def click(self, buyer_id: int) -> None:
         """One order, once more later if there was no answer to it."""
         began_s = time.monotonic()
         path = f"/vouchers/{self._crowd.voucher_id}/orders"
-        reply = self._door.ask("POST", path, buyer_id)
-        self.tale.clicks += 1
-        self.tale.latencies_s.append(time.monotonic() - began_s)
-        self.tale.answers[_name(reply)] += 1
+        reply = self._client.send("POST", path, buyer_id)
+        self.result.clicks += 1
+        self.result.latencies_s.append(time.monotonic() - began_s)
+        self.result.answers[_name(reply)] += 1
         if reply.status in (200, 202):
-            order_id = self._hear(buyer_id, reply, began_s)
+            order_id = self._record_order(buyer_id, reply, began_s)
             if order_id is not None:
-                self._later(reply, lambda: self._ask(buyer_id, order_id, began_s))
+                self._schedule(reply, lambda: self._poll_order(buyer_id, order_id, began_s))
         elif reply.status in (0, 429, 503):
-            self._later(reply, lambda: self.click(buyer_id))
+            self._schedule(reply, lambda: self.click(buyer_id))
         elif reply.status != 409:
-            self.tale.wrong.append(f"{buyer_id} clicks: {reply.status} {reply.body}")
+            self.result.wrong.append(f"{buyer_id} clicks: {reply.status} {reply.body}")
 
-    def _ask(self, buyer_id: int, order_id: int, began_s: float) -> None:
-        reply = self._door.ask("GET", f"/orders/{order_id}", buyer_id)
+    def _poll_order(self, buyer_id: int, order_id: int, began_s: float) -> None:
+        reply = self._client.send("GET", f"/orders/{order_id}", buyer_id)
         if reply.status == 200:
-            self._hear(buyer_id, reply, began_s)
+            self._record_order(buyer_id, reply, began_s)
         elif reply.status not in (0, 429, 503):
-            self.tale.wrong.append(f"{buyer_id} asks for {order_id}: {reply.status} {reply.body}")
+            self.result.wrong.append(f"{buyer_id} asks for {order_id}: {reply.status} {reply.body}")
             return
-        if self.tale.orders[buyer_id][order_id] == "pending":
-            self._later(reply, lambda: self._ask(buyer_id, order_id, began_s))
+        if self.result.orders[buyer_id][order_id] == "pending":
+            self._schedule(reply, lambda: self._poll_order(buyer_id, order_id, began_s))
 
-    def _hear(self, buyer_id: int, reply: Reply, began_s: float) -> int | None:
+    def _record_order(self, buyer_id: int, reply: Reply, began_s: float) -> int | None:
         """What is said of an order; its id if it is pending and nobody asks for it yet."""
         order_id, status = int(reply.body["order_id"]), str(reply.body["status"])
-        heard = self.tale.orders.setdefault(buyer_id, {})
+        heard = self.result.orders.setdefault(buyer_id, {})
         before = heard.get(order_id)
         if before in ("success", "failed") and status != before:
-            self.tale.wrong.append(f"order {order_id} was {before} and is {status}")
+            self.result.wrong.append(f"order {order_id} was {before} and is {status}")
         if before is None and any(other != "failed" for other in heard.values()):
-            self.tale.wrong.append(f"{buyer_id} has two orders: {order_id} and {heard}")
+            self.result.wrong.append(f"{buyer_id} has two orders: {order_id} and {heard}")
         heard[order_id] = status
-        taken_s = self._taken_s.setdefault(order_id, began_s)
+        taken_s = self._accepted_s.setdefault(order_id, began_s)
         if status == "pending":
             return order_id if before is None else None
         if before in (None, "pending"):
-            self.tale.learned_s.append(time.monotonic() - taken_s)
+            self.result.decision_s.append(time.monotonic() - taken_s)
             if status == "failed":  # it may be had again
-                self._later(reply, lambda: self.click(buyer_id))
+                self._schedule(reply, lambda: self.click(buyer_id))
         return None
 
-    def _later(self, reply: Reply, what: Callable[[], None]) -> None:
-        asked_s = min(float(reply.headers.get("retry-after", 1)), LONGEST_WAIT_S)
+    def _schedule(self, reply: Reply, what: Callable[[], None]) -> None:
+        asked_s = min(float(reply.headers.get("retry-after", 1)), MAX_WAIT_S)
         self._number += 1
-        at_s = time.monotonic() + asked_s * self._chance.uniform(1, 1.3)
+        at_s = time.monotonic() + asked_s * self._rng.uniform(1, 1.3)
         heapq.heappush(self._agenda, (at_s, self._number, what))
 
 

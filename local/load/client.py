@@ -15,26 +15,26 @@ from local.load.requests import Call
 
 # Longer than the API may take: a try that was given up and still came would come out of turn.
 TIMEOUT_S = 60.0
-MOST_TRIES = 8
-FIRST_WAIT_S = 0.1
-LONGEST_WAIT_S = 10.0
-DONE = (200, 201)  # and not 202: taken, done later
-LATER = (429, 503)
+MAX_ATTEMPTS = 8
+BASE_WAIT_S = 0.1
+MAX_WAIT_S = 10.0
+DONE_STATUSES = (200, 201)  # and not 202: taken, done later
+RETRY_STATUSES = (429, 503)
 
 
 class Answer(NamedTuple):
     """The last answer to a request that may have been tried more than once.
 
-    ``status`` is 0 when there never was one, and ``body`` then says why. ``sure`` is false when
+    ``status`` is 0 when there never was one, and ``body`` then says why. ``certain`` is false when
     an earlier try may have been done although its answer was lost.
     """
 
     status: int
     body: Mapping[str, Any]
-    sure: bool
+    certain: bool
 
     @property
-    def good(self) -> bool:
+    def is_success(self) -> bool:
         """Whether the API took it."""
         return 200 <= self.status < 300
 
@@ -56,7 +56,7 @@ class Tally:
     done: int = 0
     accepted: int = 0
     changed: int = 0
-    unsure: int = 0
+    uncertain: int = 0
     duplicates: int = 0
     retries: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
@@ -67,12 +67,12 @@ class Tally:
     took_s: float = 0.0
     _last_s: dict[str, float] = field(default_factory=dict)
 
-    def note(self, status: int, took_s: float) -> None:
+    def record_try(self, status: int, took_s: float) -> None:
         """A try was answered just now."""
         self.latencies_s.append(took_s)
         self.statuses[status] += 1
         now_s = time.monotonic()
-        for name, is_one in (("200", status in DONE), ("good", 200 <= status < 300)):
+        for name, is_one in (("200", status in DONE_STATUSES), ("good", 200 <= status < 300)):
             if is_one:
                 gap_s = now_s - self._last_s.get(name, now_s)
                 self.gaps_s[name] = max(gap_s, self.gaps_s[name])
@@ -95,25 +95,25 @@ class Client:
 
         Without a session unless it is of ``user_id``.
         """
-        sure = True
-        for tries in range(1, MOST_TRIES + 1):
+        certain = True
+        for tries in range(1, MAX_ATTEMPTS + 1):
             self.tally.sent += 1
             began_s = time.monotonic()
-            wait_s = draw_wait_s(tries)
+            wait_s = draw_backoff_s(tries)
             try:
                 status, headers, body = await self._try(call, user_id)
             except (aiohttp.ClientError, TimeoutError) as error:
                 reason = "timeout" if isinstance(error, TimeoutError) else type(error).__name__
                 answer = Answer(0, {"detail": f"{reason} {error}".strip()}, False)
-                sure = False
+                certain = False
             else:
-                self.tally.note(status, time.monotonic() - began_s)
-                answer = Answer(status, body, sure)
-                if status not in LATER:
+                self.tally.record_try(status, time.monotonic() - began_s)
+                answer = Answer(status, body, certain)
+                if status not in RETRY_STATUSES:
                     return answer
                 reason = str(status)
                 wait_s += read_retry_after_s(headers)
-            if tries < MOST_TRIES:
+            if tries < MAX_ATTEMPTS:
                 self.tally.retries[reason] += 1
                 await asyncio.sleep(wait_s)
         return answer
@@ -125,7 +125,7 @@ class Client:
         if call.key:
             headers["Idempotency-Key"] = call.key
         async with self._session.request(
-            call.method, self._base_url + call.path, json=call.question, headers=headers
+            call.method, self._base_url + call.path, json=call.body, headers=headers
         ) as response:
             raw = await response.read()
         return response.status, response.headers, read_body(raw)
@@ -151,12 +151,12 @@ def read_body(raw: bytes | str) -> dict[str, Any]:
     return {"detail": text[:200]}
 
 
-def draw_wait_s(tries: int) -> float:
+def draw_backoff_s(tries: int) -> float:
     """How long to wait after so many tries: by chance, and longer each time."""
-    return random.uniform(0, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**tries))
+    return random.uniform(0, min(MAX_WAIT_S, BASE_WAIT_S * 2**tries))
 
 
 def read_retry_after_s(headers: Mapping[str, str]) -> float:
     """What Retry-After asks for, in seconds, within reason."""
     text = headers.get("Retry-After", "")
-    return min(float(text), LONGEST_WAIT_S) if text.isascii() and text.isdigit() else 0.0
+    return min(float(text), MAX_WAIT_S) if text.isascii() and text.isdigit() else 0.0

@@ -14,9 +14,9 @@ from rich.console import Console
 
 from local.audit import audit
 from local.load.interactions import Interaction, Interactions
-from local.load.replay import Options, Report, read_scenario, replay, show_played
+from local.load.replay import Options, Report, read_scenario, replay, show_replay
 from local.load.scenario import Scenario
-from local.output import console, console_of, finish, new_list
+from local.output import console, new_summary, print_report, progress_console
 from local.paths import LocalError
 from local.stack.cluster import Cluster, connect_node
 from local.stack.logs import read_lines
@@ -26,20 +26,20 @@ UNREPLICATED_S = 2.0
 FIRST_TOGGLER = 9_800_001
 TOGGLERS = 40
 TOGGLED_POSTS = 5
-SLOT_OF = "{7}"  # any master will do: the one that has this tag
+SLOT_KEY = "{7}"  # any master will do: the one that has this tag
 _REPAIRS = ("targets_resynced",)
-_TELLING = ("ReactionsApi", "FollowsApi", "SaveReactions", "SettleReactions", "SweepOutbox")
+_FUNCTIONS = ("ReactionsApi", "FollowsApi", "SaveReactions", "AcknowledgeReactions", "SweepOutbox")
 _EVENTS = (
     *_REPAIRS,
-    "failover_noticed",
+    "failover_detected",
     "provisional_accepted",
     "publish_postponed",
-    "settle_postponed",
+    "acknowledgement_postponed",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Failover:
+class FailoverReport:
     """What came of it. ``took_s``: until all nodes knew the new master; ``events`` by name."""
 
     how: str
@@ -56,7 +56,9 @@ class Failover:
     def clean(self) -> bool:
         """Nothing is lost, nothing was refused for good, all agree, no answer was a 500."""
         told = self.report.tally
-        return self.report.truth.clean and not (self.lost or told.failures or told.statuses[500])
+        return self.report.audit_report.clean and not (
+            self.lost or told.failures or told.statuses[500]
+        )
 
     def to_json(self) -> dict[str, Any]:
         """For a machine."""
@@ -76,8 +78,8 @@ class Failover:
             "repaired": sum(self.events[name] for name in _REPAIRS),
             "events": dict(self.events),
             "changed_otherwise_than_foreseen": len(tally.wrong),
-            "drift": self.report.truth.drift,
-            "audit": self.report.truth.to_json(),
+            "drift": self.report.audit_report.drift,
+            "audit": self.report.audit_report.to_json(),
         }
 
 
@@ -91,12 +93,12 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     scenario: Scenario = Interactions(make_toggles(args.limit))
     if args.file:
         scenario = read_scenario(args.file, options, args.limit)
-    out = console_of(args)
-    found = fail_over_in(stack, name, scenario, args.how, args.concurrency, out=out)
-    return finish(args, found, show)
+    out = progress_console(args)
+    found = replay_with_failover(stack, name, scenario, args.how, args.concurrency, out=out)
+    return print_report(args, found, show)
 
 
-def fail_over_in(
+def replay_with_failover(
     stack: Stack,
     name: str,
     scenario: Scenario,
@@ -104,7 +106,7 @@ def fail_over_in(
     concurrency: int,
     *,
     out: Console = console,
-) -> Failover:
+) -> FailoverReport:
     """Play a scenario; halfway a master ends, as ``how`` says. Raises LocalError.
 
     The sweeper, which notices the failover at its next run, is invoked instead of waited for.
@@ -117,7 +119,7 @@ def fail_over_in(
 
     def trouble() -> None:
         nonlocal took_s
-        took_s = end_master(nodes, how)
+        took_s = stop_master(nodes, how)
         stack.invoke("SweepOutbox", {})
 
     options = Options(concurrency=concurrency, halfway=trouble)
@@ -126,7 +128,7 @@ def fail_over_in(
     finally:
         nodes.resume()
         nodes.start(attached=False)  # as the stack's own, which ends it
-    return Failover(how, took_s, report, count_events(stack, since_ms))
+    return FailoverReport(how, took_s, report, count_events(stack, since_ms))
 
 
 def make_toggles(count: int) -> list[Interaction]:
@@ -142,14 +144,14 @@ def make_toggles(count: int) -> list[Interaction]:
     ]
 
 
-def end_master(nodes: Cluster, how: str) -> float:
+def stop_master(nodes: Cluster, how: str) -> float:
     """Let one master end; in how many seconds all knew that another has its slots."""
-    master = nodes.master_of(SLOT_OF)
+    master = nodes.master_of(SLOT_KEY)
     replica = nodes.replica_of(master)
     began_s = time.monotonic()
     match how:
         case "unreplicated":
-            with nodes.losing_the_newest(SLOT_OF):
+            with nodes.lose_unreplicated_writes(SLOT_KEY):
                 time.sleep(UNREPLICATED_S)
                 began_s = time.monotonic()
             return time.monotonic() - began_s
@@ -160,7 +162,7 @@ def end_master(nodes: Cluster, how: str) -> float:
             master.pause()
         case _:
             master.kill()
-    nodes.wait_for_master(SLOT_OF, replica)
+    nodes.wait_for_master(SLOT_KEY, replica)
     took_s = time.monotonic() - began_s
     master.resume()
     return took_s
@@ -169,7 +171,7 @@ def end_master(nodes: Cluster, how: str) -> float:
 def count_events(stack: Stack, since_ms: int) -> Counter[str]:
     """How often functions told of what a failover may lead to."""
     counts: Counter[str] = Counter()
-    for _, _, text in read_lines(stack.directory, _TELLING, since_ms):
+    for _, _, text in read_lines(stack.directory, _FUNCTIONS, since_ms):
         try:
             event = json.loads(text).get("event")
         except (ValueError, AttributeError):
@@ -179,12 +181,12 @@ def count_events(stack: Stack, since_ms: int) -> Counter[str]:
     return counts
 
 
-def show(found: Failover, out: Console) -> None:
+def show(found: FailoverReport, out: Console) -> None:
     """Print what was played, the figures, and the audit."""
     told = found.to_json()
     answers = ", ".join(f"{n:,} x {status}" for status, n in told["statuses"].items())
     repairs = ", ".join(f"{n:,} {name}" for name, n in sorted(found.events.items()))
-    facts = new_list(
+    facts = new_summary(
         ("a master", f"{found.how}, another after {told['new_master_after_s']:g} s", ""),
         ("answers", answers, "500" not in told["statuses"]),
         ("no answer", f"{told['unanswered']:,}", not told["unanswered"]),
@@ -196,8 +198,8 @@ def show(found: Failover, out: Console) -> None:
         ("repaired", f"{told['repaired']:,} targets ({repairs})", ""),
         ("drift", f"{told['drift']:,}", not told["drift"]),
     )
-    show_played(found.report, out)
+    show_replay(found.report, out)
     out.print("\n[bold]the failover[/bold]")
     out.print(facts)
     out.print("\n[bold]audit of everything[/bold]")
-    out.print(audit.render(found.report.truth))
+    out.print(audit.render(found.report.audit_report))

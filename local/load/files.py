@@ -9,7 +9,7 @@ from typing import TextIO, TypeVar
 
 from local.paths import LocalError
 
-MOST_ID = 2**63 - 1
+MAX_ID = 2**63 - 1
 
 Row = TypeVar("Row")
 
@@ -53,7 +53,7 @@ def parse_rows(
     rows = csv.reader(lines)
     header = next(rows, [])
     if header != columns:
-        raise LocalError(tell_header(name, header, ",".join(columns)))
+        raise LocalError(describe_bad_header(name, header, ",".join(columns)))
     for row in filter(None, rows):  # an empty line is nothing
         try:
             if len(row) != len(columns):
@@ -71,16 +71,16 @@ def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Sequence[objec
         writer.writerows(rows)
 
 
-def tell_header(name: str, header: Sequence[str], wanted: str) -> str:
+def describe_bad_header(name: str, header: Sequence[str], wanted: str) -> str:
     """That a file's header is not the one that was wanted."""
     return f"{name}, line 1: the header is {','.join(header)[:80]!r}, not {wanted}"
 
 
-def read_whole(column: str, text: str, least: int = 1) -> int:
-    """A whole number from ``least`` to 2^63-1. Raises ValueError."""
+def parse_whole_number(column: str, text: str, minimum: int = 1) -> int:
+    """A whole number from ``minimum`` to 2^63-1. Raises ValueError."""
     # int() alone would take "1_000", " 7" and digits of other scripts
-    if not (text.isascii() and text.isdigit()) or not least <= int(text[:20]) <= MOST_ID:
-        raise ValueError(f"{column} is {text[:40]!r}, not a whole number from {least} to 2^63-1")
+    if not (text.isascii() and text.isdigit()) or not minimum <= int(text[:20]) <= MAX_ID:
+        raise ValueError(f"{column} is {text[:40]!r}, not a whole number from {minimum} to 2^63-1")
     return int(text)
 
 

@@ -21,17 +21,17 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from local.audit.quiet import deliver_again_sooner
+from local.audit.backlog import shorten_visibility_timeout
 from local.load import buyers
-from local.load.buyers import Crowd, Gateway, Tale
-from local.load.meanwhile import killing, working
+from local.load.background import kill_workers, run_threads
+from local.load.buyers import BuyerGroup, BuyersResult, HttpApiClient
 from local.load.town import make_voucher
 from local.output import (
     console,
-    console_of,
-    finish,
     latencies_ms,
-    new_list,
+    new_summary,
+    print_report,
+    progress_console,
     require_positive,
     show_progress,
 )
@@ -40,15 +40,15 @@ from local.stack.servers import Server, connect_mysql, connect_redis
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
 
-MOST_CLICKS_OVER_HTTP = 3_000  # a second's work of Lambda, a minute's of the emulator
+MAX_CLICKS_OVER_HTTP = 3_000  # a second's work of Lambda, a minute's of the emulator
 FIRST_BUYER = 9_500_001
 ADMIN = 9_499_999
 SHOP = 9_500_000
-PATIENCE_S = 300.0
+DECISION_TIMEOUT_S = 300.0
 KILL_EVERY_S = (1.0, 3.0)
-ORDERS_AGAIN_S = 11  # a second more than their consumer may run
+ORDERS_VISIBILITY_TIMEOUT_S = 11  # a second more than their consumer may run
 SHOWN = 10
-_AT_ONCE = 4  # functions that start cold do so one after the other on two cores
+_CONCURRENCY = 4  # functions that start cold do so one after the other on two cores
 _OPEN_S = 3_600
 
 
@@ -61,27 +61,27 @@ class Options:
     clicks: int
     seed: int = 0
     kill_consumers: bool = False
-    database_away_s: float = 0.0
+    database_outage_s: float = 0.0
     through: str = "auto"
 
     @property
     def over_http(self) -> bool:
         """Whether the crowd comes through the deployed stack."""
         if self.through == "auto":
-            return self.buyers * self.clicks <= MOST_CLICKS_OVER_HTTP
+            return self.buyers * self.clicks <= MAX_CLICKS_OVER_HTTP
         return self.through == "http"
 
 
 @dataclass(slots=True)
-class Trouble:
+class Disruption:
     """What was done to the stack meanwhile."""
 
     killed: int = 0
-    away_s: float = 0.0
+    outage_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SaleRecord:
     """What MySQL and Redis say after it. ``decided``: order -> (buyer, reason of a failure)."""
 
     decided: dict[int, tuple[int, str | None]]
@@ -94,9 +94,9 @@ class Report:
     """What a sale came to."""
 
     options: Options
-    tale: Tale
-    record: Record
-    trouble: Trouble
+    result: BuyersResult
+    record: SaleRecord
+    disruption: Disruption
     took_s: float
     processes: int
 
@@ -118,62 +118,68 @@ class Report:
     @property
     def lost(self) -> int:
         """Orders that somebody was told of, and that MySQL does not have."""
-        told = {order for heard in self.tale.orders.values() for order in heard}
+        told = {order for heard in self.result.orders.values() for order in heard}
         return len(told - self.record.decided.keys())
 
     @property
-    def doubled(self) -> int:
+    def duplicated(self) -> int:
         """Buyers who have more than one."""
         return sum(count > 1 for count in self.winners.values())
 
     @property
-    def untrue(self) -> int:
+    def mismatched(self) -> int:
         """Orders that are not what their buyers were told."""
         return sum(
             order in self.record.decided
             and status != "pending"
             and (status == "success") != (self.record.decided[order][1] is None)
-            for heard in self.tale.orders.values()
+            for heard in self.result.orders.values()
             for order, status in heard.items()
         )
 
     @property
-    def agreed(self) -> bool:
+    def stores_agree(self) -> bool:
         """Redis and MySQL say the same, and nothing is pending."""
         return self.record.redis == (self.record.stock, 0, self.success)
 
     @property
     def clean(self) -> bool:
         """All is as it must be."""
-        bad = self.lost or self.doubled or self.untrue or self.tale.undecided or self.tale.wrong
-        return not bad and self.success == self.wanted and self.agreed
+        bad = (
+            self.lost
+            or self.duplicated
+            or self.mismatched
+            or self.result.undecided
+            or self.result.wrong
+        )
+        return not bad and self.success == self.wanted and self.stores_agree
 
     def to_json(self) -> dict[str, Any]:
         """For a machine. Latencies in milliseconds."""
-        p50_ms, p99_ms = latencies_ms(self.tale.latencies_s)
-        learned_p50_ms, learned_p99_ms = latencies_ms(self.tale.learned_s)
+        p50_ms, p99_ms = latencies_ms(self.result.latencies_s)
+        decision_p50_ms, decision_p99_ms = latencies_ms(self.result.decision_s)
         return {
             "clean": self.clean,
             "buyers": self.options.buyers,
             "stock": self.options.stock,
-            "clicks": self.tale.clicks,
-            "answers": dict(self.tale.answers),
+            "clicks": self.result.clicks,
+            "answers": dict(self.result.answers),
             "success": self.success,
             "oversold": max(0, self.success - self.options.stock),
             "lost": self.lost,
-            "doubled": self.doubled,
-            "untrue": self.untrue,
-            "undecided": self.tale.undecided,
-            "wrong": self.tale.wrong[:SHOWN],
+            "duplicated": self.duplicated,
+            "mismatched": self.mismatched,
+            "undecided": self.result.undecided,
+            "wrong": self.result.wrong[:SHOWN],
             "failed": Counter(r for _, r in self.record.decided.values() if r is not None),
-            "agreed": self.agreed,
-            "killed": self.trouble.killed,
-            "database_away_s": round(self.trouble.away_s, 1),
+            "stores_agree": self.stores_agree,
+            "killed": self.disruption.killed,
+            "database_outage_s": round(self.disruption.outage_s, 1),
             "took_s": round(self.took_s, 1),
             "p50_ms": p50_ms,
             "p99_ms": p99_ms,
-            "learned_p50_ms": learned_p50_ms,
-            "learned_p99_ms": learned_p99_ms,
+            "decision_p50_ms": decision_p50_ms,
+            "decision_p99_ms": decision_p99_ms,
         }
 
 
@@ -188,40 +194,46 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
         clicks=args.clicks,
         seed=args.seed,
         kill_consumers=args.kill_consumers,
-        database_away_s=args.database_away,
+        database_outage_s=args.database_away,
         through=args.through,
     )
-    return finish(args, hold(stack, options, console_of(args)), show)
+    return print_report(args, run_sale(stack, options, progress_console(args)), show)
 
 
-def hold(stack: Stack, options: Options, out: Console = console) -> Report:
+def run_sale(stack: Stack, options: Options, out: Console = console) -> Report:
     """Offer a voucher, let the crowd at it, and read what came of it. Raises LocalError."""
-    if options.database_away_s and stack.mysql is None:
+    if options.database_outage_s and stack.mysql is None:
         raise LocalError("MySQL is your own: it is not stopped")
     with out.status("offering the voucher"):
-        voucher_id = offer(stack, options.stock)
-    trouble, killed = Trouble(), list[int]()
+        voucher_id = create_voucher(stack, options.stock)
+    disruption, killed = Disruption(), list[int]()
     processes = 1 if options.over_http else max(2, os.cpu_count() or 2)
     with contextlib.ExitStack() as meanwhile:
         if options.kill_consumers:
-            meanwhile.enter_context(deliver_again_sooner(stack, "orders", after_s=ORDERS_AGAIN_S))
-            killed = meanwhile.enter_context(
-                killing(stack, "SaveOrders", KILL_EVERY_S, options.seed)
-            )
-        if options.database_away_s and (mysql := stack.mysql):
             meanwhile.enter_context(
-                working(lambda end: _stop_mysql(trouble, stack, mysql, options, voucher_id, end))
+                shorten_visibility_timeout(
+                    stack, "orders", visibility_timeout_s=ORDERS_VISIBILITY_TIMEOUT_S
+                )
+            )
+            killed = meanwhile.enter_context(
+                kill_workers(stack, "SaveOrders", KILL_EVERY_S, options.seed)
+            )
+        if options.database_outage_s and (mysql := stack.mysql):
+            meanwhile.enter_context(
+                run_threads(
+                    lambda end: _stop_mysql(disruption, stack, mysql, options, voucher_id, end)
+                )
             )
         began_s = time.monotonic()
         play = play_over_http if options.over_http else play_in_processes
-        tale = play(stack, options, voucher_id, out)
+        result = play(stack, options, voucher_id, out)
         took_s = time.monotonic() - began_s
-    trouble.killed = len(killed)
-    record = read_record(stack, voucher_id)
-    return Report(options, tale, record, trouble, took_s, processes)
+    disruption.killed = len(killed)
+    record = read_sale(stack, voucher_id)
+    return Report(options, result, record, disruption, took_s, processes)
 
 
-def offer(stack: Stack, stock: int, open_s: float = _OPEN_S) -> int:
+def create_voucher(stack: Stack, stock: int, open_s: float = _OPEN_S) -> int:
     """A voucher by an admin, through the API; its id. The sale is open for ``open_s``."""
     create_users(stack.mysql_url, [ADMIN], "admin")
     [token] = open_sessions(stack, [ADMIN], "admin")
@@ -229,28 +241,30 @@ def offer(stack: Stack, stock: int, open_s: float = _OPEN_S) -> int:
         cursor.execute("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Flash sales')", (SHOP,))
         connection.commit()
     body = make_voucher(str(SHOP), time.time(), stock, open_s)
-    door = Gateway(stack.base_url, {ADMIN: token}, 1)
-    reply = door.ask("POST", "/vouchers", ADMIN, body)
+    client = HttpApiClient(stack.base_url, {ADMIN: token}, 1)
+    reply = client.send("POST", "/vouchers", ADMIN, body)
     if reply.status != 201:
         raise LocalError(f"no voucher could be offered: {reply.status} {reply.body}")
     return int(reply.body["id"])
 
 
-def play_over_http(stack: Stack, options: Options, voucher_id: int, out: Console) -> Tale:
+def play_over_http(stack: Stack, options: Options, voucher_id: int, out: Console) -> BuyersResult:
     """The crowd through the deployed stack, some of them at a time."""
     ids = range(FIRST_BUYER, FIRST_BUYER + options.buyers)
     with out.status("signing them in"):
         tokens = dict(zip(ids, open_sessions(stack, ids), strict=True))
-    door = Gateway(stack.base_url, tokens, _AT_ONCE)
+    client = HttpApiClient(stack.base_url, tokens, _CONCURRENCY)
     done = Counter[str]()
-    tell = lambda count: done.update(clicks=count)  # noqa: E731
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        groups = split(options, voucher_id, _AT_ONCE)
-        playing = [pool.submit(buyers.play, group, door, tell) for group in groups]
+    on_progress = lambda count: done.update(clicks=count)  # noqa: E731
+    with ThreadPoolExecutor(_CONCURRENCY) as pool:
+        groups = split(options, voucher_id, _CONCURRENCY)
+        playing = [pool.submit(buyers.play, group, client, on_progress) for group in groups]
         return watch(options, playing, lambda: done["clicks"], out)
 
 
-def play_in_processes(stack: Stack, options: Options, voucher_id: int, out: Console) -> Tale:
+def play_in_processes(
+    stack: Stack, options: Options, voucher_id: int, out: Console
+) -> BuyersResult:
     """The crowd through the handlers, in processes that share a core."""
     workers = max(2, os.cpu_count() or 2)
     context = multiprocessing.get_context("spawn")
@@ -268,43 +282,46 @@ def play_in_processes(stack: Stack, options: Options, voucher_id: int, out: Cons
 
 
 def watch(
-    options: Options, playing: Sequence[Future[Tale]], count: Callable[[], int], out: Console
-) -> Tale:
+    options: Options,
+    playing: Sequence[Future[BuyersResult]],
+    count: Callable[[], int],
+    out: Console,
+) -> BuyersResult:
     """Show how many clicks there are until all groups are done; what they went through."""
     total = options.buyers * options.clicks
-    with show_progress("clicks", "clicks", total, out) as tell:
+    with show_progress("clicks", "clicks", total, out) as on_progress:
         while not all(group.done() for group in playing):
             done = count()
-            tell(done, "waiting for decisions" if done >= total else "")
+            on_progress(done, "waiting for decisions" if done >= total else "")
             time.sleep(0.2)
     return add_up([group.result() for group in playing])
 
 
-def split(options: Options, voucher_id: int, parts: int) -> list[Crowd]:
+def split(options: Options, voucher_id: int, parts: int) -> list[BuyerGroup]:
     """The crowd in groups of about the same size."""
     ids = list(range(FIRST_BUYER, FIRST_BUYER + options.buyers))
-    patience_s = PATIENCE_S + options.database_away_s
+    timeout_s = DECISION_TIMEOUT_S + options.database_outage_s
     return [
-        Crowd(voucher_id, ids[part::parts], options.clicks, options.seed + part, patience_s)
+        BuyerGroup(voucher_id, ids[part::parts], options.clicks, options.seed + part, timeout_s)
         for part in range(min(parts, len(ids)))
     ]
 
 
-def add_up(tales: Sequence[Tale]) -> Tale:
+def add_up(results: Sequence[BuyersResult]) -> BuyersResult:
     """What all groups went through."""
-    whole = Tale()
-    for tale in tales:
-        whole.clicks += tale.clicks
-        whole.answers += tale.answers
-        whole.orders |= tale.orders
-        whole.latencies_s += tale.latencies_s
-        whole.learned_s += tale.learned_s
-        whole.wrong += tale.wrong
-        whole.undecided += tale.undecided
+    whole = BuyersResult()
+    for result in results:
+        whole.clicks += result.clicks
+        whole.answers += result.answers
+        whole.orders |= result.orders
+        whole.latencies_s += result.latencies_s
+        whole.decision_s += result.decision_s
+        whole.wrong += result.wrong
+        whole.undecided += result.undecided
     return whole
 
 
-def read_record(stack: Stack, voucher_id: int) -> Record:
+def read_sale(stack: Stack, voucher_id: int) -> SaleRecord:
     """What MySQL and Redis have of a sale."""
     with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
         cursor.execute(
@@ -314,12 +331,12 @@ def read_record(stack: Stack, voucher_id: int) -> Record:
         decided = {order: (buyer, reason) for order, buyer, reason in cursor.fetchall()}
         cursor.execute("SELECT stock FROM voucher WHERE id = %s", (voucher_id,))
         [(stock,)] = cursor.fetchall()
-    return Record(decided, stock, _read_counts(stack, voucher_id))
+    return SaleRecord(decided, stock, _read_counts(stack, voucher_id))
 
 
 def show(report: Report, out: Console) -> None:
     """Print what a sale came to."""
-    options, tale, said = report.options, report.tale, report.to_json()
+    options, result, said = report.options, report.result, report.to_json()
     how = f"handlers in {report.processes} processes on a core"
     if options.over_http:
         how = "the deployed stack"
@@ -327,18 +344,18 @@ def show(report: Report, out: Console) -> None:
         f"[bold]{options.stock:,} vouchers, {options.buyers:,} people,"
         f" {options.clicks} clicks each[/bold], through {how}"
     )
-    speed = tale.clicks / max(report.took_s, 1e-9)
-    answers = ", ".join(f"{count:,} {name}" for name, count in tale.answers.most_common())
+    speed = result.clicks / max(report.took_s, 1e-9)
+    answers = ", ".join(f"{count:,} {name}" for name, count in result.answers.most_common())
     failed = ", ".join(f"{count:,} {reason}" for reason, count in said["failed"].items())
     left, pending, sold = report.record.redis
-    agreed = (
+    stores_agree = (
         f"left {left:,} = {report.record.stock:,}, sold {sold:,} = {report.success:,},"
         f" pending {pending:,}"
     )
-    p50_s, p99_s = (said[name] / 1000 for name in ("learned_p50_ms", "learned_p99_ms"))
-    facts = new_list(
-        ("clicks", f"{tale.clicks:,} in {report.took_s:,.1f} s, {speed:,.0f}/s", ""),
-        ("answers", answers, not tale.wrong),
+    p50_s, p99_s = (said[name] / 1000 for name in ("decision_p50_ms", "decision_p99_ms"))
+    facts = new_summary(
+        ("clicks", f"{result.clicks:,} in {report.took_s:,.1f} s, {speed:,.0f}/s", ""),
+        ("answers", answers, not result.wrong),
         (
             "success",
             f"{report.success:,} of {report.wanted:,}",
@@ -346,27 +363,27 @@ def show(report: Report, out: Console) -> None:
         ),
         *(
             (name, f"{said[name]:,}", not said[name])
-            for name in ("oversold", "lost", "doubled", "untrue", "undecided")
+            for name in ("oversold", "lost", "duplicated", "mismatched", "undecided")
         ),
         *([("failed", failed, "")] if failed else []),
-        ("Redis = MySQL", agreed, report.agreed),
+        ("Redis = MySQL", stores_agree, report.stores_agree),
         *([("consumers killed", f"{said['killed']:,}", "")] if said["killed"] else []),
         *(
-            [("database away", f"{said['database_away_s']:,} s", "")]
-            if report.trouble.away_s
+            [("database away", f"{said['database_outage_s']:,} s", "")]
+            if report.disruption.outage_s
             else []
         ),
         ("click to answer", f"p50 {said['p50_ms']} ms, p99 {said['p99_ms']} ms", ""),
         ("click to decision", f"p50 {p50_s:.1f} s, p99 {p99_s:.1f} s", ""),
     )
     out.print(facts)
-    for wrong in tale.wrong[:SHOWN]:
+    for wrong in result.wrong[:SHOWN]:
         out.print(Text(f"  {wrong}"))
     out.print("[green]clean[/green]" if report.clean else "[red]not clean[/red]")
 
 
 def _stop_mysql(
-    trouble: Trouble,
+    disruption: Disruption,
     stack: Stack,
     mysql: Server,
     options: Options,
@@ -382,15 +399,15 @@ def _stop_mysql(
     began_s = time.monotonic()
     try:
         mysql.stop()
-        time.sleep(options.database_away_s)
+        time.sleep(options.database_outage_s)
     finally:
         mysql.start(attached=False)  # as the stack's own, which ends it
-        trouble.away_s = time.monotonic() - began_s
+        disruption.outage_s = time.monotonic() - began_s
 
 
 def _read_counts(stack: Stack, voucher_id: int) -> tuple[int, int, int]:
     """(stock, pending, sold) in Redis."""
-    from plaza.flash_sales.redis_vouchers import state_key
+    from plaza.flash_sales.redis_store import state_key
 
     with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
         found: Any = client.hmget(state_key(voucher_id), "stock", "pending", "sold")

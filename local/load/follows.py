@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from local.load import files
-from local.load.asking import Asker
-from local.load.files import read_whole
-from local.load.requests import Reaction, Request, duplicate, turn
+from local.load.api_reader import ApiReader
+from local.load.files import parse_whole_number
+from local.load.requests import Reaction, Request, duplicate, set_reaction
 from local.load.scenario import Comparison, Scenario, compare_list, compare_rows
 from local.stack.stack import Stack
 
 COLUMNS = ["follower_id", "followee_id"]
-_LISTED = 20  # the most followed: their lists are read through the API
+_MAX_LISTS = 20  # the most followed: their lists are read through the API
 _PAIRS = 200  # whose common follows are
-_ASKED_PER_USER = 10  # followers of each of these, and as many others, asked whether they follow
+_VIEWERS_PER_USER = 10  # followers of each of these, and as many others, asked whether they follow
 
 Pair = tuple[int, int]  # who asks, and with whom they have follows in common
 
@@ -57,7 +57,9 @@ def write_file(path: Path, follows: Iterable[Follow]) -> None:
 
 
 def _read_row(row: Sequence[str]) -> Follow:
-    follow = Follow(read_whole("follower_id", row[0]), read_whole("followee_id", row[1]))
+    follow = Follow(
+        parse_whole_number("follower_id", row[0]), parse_whole_number("followee_id", row[1])
+    )
     if follow.follower_id == follow.followee_id:
         raise ValueError(f"user {follow.follower_id} follows themself")
     return follow
@@ -65,7 +67,7 @@ def _read_row(row: Sequence[str]) -> Follow:
 
 def plan(follows: Iterable[Follow], duplicates: float = 0.0, seed: int = 0) -> list[Request]:
     """The requests for ``follows``, in order; a share of them sent twice."""
-    return duplicate((turn(follow.reaction) for follow in follows), duplicates, seed)
+    return duplicate((set_reaction(follow.reaction) for follow in follows), duplicates, seed)
 
 
 class Graph:
@@ -92,17 +94,17 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ApiState:
     """What the API shows: (followers, following) of users, and lists of their ids.
 
-    ``mine``: (user, other) -> whether the user is answered that they follow the other.
+    ``viewer_states``: (user, other) -> whether the user is answered that they follow the other.
     """
 
     totals: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     followers: Mapping[int, Sequence[int]] = field(default_factory=dict)
     following: Mapping[int, Sequence[int]] = field(default_factory=dict)
     common: Mapping[Pair, Sequence[int]] = field(default_factory=dict)
-    mine: Mapping[Pair, bool] = field(default_factory=dict)
+    viewer_states: Mapping[Pair, bool] = field(default_factory=dict)
 
 
 class Follows(Scenario):
@@ -116,7 +118,7 @@ class Follows(Scenario):
         super().__init__(requests, users, keep=lambda one: not users.isdisjoint(one[1:]))
         self._seed = seed
 
-    async def compare(self, stack: Stack, asker: Asker) -> Comparison:
+    async def compare(self, stack: Stack, api: ApiReader) -> Comparison:
         """Rows, totals and lists beside what the file says. Raises LocalError."""
         after, rows = (
             {Follow(one.user_id, one.target_id) for one in reactions}
@@ -125,22 +127,22 @@ class Follows(Scenario):
         users = set(self.user_ids)
         ours = [follow for follow in after if users.issuperset(follow)]
         pairs = choose_pairs(ours, _PAIRS, self._seed)
-        listed = find_most_followed(ours, _LISTED)
-        asked = choose_askers(ours, self.user_ids, listed, _ASKED_PER_USER, self._seed)
-        seen = Seen(
-            totals=await ask_totals(asker, self.user_ids),
-            followers=await ask_lists(asker, listed, "followers"),
-            following=await ask_lists(asker, listed, "following"),
-            common=await ask_common(asker, pairs),
-            mine=await ask_mine(asker, asked),
+        listed = find_most_followed(ours, _MAX_LISTS)
+        asked = choose_viewers(ours, self.user_ids, listed, _VIEWERS_PER_USER, self._seed)
+        reported = ApiState(
+            totals=await fetch_totals(api, self.user_ids),
+            followers=await fetch_lists(api, listed, "followers"),
+            following=await fetch_lists(api, listed, "following"),
+            common=await fetch_common_follows(api, pairs),
+            viewer_states=await fetch_viewer_states(api, asked),
         )
-        some = sum(bool(ids) for ids in seen.common.values())
+        some = sum(bool(ids) for ids in reported.common.values())
         return Comparison(
             "of its users",
-            add_up(after, rows, seen),
-            find_differences(after, rows, seen),
+            add_up(after, rows, reported),
+            find_differences(after, rows, reported),
             [
-                f"profiles of {len(seen.totals):,} users",
+                f"profiles of {len(reported.totals):,} users",
                 f"all followers and following of the {len(listed)} most followed",
                 f"what {len(asked)} pairs of a user and one of these are answered: follows or not",
                 f"common follows of {len(pairs)} pairs, {some} of which have some",
@@ -148,44 +150,44 @@ class Follows(Scenario):
         )
 
 
-async def ask_totals(asker: Asker, user_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+async def fetch_totals(api: ApiReader, user_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
     """User -> (followers, following) by the API. Raises LocalError."""
 
     async def ask(user_id: int) -> tuple[int, int]:
-        profile = await asker.ask(f"/users/{user_id}")
+        profile = await api.fetch(f"/users/{user_id}")
         return profile["followers"], profile["following"]
 
-    return await asker.ask_each("profiles", user_ids, ask)
+    return await api.fetch_each("profiles", user_ids, ask)
 
 
-async def ask_lists(asker: Asker, user_ids: Sequence[int], name: str) -> dict[int, list[int]]:
+async def fetch_lists(api: ApiReader, user_ids: Sequence[int], name: str) -> dict[int, list[int]]:
     """User -> who is in their list ``name``, by all pages of the API. Raises LocalError."""
-    return await asker.ask_each(
-        name, user_ids, lambda user_id: _read_users(asker, f"/users/{user_id}/{name}")
+    return await api.fetch_each(
+        name, user_ids, lambda user_id: _read_users(api, f"/users/{user_id}/{name}")
     )
 
 
-async def ask_common(asker: Asker, pairs: Sequence[Pair]) -> dict[Pair, list[int]]:
+async def fetch_common_follows(api: ApiReader, pairs: Sequence[Pair]) -> dict[Pair, list[int]]:
     """Pair -> whom both follow, as the first of them is told. Raises LocalError."""
-    return await asker.ask_each(
+    return await api.fetch_each(
         "common follows",
         pairs,
-        lambda pair: _read_users(asker, f"/users/{pair[1]}/common-follows", pair[0]),
+        lambda pair: _read_users(api, f"/users/{pair[1]}/common-follows", pair[0]),
     )
 
 
-async def _read_users(asker: Asker, path: str, user_id: int | None = None) -> list[int]:
-    return [int(item["user"]["id"]) for item in await asker.read_list(path, user_id)]
+async def _read_users(api: ApiReader, path: str, user_id: int | None = None) -> list[int]:
+    return [int(item["user"]["id"]) for item in await api.read_list(path, user_id)]
 
 
-async def ask_mine(asker: Asker, pairs: Sequence[Pair]) -> dict[Pair, bool]:
+async def fetch_viewer_states(api: ApiReader, pairs: Sequence[Pair]) -> dict[Pair, bool]:
     """Pair -> whether the first follows the second, as the first is answered. Raises LocalError."""
 
     async def ask(pair: Pair) -> bool:
-        profile = await asker.ask(f"/users/{pair[1]}", user_id=pair[0])
+        profile = await api.fetch(f"/users/{pair[1]}", user_id=pair[0])
         return bool(profile["mine"]["following"])
 
-    return await asker.ask_each("own follows", pairs, ask)
+    return await api.fetch_each("own follows", pairs, ask)
 
 
 def find_most_followed(follows: Iterable[Follow], count: int) -> list[int]:
@@ -216,7 +218,7 @@ def choose_pairs(follows: Iterable[Follow], count: int, seed: int = 0) -> list[P
     return list(pairs)
 
 
-def choose_askers(
+def choose_viewers(
     follows: Iterable[Follow],
     user_ids: Sequence[int],
     followees: Sequence[int],
@@ -236,11 +238,11 @@ def choose_askers(
     return pairs
 
 
-def find_differences(after: Set[Follow], rows: Set[Follow], seen: Seen) -> list[str]:
+def find_differences(after: Set[Follow], rows: Set[Follow], reported: ApiState) -> list[str]:
     """Where rows, the API's totals or its lists are not as the file says."""
     differences = compare_rows(after, rows)
     graph = Graph(after)
-    for user_id, totals in seen.totals.items():
+    for user_id, totals in reported.totals.items():
         for name, total in zip(("followers", "following"), totals, strict=True):
             expected = len(getattr(graph, name)(user_id))
             if total != expected:
@@ -249,20 +251,22 @@ def find_differences(after: Set[Follow], rows: Set[Follow], seen: Seen) -> list[
                 )
     differences += [
         f"user {user_id} is answered following {str(follows).lower()} of user {followee_id}"
-        for (user_id, followee_id), follows in seen.mine.items()
+        for (user_id, followee_id), follows in reported.viewer_states.items()
         if follows is not (Follow(user_id, followee_id) in after)
     ]
-    for user_id, ids in seen.followers.items():
+    for user_id, ids in reported.followers.items():
         differences += compare_list(f"followers of user {user_id}", ids, graph.followers(user_id))
-    for user_id, ids in seen.following.items():
+    for user_id, ids in reported.following.items():
         differences += compare_list(f"following of user {user_id}", ids, graph.following(user_id))
-    for pair, ids in seen.common.items():
+    for pair, ids in reported.common.items():
         name = "follows that users {} and {} have in common".format(*pair)
         differences += compare_list(name, ids, graph.common(pair))
     return differences
 
 
-def add_up(after: Set[Follow], rows: Set[Follow], seen: Seen) -> dict[str, tuple[int, int, int]]:
+def add_up(
+    after: Set[Follow], rows: Set[Follow], reported: ApiState
+) -> dict[str, tuple[int, int, int]]:
     """Name -> what the file says, what the rows are and what the API says.
 
     Followers and following of all users whom the API was asked about, and the common follows of
@@ -271,15 +275,15 @@ def add_up(after: Set[Follow], rows: Set[Follow], seen: Seen) -> dict[str, tuple
 
     def count(graph: Graph) -> tuple[int, int, int]:
         return (
-            sum(len(graph.followers(user_id)) for user_id in seen.totals),
-            sum(len(graph.following(user_id)) for user_id in seen.totals),
-            sum(len(graph.common(pair)) for pair in seen.common),
+            sum(len(graph.followers(user_id)) for user_id in reported.totals),
+            sum(len(graph.following(user_id)) for user_id in reported.totals),
+            sum(len(graph.common(pair)) for pair in reported.common),
         )
 
     by_api = (
-        sum(followers for followers, _ in seen.totals.values()),
-        sum(following for _, following in seen.totals.values()),
-        sum(len(ids) for ids in seen.common.values()),
+        sum(followers for followers, _ in reported.totals.values()),
+        sum(following for _, following in reported.totals.values()),
+        sum(len(ids) for ids in reported.common.values()),
     )
     sums = zip(count(Graph(after)), count(Graph(rows)), by_api, strict=True)
     return dict(zip(("followers", "following", "common_follows"), sums, strict=True))

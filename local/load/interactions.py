@@ -16,9 +16,9 @@ from pymysql.cursors import Cursor
 
 from local.audit import rankings
 from local.load import files
-from local.load.asking import Asker
-from local.load.files import read_whole
-from local.load.requests import Forecast, Reaction, Request, duplicate, turn, view
+from local.load.api_reader import ApiReader
+from local.load.files import parse_whole_number
+from local.load.requests import Expectation, Reaction, Request, duplicate, set_reaction, view
 from local.load.scenario import Comparison, Scenario, compare_list, compare_rows
 from local.stack.stack import Stack
 from plaza import counters
@@ -28,12 +28,12 @@ COLUMNS = ["user_id", "item_id", "rating", "timestamp"]
 HIGHEST_RATING = 5.0
 POST_KINDS = ("like", "collect")
 _BATCH = 1000
-_QUERY = 100  # the most targets one question takes
-_LISTED = 20  # the most liked posts: their likers are read through the API, in both orders
-_ASKED_PER_POST = 20  # of their likers: each is asked for their own state of all of these posts
-_LISTING = 20  # the users with the most reactions: what they like and collect is read
+_QUERY = 100  # the most targets one query takes
+_MAX_LISTS = 20  # the most liked posts: their likers are read through the API, in both orders
+_VIEWERS_PER_POST = 20  # of their likers: each is asked for their own state of all of these posts
+_MAX_OWN_LISTS = 20  # the users with the most reactions: what they like and collect is read
 
-Mine = Mapping[tuple[int, int], Mapping[str, bool]]  # (user, post) -> kind -> state
+ViewerStates = Mapping[tuple[int, int], Mapping[str, bool]]  # (user, post) -> kind -> state
 
 
 class Interaction(NamedTuple):
@@ -63,10 +63,10 @@ def write_file(path: Path, interactions: Iterable[Interaction]) -> None:
 
 def _read_row(row: Sequence[str]) -> Interaction:
     return Interaction(
-        read_whole("user_id", row[0]),
-        read_whole("item_id", row[1]),
+        parse_whole_number("user_id", row[0]),
+        parse_whole_number("item_id", row[1]),
         _read_rating(row[2]),
-        read_whole("timestamp", row[3], 0),
+        parse_whole_number("timestamp", row[3], 0),
     )
 
 
@@ -84,22 +84,22 @@ def plan(
     interactions: Iterable[Interaction], duplicates: float = 0.0, seed: int = 0
 ) -> list[Request]:
     """The requests for ``interactions``, in order; a share of the changing ones sent twice."""
-    requests = (request for one in interactions for request in requests_of(one))
+    requests = (request for one in interactions for request in build_requests(one))
     return duplicate(requests, duplicates, seed)
 
 
-def requests_of(interaction: Interaction) -> list[Request]:
+def build_requests(interaction: Interaction) -> list[Request]:
     """What a rating says."""
     user_id, item_id, rating, _ = interaction
     if rating >= 4:
         kinds = POST_KINDS if rating >= HIGHEST_RATING else POST_KINDS[:1]
-        return [turn(Reaction(kind, item_id, user_id)) for kind in kinds]
+        return [set_reaction(Reaction(kind, item_id, user_id)) for kind in kinds]
     if rating <= 2:
-        return [turn(Reaction("like", item_id, user_id), on=False)]
+        return [set_reaction(Reaction("like", item_id, user_id), on=False)]
     return [view(user_id, item_id)]
 
 
-def author_of(item_id: int, user_ids: Sequence[int]) -> int:
+def choose_author(item_id: int, user_ids: Sequence[int]) -> int:
     """Who wrote a post: one of ``user_ids`` (sorted), the same each time."""
     return user_ids[item_id * 2_654_435_761 % 2**32 % len(user_ids)]
 
@@ -118,33 +118,35 @@ class Interactions(Scenario):
         self._item_ids = sorted(items)
         self._seed = seed
 
-    def prepare(self, stack: Stack) -> list[Forecast]:
+    def prepare(self, stack: Stack) -> list[Expectation]:
         """Make the posts; what each request must come to, by what is there already."""
         create_posts(self._item_ids, self.user_ids)
         return super().prepare(stack)
 
-    async def compare(self, stack: Stack, asker: Asker) -> Comparison:
+    async def compare(self, stack: Stack, api: ApiReader) -> Comparison:
         """Rows, totals and likers beside what the file says, and rankings. Raises LocalError."""
         after, rows = self.after, self.read(stack)
-        seen = await ask_totals(asker, self._item_ids)
+        reported = await fetch_totals(api, self._item_ids)
         largest = find_most_liked(after)
-        likers = await ask_likers(asker, largest)
-        latest = await ask_likers(asker, largest, "?order=latest")
+        likers = await fetch_likers(api, largest)
+        latest = await fetch_likers(api, largest, "?order=latest")
         # Of an earlier replay others may like them too, who have no session now.
         playing = set(self.user_ids)
-        chosen = choose_likers(after, largest, _ASKED_PER_POST, self._seed)
+        chosen = choose_likers(after, largest, _VIEWERS_PER_POST, self._seed)
         asked = [user_id for user_id in chosen if user_id in playing]
-        mine = await ask_mine(asker, asked, largest)
-        listing = [user_id for user_id in find_most_active(after, _LISTING) if user_id in playing]
-        lists = {kind: await ask_own_lists(asker, listing, kind) for kind in POST_KINDS}
-        misplaced, ranked = await rankings.find_differences(stack, asker)
+        viewer_states = await fetch_viewer_states(api, asked, largest)
+        listing = [
+            user_id for user_id in find_most_active(after, _MAX_OWN_LISTS) if user_id in playing
+        ]
+        lists = {kind: await fetch_own_lists(api, listing, kind) for kind in POST_KINDS}
+        misplaced, ranked = await rankings.find_differences(stack, api)
         return Comparison(
             "of its posts",
-            add_up(after, rows, seen),
+            add_up(after, rows, reported),
             [
-                *find_differences(after, rows, seen, likers),
+                *find_differences(after, rows, reported, likers),
                 *find_wrong_orders(likers, latest),
-                *find_wrong_mine(after, mine),
+                *find_wrong_viewer_states(after, viewer_states),
                 *find_wrong_own_lists(after, lists, set(self._item_ids)),
                 *misplaced,
             ],
@@ -161,7 +163,7 @@ def create_posts(item_ids: Sequence[int], user_ids: Sequence[int]) -> None:
     """Posts that are not there yet, each by one of ``user_ids`` (sorted), and counted as theirs."""
     for start in range(0, len(item_ids), _BATCH):
         part = item_ids[start : start + _BATCH]
-        totals = mysql.atomically(partial(_insert, item_ids=part, user_ids=user_ids))
+        totals = mysql.run_in_transaction(partial(_insert, item_ids=part, user_ids=user_ids))
         counters.project_users(totals)
 
 
@@ -176,7 +178,7 @@ def _insert(
     )
     there = {item_id for (item_id,) in cursor}
     authors = {
-        item_id: author_of(item_id, user_ids) for item_id in item_ids if item_id not in there
+        item_id: choose_author(item_id, user_ids) for item_id in item_ids if item_id not in there
     }
     cursor.executemany(
         "INSERT INTO content (content_type, content_id, author_id, kind, title, body, images)"
@@ -191,10 +193,10 @@ def _insert(
     return counters.read_users_in(cursor, sorted(posts))
 
 
-async def ask_totals(asker: Asker, item_ids: Sequence[int]) -> dict[int, dict[str, int]]:
+async def fetch_totals(api: ApiReader, item_ids: Sequence[int]) -> dict[int, dict[str, int]]:
     """The totals of posts by the API: post -> kind -> total. Raises LocalError."""
     parts = [tuple(item_ids[i : i + _QUERY]) for i in range(0, len(item_ids), _QUERY)]
-    answers = await asker.ask_each("totals of posts", parts, lambda part: _query(asker, part))
+    answers = await api.fetch_each("totals of posts", parts, lambda part: _query(api, part))
     return {
         item_id: {"like": said["likes"], "collect": said["collects"]}
         for part, items in answers.items()
@@ -202,22 +204,24 @@ async def ask_totals(asker: Asker, item_ids: Sequence[int]) -> dict[int, dict[st
     }
 
 
-async def ask_likers(
-    asker: Asker, item_ids: Iterable[int], query: str = ""
+async def fetch_likers(
+    api: ApiReader, item_ids: Iterable[int], query: str = ""
 ) -> dict[int, list[int]]:
     """Who likes each of these posts, by all pages of the API. Raises LocalError."""
 
     async def ask(item_id: int) -> list[int]:
-        likers = await asker.read_list(f"/posts/{item_id}/likers{query}")
+        likers = await api.read_list(f"/posts/{item_id}/likers{query}")
         return [int(liker["user_id"]) for liker in likers]
 
-    return await asker.ask_each("likers of posts", item_ids, ask)
+    return await api.fetch_each("likers of posts", item_ids, ask)
 
 
-async def ask_mine(asker: Asker, user_ids: Sequence[int], item_ids: Sequence[int]) -> Mine:
+async def fetch_viewer_states(
+    api: ApiReader, user_ids: Sequence[int], item_ids: Sequence[int]
+) -> ViewerStates:
     """What users are answered about themselves on these posts. Raises LocalError."""
-    answers = await asker.ask_each(
-        "own reactions", user_ids, lambda user_id: _query(asker, item_ids, user_id)
+    answers = await api.fetch_each(
+        "own reactions", user_ids, lambda user_id: _query(api, item_ids, user_id)
     )
     return {
         (user_id, item_id): {"like": item["mine"]["liked"], "collect": item["mine"]["collected"]}
@@ -227,22 +231,24 @@ async def ask_mine(asker: Asker, user_ids: Sequence[int], item_ids: Sequence[int
 
 
 async def _query(
-    asker: Asker, item_ids: Sequence[int], user_id: int | None = None
+    api: ApiReader, item_ids: Sequence[int], user_id: int | None = None
 ) -> Sequence[Mapping[str, Any]]:
     targets = [{"type": "post", "id": str(item_id)} for item_id in item_ids]
-    answer = await asker.ask("/reactions/query", question={"targets": targets}, user_id=user_id)
+    answer = await api.fetch("/reactions/query", body={"targets": targets}, user_id=user_id)
     items: Sequence[Mapping[str, Any]] = answer["items"]
     return items
 
 
-async def ask_own_lists(asker: Asker, user_ids: Sequence[int], kind: str) -> dict[int, list[int]]:
+async def fetch_own_lists(
+    api: ApiReader, user_ids: Sequence[int], kind: str
+) -> dict[int, list[int]]:
     """The posts in each user's own list of a kind, by all pages of the API. Raises LocalError."""
 
     async def ask(user_id: int) -> list[int]:
-        items = await asker.read_list(f"/users/me/{kind}s", user_id)
+        items = await api.read_list(f"/users/me/{kind}s", user_id)
         return [int(item["id"]) for item in items if item["type"] == "post"]
 
-    return await asker.ask_each(f"own {kind}s", user_ids, ask)
+    return await api.fetch_each(f"own {kind}s", user_ids, ask)
 
 
 def choose_likers(
@@ -272,17 +278,17 @@ def find_most_active(after: Iterable[Reaction], count: int) -> list[int]:
 def find_most_liked(reactions: Iterable[Reaction]) -> list[int]:
     """The posts with the most likes, most first."""
     likes = Counter(reaction.target_id for reaction in reactions if reaction.kind == "like")
-    return [item_id for item_id, _ in likes.most_common(_LISTED)]
+    return [item_id for item_id, _ in likes.most_common(_MAX_LISTS)]
 
 
 def add_up(
-    after: Set[Reaction], rows: Set[Reaction], seen: Mapping[int, Mapping[str, int]]
+    after: Set[Reaction], rows: Set[Reaction], reported: Mapping[int, Mapping[str, int]]
 ) -> dict[str, tuple[int, int, int]]:
     """Kind -> what the file says, COUNT(*) and what the API says, of all posts of the file."""
     expected = Counter(reaction.kind for reaction in after)
     counted = Counter(reaction.kind for reaction in rows)
     return {
-        kind: (expected[kind], counted[kind], sum(totals[kind] for totals in seen.values()))
+        kind: (expected[kind], counted[kind], sum(totals[kind] for totals in reported.values()))
         for kind in POST_KINDS
     }
 
@@ -290,7 +296,7 @@ def add_up(
 def find_differences(
     after: Set[Reaction],
     rows: Set[Reaction],
-    seen: Mapping[int, Mapping[str, int]],
+    reported: Mapping[int, Mapping[str, int]],
     likers: Mapping[int, Sequence[int]],
 ) -> list[str]:
     """Where rows, the API's totals or its lists of likers are not as the file says."""
@@ -298,7 +304,7 @@ def find_differences(
     expected = Counter((reaction.target_id, reaction.kind) for reaction in after)
     differences += [
         f"post {item_id} has {total} {kind}s by the API, {expected[item_id, kind]} by the file"
-        for item_id, totals in seen.items()
+        for item_id, totals in reported.items()
         for kind, total in totals.items()
         if total != expected[item_id, kind]
     ]
@@ -319,11 +325,11 @@ def find_wrong_orders(
     ]
 
 
-def find_wrong_mine(after: Set[Reaction], mine: Mine) -> list[str]:
+def find_wrong_viewer_states(after: Set[Reaction], viewer_states: ViewerStates) -> list[str]:
     """Where users are answered about themselves otherwise than the file says."""
     return [
         f"user {user_id} is answered {kind} {state} of post {item_id}"
-        for (user_id, item_id), states in mine.items()
+        for (user_id, item_id), states in viewer_states.items()
         for kind, state in states.items()
         if state is not (Reaction(kind, item_id, user_id) in after)
     ]

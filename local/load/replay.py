@@ -21,25 +21,25 @@ from rich.console import Console
 from rich.text import Text
 
 from local.audit import audit
-from local.audit.quiet import deliver_again_sooner, wait_until_quiet
-from local.audit.truth import Truth
+from local.audit.backlog import shorten_visibility_timeout, wait_until_quiet
+from local.audit.compare import AuditReport
 from local.load import files, follows, interactions
-from local.load.asking import Asker
+from local.load.api_reader import ApiReader
+from local.load.background import kill_workers
 from local.load.client import Tally, open_session
 from local.load.follows import Follows
 from local.load.interactions import Interactions
-from local.load.meanwhile import killing
-from local.load.players import Player
-from local.load.requests import Forecast, Request
+from local.load.player import Player
+from local.load.requests import Expectation, Request
 from local.load.scenario import Comparison, Scenario
 from local.output import (
     console,
-    console_of,
-    finish,
     latencies_ms,
     mark,
-    new_list,
+    new_summary,
     new_table,
+    print_report,
+    progress_console,
     require_positive,
     show_progress,
 )
@@ -69,13 +69,13 @@ class Options:
     halfway: Callable[[], object] | None = None
 
 
-class Played(NamedTuple):
+class PlayedScenario(NamedTuple):
     """A scenario that was played, not yet compared. ``tokens`` by user."""
 
     name: str
     scenario: Scenario
     tokens: Mapping[int, str]
-    forecasts: Sequence[Forecast]
+    expectations: Sequence[Expectation]
     tally: Tally
     killed: int
 
@@ -96,13 +96,13 @@ class Report:
     persisted: int
     killed: int
     compared: Comparison
-    truth: Truth
+    audit_report: AuditReport
 
     @property
     def clean(self) -> bool:
         """Everything was taken, every answer can be true, and all agree with the file."""
         wrong = self.tally.failures or self.tally.wrong or self.compared.differences
-        return self.truth.clean and not wrong
+        return self.audit_report.clean and not wrong
 
     def to_json(self) -> dict[str, Any]:
         """For a machine. Latencies in milliseconds."""
@@ -131,7 +131,7 @@ class Report:
             "per_s": round(self.tally.sent / max(self.tally.took_s, 1e-9), 1),
             "p50_ms": p50_ms,
             "p99_ms": p99_ms,
-            "audit": self.truth.to_json(),
+            "audit": self.audit_report.to_json(),
         }
 
 
@@ -149,10 +149,10 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     )
     scenario = read_scenario(args.file, options, args.limit)
     try:
-        report = replay(stack, args.file.name, scenario, options, out=console_of(args))
+        report = replay(stack, args.file.name, scenario, options, out=progress_console(args))
     except (EndpointConnectionError, redis.ConnectionError) as error:
         raise LocalError(f"the stack went away: {error}") from None
-    return finish(args, report, show)
+    return print_report(args, report, show)
 
 
 def replay(
@@ -177,7 +177,9 @@ def replay_all(
     logged = count_log(stack.mysql_url, since)
     with contextlib.ExitStack() as meanwhile:
         if options.kill_consumers:
-            meanwhile.enter_context(deliver_again_sooner(stack, "reactions", "settlements"))
+            meanwhile.enter_context(
+                shorten_visibility_timeout(stack, "reactions", "acknowledgements")
+            )
         played = [play(stack, name, one, options, out) for name, one in scenarios.items()]
         with out.status("waiting for quiet") as status:
             wait_until_quiet(
@@ -189,31 +191,33 @@ def replay_all(
             asyncio.run(compare(stack, one, options, lambda said: status.update(said)))
             for one in played
         ]
-        truth = audit.read_truth(stack)  # last: it sees what asking brought into Redis
+        audit_report = audit.run_audit(stack)  # last: it sees what asking brought into Redis
     return [
         Report(
             name=one.name,
             requests=one.scenario.requests,
             tally=one.tally,
-            expected=sum(forecast.changes for forecast in one.forecasts),
+            expected=sum(expectation.changes for expectation in one.expectations),
             persisted=sum(logged[kind] for kind in one.scenario.kinds),
             killed=one.killed,
-            compared=seen,
-            truth=truth,
+            compared=reported,
+            audit_report=audit_report,
         )
-        for one, seen in zip(played, compared, strict=True)
+        for one, reported in zip(played, compared, strict=True)
     ]
 
 
-def play(stack: Stack, name: str, scenario: Scenario, options: Options, out: Console) -> Played:
+def play(
+    stack: Stack, name: str, scenario: Scenario, options: Options, out: Console
+) -> PlayedScenario:
     """Prepare and play one scenario. Raises LocalError."""
     requests = scenario.requests
     with out.status(f"preparing {name}"):
         user_ids = scenario.user_ids
         tokens = dict(zip(user_ids, open_sessions(stack, user_ids), strict=True))
-        forecasts = scenario.prepare(stack)
+        expectations = scenario.prepare(stack)
 
-    async def send(tell: Callable[[int, str], None]) -> Tally:
+    async def send(on_progress: Callable[[int, str], None]) -> Tally:
         half = asyncio.Event()
 
         def note(tally: Tally) -> None:
@@ -221,14 +225,14 @@ def play(stack: Stack, name: str, scenario: Scenario, options: Options, out: Con
                 half.set()
             if tally.done % 20 == 0 or tally.done == len(requests):
                 failed = len(tally.failures)
-                tell(tally.done, f"[red]{failed} failed[/red]" if failed else "")
+                on_progress(tally.done, f"[red]{failed} failed[/red]" if failed else "")
 
         async with open_session(options.concurrency) as session:
             player = Player(session, stack.base_url, tokens, note)
             trouble = asyncio.create_task(call_halfway(options, half))
             try:
                 await player.play(
-                    requests, forecasts, concurrency=options.concurrency, rate=options.rate
+                    requests, expectations, concurrency=options.concurrency, rate=options.rate
                 )
                 await trouble
             finally:
@@ -236,26 +240,26 @@ def play(stack: Stack, name: str, scenario: Scenario, options: Options, out: Con
             return player.tally
 
     with contextlib.ExitStack() as meanwhile:
-        tell = meanwhile.enter_context(show_progress(name, "requests", len(requests), out))
+        on_progress = meanwhile.enter_context(show_progress(name, "requests", len(requests), out))
         killed = list[int]()
         if options.kill_consumers:
-            trouble = killing(stack, "SaveReactions", KILL_EVERY_S, options.seed)
+            trouble = kill_workers(stack, "SaveReactions", KILL_EVERY_S, options.seed)
             killed = meanwhile.enter_context(trouble)
-        tally = asyncio.run(send(tell))
-    return Played(name, scenario, tokens, forecasts, tally, len(killed))
+        tally = asyncio.run(send(on_progress))
+    return PlayedScenario(name, scenario, tokens, expectations, tally, len(killed))
 
 
 async def compare(
-    stack: Stack, played: Played, options: Options, tell: Callable[[str], None]
+    stack: Stack, played: PlayedScenario, options: Options, on_progress: Callable[[str], None]
 ) -> Comparison:
     """What is there, beside what must be after a scenario was played. Raises LocalError."""
-    async with Asker(
+    async with ApiReader(
         stack.base_url,
         played.tokens,
         options.concurrency,
-        lambda text: tell(f"comparing: {text}"),
-    ) as asker:
-        return await played.scenario.compare(stack, asker)
+        lambda text: on_progress(f"comparing: {text}"),
+    ) as api:
+        return await played.scenario.compare(stack, api)
 
 
 def read_scenario(path: Path, options: Options, limit: int | None = None) -> Scenario:
@@ -267,17 +271,17 @@ def read_scenario(path: Path, options: Options, limit: int | None = None) -> Sce
     if header == follows.COLUMNS:
         return Follows(follows.read_file(path, limit), options.duplicates, options.seed)
     wanted = " or ".join(",".join(module.COLUMNS) for module in (interactions, follows))
-    raise LocalError(files.tell_header(path.name, header, wanted))
+    raise LocalError(files.describe_bad_header(path.name, header, wanted))
 
 
 def show(report: Report, out: Console) -> None:
     """Print what a replay came to, and the audit after it."""
-    show_played(report, out)
+    show_replay(report, out)
     out.print("\n[bold]audit of everything[/bold]")
-    out.print(audit.render(report.truth))
+    out.print(audit.render(report.audit_report))
 
 
-def show_played(report: Report, out: Console) -> None:
+def show_replay(report: Report, out: Console) -> None:
     """Print what a replay came to, by itself."""
     tally = report.tally
     acts = Counter(request.act for request in report.requests)
@@ -286,15 +290,15 @@ def show_played(report: Report, out: Console) -> None:
     retried = ", ".join(f"{count:,} after {why}" for why, count in tally.retries.most_common())
     again = f"{tally.duplicates:,} duplicates, {sum(tally.retries.values()):,} retries"
     failed = f", {len(tally.failures):,} given up" if tally.failures else ""
-    unsure = f", {tally.unsure:,} answers lost" if tally.unsure else ""
-    told = tally.changed == report.expected or tally.unsure > 0
+    uncertain = f", {tally.uncertain:,} answers lost" if tally.uncertain else ""
+    told = tally.changed == report.expected or tally.uncertain > 0
     saved = report.persisted >= report.expected or report.killed > 0
     speed = tally.sent / max(tally.took_s, 1e-9)
-    facts = new_list(
+    facts = new_summary(
         ("requests", f"{len(report.requests):,}: {parts}", ""),
         ("sent", f"{tally.sent:,}: {again}" + (f" ({retried})" if retried else ""), ""),
         ("accepted", f"{tally.accepted:,}{failed}", not tally.failures),
-        ("changed", f"{tally.changed:,} of {report.expected:,}{unsure}", told),
+        ("changed", f"{tally.changed:,} of {report.expected:,}{uncertain}", told),
         ("persisted", f"{report.persisted:,}", saved),
         ("answers that can't be true", f"{len(tally.wrong):,}", not tally.wrong),
         *([("consumers killed", f"{report.killed:,}", "")] if report.killed else []),
@@ -308,9 +312,9 @@ def show_played(report: Report, out: Console) -> None:
         out.print(Text(f"  {problem}"))
     out.print()
     totals = new_table(report.compared.of, "the file", "COUNT(*)", "API", "")
-    for name, (expected, rows, seen) in report.compared.totals.items():
-        good = mark(expected == rows == seen)
-        totals.add_row(name.replace("_", " "), f"{expected:,}", f"{rows:,}", f"{seen:,}", good)
+    for name, (expected, rows, reported) in report.compared.totals.items():
+        good = mark(expected == rows == reported)
+        totals.add_row(name.replace("_", " "), f"{expected:,}", f"{rows:,}", f"{reported:,}", good)
     out.print(totals)
     for note in report.compared.notes:
         out.print(f"compared: {note}")

@@ -20,7 +20,7 @@ class Call(NamedTuple):
 
     method: str
     path: str
-    question: Mapping[str, Any] | None = None
+    body: Mapping[str, Any] | None = None
     key: str | None = None
 
 
@@ -29,7 +29,7 @@ class Kind(NamedTuple):
 
     of: str
     members: str
-    said: str
+    state_field: str
 
 
 KINDS = {
@@ -54,7 +54,7 @@ class Reaction(NamedTuple):
 class Request:
     """What a user does through the API: ``act`` in one word, ``text`` in words.
 
-    ``turns``: the reaction that it turns on or off. ``looks_at``: the reactions whose state it
+    ``sets``: the reaction that it turns on or off. ``reads``: the reactions whose state it
     asks for. ``writes``: what it writes, by the names that answers have for it.
     """
 
@@ -62,8 +62,8 @@ class Request:
     act: str
     text: str
     call: Call
-    turns: tuple[Reaction, bool] | None = None
-    looks_at: Sequence[Reaction] = ()
+    sets: tuple[Reaction, bool] | None = None
+    reads: Sequence[Reaction] = ()
     writes: Mapping[str, Any] = field(default_factory=dict)
     copies: Copies = Copies.ONE
 
@@ -71,8 +71,8 @@ class Request:
         return self.text
 
 
-class Forecast(NamedTuple):
-    """What must be seen when a request is done alone and in its turn.
+class Expectation(NamedTuple):
+    """What must be seen when a request is done alone and in order.
 
     Whether it ``changes`` a reaction, and what each answer ``shows``.
     """
@@ -81,14 +81,14 @@ class Forecast(NamedTuple):
     shows: Mapping[str, Any]
 
     def find_wrong(
-        self, request: Request, answers: Sequence[Mapping[str, Any]], sure: bool
+        self, request: Request, answers: Sequence[Mapping[str, Any]], certain: bool
     ) -> list[str]:
         """What can't be true in the ``answers`` to the copies of ``request``.
 
-        Unless it is ``sure`` how often it was done, only the state after it is known.
+        Unless it is ``certain`` how often it was done, only the state after it is known.
         """
         seen = answers
-        if request.looks_at:  # what says that it is not exact may be old
+        if request.reads:  # what says that it is not exact may be old
             exact = [answer for answer in answers if answer.get("exact") is not False]
             seen = [(answer.get("items") or [{}])[0] for answer in exact]
         wrong = [
@@ -98,7 +98,7 @@ class Forecast(NamedTuple):
             if one.get(name) != expected
         ]
         changed = sum(answer.get("changed") is True for answer in answers)
-        if request.turns and sure and changed != self.changes:
+        if request.sets and certain and changed != self.changes:
             wrong.append(f"{request}: changed {changed} times, not {int(self.changes)}")
         made = {str(answer.get("id")) for answer in answers if request.call.key}
         if len(made) > 1:
@@ -106,7 +106,7 @@ class Forecast(NamedTuple):
         return wrong
 
 
-def turn(reaction: Reaction, on: bool = True) -> Request:
+def set_reaction(reaction: Reaction, on: bool = True) -> Request:
     """Turn a reaction on or off."""
     kind, prefix = KINDS[reaction.kind], "" if on else "un"
     path = f"/{kind.of}s/{reaction.target_id}/{kind.members}/me"
@@ -115,7 +115,7 @@ def turn(reaction: Reaction, on: bool = True) -> Request:
         act=f"{prefix}{reaction.kind}",
         text=f"{prefix}{reaction}",
         call=Call("PUT" if on else "DELETE", path),
-        turns=(reaction, on),
+        sets=(reaction, on),
     )
 
 
@@ -127,7 +127,7 @@ def view(user_id: int, post_id: int) -> Request:
         act="view",
         text=f"view of post {post_id} by user {user_id}",
         call=Call("POST", "/reactions/query", {"targets": targets}),
-        looks_at=[Reaction(kind, post_id, user_id) for kind in ("like", "collect")],
+        reads=[Reaction(kind, post_id, user_id) for kind in ("like", "collect")],
     )
 
 
@@ -143,27 +143,27 @@ def duplicate(requests: Iterable[Request], share: float, seed: int) -> list[Requ
             return Copies.ONE
         return chance.choice([Copies.AT_ONCE, Copies.IN_A_ROW])
 
-    return [one if one.looks_at else replace(one, copies=draw()) for one in requests]
+    return [one if one.reads else replace(one, copies=draw()) for one in requests]
 
 
-def foresee(
+def predict(
     requests: Iterable[Request], before: Set[Reaction]
-) -> tuple[list[Forecast], set[Reaction]]:
+) -> tuple[list[Expectation], set[Reaction]]:
     """What each request must come to, and which reactions are on after all of them.
 
     ``before`` holds what was on. Users act in any order among each other: it changes nothing.
     """
     on = set(before)
-    forecasts = []
+    expectations = []
     for request in requests:
         changes, shows = False, request.writes
-        if request.turns:
-            reaction, wanted = request.turns
+        if request.sets:
+            reaction, wanted = request.sets
             changes = wanted != (reaction in on)
             if changes:
                 on ^= {reaction}
-            shows = {KINDS[reaction.kind].said: wanted}
-        elif request.looks_at:
-            shows = {"mine": {KINDS[one.kind].said: one in on for one in request.looks_at}}
-        forecasts.append(Forecast(changes, shows))
-    return forecasts, on
+            shows = {KINDS[reaction.kind].state_field: wanted}
+        elif request.reads:
+            shows = {"mine": {KINDS[one.kind].state_field: one in on for one in request.reads}}
+        expectations.append(Expectation(changes, shows))
+    return expectations, on

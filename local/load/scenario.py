@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from pymysql.cursors import SSCursor
 
-from local.load.asking import Asker
-from local.load.requests import KINDS, Forecast, Reaction, Request, foresee
+from local.load.api_reader import ApiReader
+from local.load.requests import KINDS, Expectation, Reaction, Request, predict
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 
@@ -48,10 +48,10 @@ class Scenario(ABC):
         self.after: Set[Reaction] = frozenset()
         self._keep = keep
 
-    def prepare(self, stack: Stack) -> list[Forecast]:
+    def prepare(self, stack: Stack) -> list[Expectation]:
         """What each request must come to, by what is there already."""
-        forecasts, self.after = foresee(self.requests, self.read(stack))
-        return forecasts
+        expectations, self.after = predict(self.requests, self.read(stack))
+        return expectations
 
     def read(self, stack: Stack) -> set[Reaction]:
         """The rows of reactions that are on, of those that concern it."""
@@ -60,7 +60,7 @@ class Scenario(ABC):
         return read_reactions(stack.mysql_url, self.kinds, self._keep)
 
     @abstractmethod
-    async def compare(self, stack: Stack, asker: Asker) -> Comparison:
+    async def compare(self, stack: Stack, api: ApiReader) -> Comparison:
         """What is there now, beside what the file says. Raises LocalError."""
 
 
@@ -86,9 +86,9 @@ def compare_rows(after: Set[Any], rows: Set[Any]) -> list[str]:
     ]
 
 
-def compare_list(name: str, found: Sequence[int], should: Collection[int]) -> list[str]:
+def compare_list(name: str, found: Sequence[int], expected: Collection[int]) -> list[str]:
     """At most one difference: a list by the API has not what it should have, each once."""
-    if sorted(found) == sorted(should):
+    if sorted(found) == sorted(expected):
         return []
-    wrong = sorted(set(found) ^ set(should)) or "some twice"
+    wrong = sorted(set(found) ^ set(expected)) or "some twice"
     return [f"{name} by the API are wrong: {wrong}"[:200]]

@@ -28,12 +28,12 @@ import redis
 from rich.console import Console
 from rich.table import Table
 
-from local.audit.audit import read_truth
-from local.audit.quiet import wait_until_quiet
-from local.load.buyers import Gateway
-from local.load.flash_sale import SHOP, offer
-from local.load.meanwhile import working
-from local.output import console, finish, require_positive
+from local.audit.audit import run_audit
+from local.audit.backlog import wait_until_quiet
+from local.load.background import run_threads
+from local.load.buyers import HttpApiClient
+from local.load.flash_sale import SHOP, create_voucher
+from local.output import console, print_report, require_positive
 from local.paths import DIRECTORY, ROOT, LocalError
 from local.stack.functions import become_function, load_function, make_record
 from local.stack.servers import connect_mysql
@@ -47,9 +47,9 @@ POSTS = 240
 FED_POSTS = 200
 ROUNDS = 8
 WARM_UP = 3  # rounds that are not compared: caches fill, processes load what they need
-MOST_REDIS_PERCENT = 5.0  # growth of what keys do not explain, from the middle to the end
-MOST_PROCESS_PERCENT = 5.0
-MOST_BAD_PERCENT = 1.0  # of requests: a busy machine lets some wait for too long
+MAX_REDIS_PERCENT = 5.0  # growth of what keys do not explain, from the middle to the end
+MAX_PROCESS_PERCENT = 5.0
+MAX_BAD_PERCENT = 1.0  # of requests: a busy machine lets some wait for too long
 IDLE_TTL_S = 10
 _CROWD = 4  # at once
 _ROTATE_EVERY_S = 5.0
@@ -60,21 +60,21 @@ _SALE_S = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class KeyFamily:
     """The keys of one kind: how many, their bytes, and how many of them never expire."""
 
     keys: int = 0
     size: int = 0
-    lasting: int = 0
+    persistent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class MemorySample:
     """Memory at one quiet moment, in bytes. ``consumers``: pid -> resident."""
 
     at_s: float
     used: int
-    families: Mapping[str, Family]
+    families: Mapping[str, KeyFamily]
     consumers: Mapping[int, int]
     fed: int
 
@@ -84,16 +84,16 @@ class Sight:
         return sum(family.size for family in self.families.values())
 
     @property
-    def beside_keys(self) -> int:
+    def outside_keys(self) -> int:
         """What Redis uses for anything but keys."""
         return self.used - self.in_keys
 
 
 @dataclass(slots=True)
-class Story:
+class SoakReport:
     """What a soak came to."""
 
-    sights: list[Sight] = field(default_factory=list)
+    samples: list[MemorySample] = field(default_factory=list)
     answers: Counter[str] = field(default_factory=Counter)
     runs: Counter[str] = field(default_factory=Counter)
     batches: int = 0
@@ -112,7 +112,7 @@ class Story:
             "answers": dict(self.answers),
             "runs": dict(self.runs),
             "batches": self.batches,
-            "memory": rows(self),
+            "memory": tabulate(self),
         }
 
 
@@ -124,49 +124,52 @@ def main(args: argparse.Namespace) -> int:
     stack.down()
     try:
         stack.up(for_tests=True, step=show_step, parameters={"IdleTtl": str(IDLE_TTL_S)})
-        story = soak(stack, args.minutes * 60)
+        report = soak(stack, args.minutes * 60)
     finally:
         stack.down()
-    return finish(args, story, show)
+    return print_report(args, report, show)
 
 
-def soak(stack: Stack, length_s: float) -> Story:
+def soak(stack: Stack, length_s: float) -> SoakReport:
     """Let everything happen for so long, with pauses to look. Raises LocalError."""
-    story = Story()
-    crowd = Crowd(stack, story)
+    report = SoakReport()
+    crowd = SimulatedUsers(stack, report)
     crowd.warm_up()
     schedules = sorted(
         _camel(path.name) for path in (ROOT / "functions" / "schedule").iterdir() if path.is_dir()
     )
-    with fed_consumer(stack, story) as (fed, feeding):
+    with fed_consumer(stack, report) as (fed, feeding):
         for number in range(ROUNDS):
             feeding.set()
-            with crowd.at_work(), running(stack, schedules, story):
+            with crowd.at_work(), run_schedules(stack, schedules, report):
                 time.sleep(length_s / ROUNDS)
             feeding.clear()
             if not wait_until_quiet(stack):
-                story.problems.append(f"round {number + 1} did not become quiet")
-            truth = read_truth(stack)
-            if not truth.clean:
-                story.problems.append(f"round {number + 1}: {json.dumps(truth.to_json())}")
-            story.sights.append(look(stack, fed))
-            console.print(f"round {number + 1} of {ROUNDS}: {tell(story.sights[-1])}", style="dim")
-    story.problems += judge(story.sights)
-    bad = {name: n for name, n in story.answers.items() if not name.startswith(("2", "4"))}
-    if sum(bad.values()) > MOST_BAD_PERCENT / 100 * story.answers.total():
-        story.problems.append(f"{sum(bad.values())} requests failed: {bad}")
-    return story
+                report.problems.append(f"round {number + 1} did not become quiet")
+            audit_report = run_audit(stack)
+            if not audit_report.clean:
+                report.problems.append(f"round {number + 1}: {json.dumps(audit_report.to_json())}")
+            report.samples.append(measure_memory(stack, fed))
+            console.print(
+                f"round {number + 1} of {ROUNDS}: {describe_sample(report.samples[-1])}",
+                style="dim",
+            )
+    report.problems += find_growth(report.samples)
+    bad = {name: n for name, n in report.answers.items() if not name.startswith(("2", "4"))}
+    if sum(bad.values()) > MAX_BAD_PERCENT / 100 * report.answers.total():
+        report.problems.append(f"{sum(bad.values())} requests failed: {bad}")
+    return report
 
 
-class Crowd:
+class SimulatedUsers:
     """Some people who do everything there is, over and over."""
 
-    def __init__(self, stack: Stack, story: Story) -> None:
+    def __init__(self, stack: Stack, report: SoakReport) -> None:
         self._stack = stack
-        self._story = story
+        self._report = report
         self._people = range(FIRST_ID, FIRST_ID + PEOPLE)
         tokens = dict(zip(self._people, open_sessions(stack, self._people), strict=True))
-        self._door = Gateway(stack.base_url, tokens, _CROWD)
+        self._client = HttpApiClient(stack.base_url, tokens, _CROWD)
         self._posts = range(FIRST_ID + 1_000, FIRST_ID + 1_000 + POSTS)
         self._began_s = time.monotonic()
         self._written: list[tuple[int, str]] = []
@@ -184,7 +187,7 @@ class Crowd:
 
     def at_work(self) -> contextlib.AbstractContextManager[None]:
         """Everybody is busy meanwhile."""
-        return working(self._work, _CROWD)
+        return run_threads(self._work, _CROWD)
 
     def _acts(self) -> dict[Callable[[int], None], int]:
         """What they do, and how often beside the others."""
@@ -207,78 +210,80 @@ class Crowd:
             [act] = random.choices(list(acts), weights=list(acts.values()))
             act(random.choice(self._people))
 
-    def _ask(self, user: int, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        reply = self._door.ask(method, path, user, body)
+    def _send(
+        self, user: int, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> Any:
+        reply = self._client.send(method, path, user, body)
         with self._lock:
-            self._story.answers[str(reply.status)] += 1
+            self._report.answers[str(reply.status)] += 1
         return reply.body if 200 <= reply.status < 300 else None
 
-    def _some_post(self) -> int:
+    def _pick_post(self) -> int:
         """One of those that are known at the moment: the others are forgotten meanwhile."""
         turn = int((time.monotonic() - self._began_s) / _ROTATE_EVERY_S)
         return self._posts[(turn * _AT_ONCE // 2 + random.randrange(_AT_ONCE)) % POSTS]
 
     def _like(self, user: int) -> None:
         kind = random.choice(("likes", "likes", "collects"))
-        self._ask(user, "PUT", f"/posts/{self._some_post()}/{kind}/me")
+        self._send(user, "PUT", f"/posts/{self._pick_post()}/{kind}/me")
 
     def _unlike(self, user: int) -> None:
-        self._ask(user, "DELETE", f"/posts/{self._some_post()}/likes/me")
+        self._send(user, "DELETE", f"/posts/{self._pick_post()}/likes/me")
 
     def _look(self, user: int) -> None:
-        targets = [{"type": "post", "id": str(self._some_post())} for _ in range(20)]
-        self._ask(user, "POST", "/reactions/query", {"targets": targets})
-        self._ask(user, "GET", f"/posts/{self._some_post()}/likers")
+        targets = [{"type": "post", "id": str(self._pick_post())} for _ in range(20)]
+        self._send(user, "POST", "/reactions/query", {"targets": targets})
+        self._send(user, "GET", f"/posts/{self._pick_post()}/likers")
 
     def _follow(self, user: int) -> None:
         method = random.choice(("PUT", "PUT", "DELETE"))
-        self._ask(user, method, f"/users/{random.choice(self._people)}/followers/me")
+        self._send(user, method, f"/users/{random.choice(self._people)}/followers/me")
 
     def _write(self, user: int) -> None:
         """A post, and who wrote the oldest of many takes it back: they don't become more."""
         text = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}
-        if made := self._ask(user, "POST", "/posts", text):
-            self._ask(user, "POST", f"/posts/{made['id']}/comments", {"body": "I do."})
+        if made := self._send(user, "POST", "/posts", text):
+            self._send(user, "POST", f"/posts/{made['id']}/comments", {"body": "I do."})
             with self._lock:
                 self._written.append((user, made["id"]))
                 oldest = self._written.pop(0) if len(self._written) > PEOPLE else None
             if oldest:
-                self._ask(oldest[0], "DELETE", f"/posts/{oldest[1]}")
+                self._send(oldest[0], "DELETE", f"/posts/{oldest[1]}")
 
     def _read_feed(self, user: int) -> None:
-        self._ask(user, "GET", "/feed?limit=20")
+        self._send(user, "GET", "/feed?limit=20")
 
     def _order(self, user: int) -> None:
         with self._lock:
             opened_s, voucher = self._sale
             if time.monotonic() - opened_s > _SALE_S:
                 with contextlib.suppress(LocalError):  # then the sale before goes on
-                    voucher = offer(self._stack, PEOPLE // 2, open_s=_SALE_S)
+                    voucher = create_voucher(self._stack, PEOPLE // 2, open_s=_SALE_S)
                 self._sale = time.monotonic(), voucher
-        made = self._ask(user, "POST", f"/vouchers/{voucher}/orders") if voucher else None
+        made = self._send(user, "POST", f"/vouchers/{voucher}/orders") if voucher else None
         if made:
-            self._ask(user, "GET", f"/orders/{made['order_id']}")
+            self._send(user, "GET", f"/orders/{made['order_id']}")
 
     def _check_in(self, user: int) -> None:
-        self._ask(user, "PUT", "/checkins/today")
+        self._send(user, "PUT", "/checkins/today")
 
     def _review(self, user: int) -> None:
         if len(self._reviews) < PEOPLE:
             question = {"score": 5, "body": "Come hungry."}
-            if made := self._ask(user, "POST", f"/shops/{SHOP}/reviews", question):
+            if made := self._send(user, "POST", f"/shops/{SHOP}/reviews", question):
                 self._reviews.append(made["id"])
         if self._reviews:
-            self._ask(user, "PUT", f"/reviews/{random.choice(self._reviews)}/likes/me")
+            self._send(user, "PUT", f"/reviews/{random.choice(self._reviews)}/likes/me")
 
     def _read_lists(self, user: int) -> None:
         window = random.choice(("day", "week", "all"))
-        self._ask(user, "GET", f"/posts/ranking?window={window}")
-        self._ask(user, "GET", f"/shops/{SHOP}/reviews/recommended")
-        self._ask(user, "GET", f"/users/{random.choice(self._people)}")
+        self._send(user, "GET", f"/posts/ranking?window={window}")
+        self._send(user, "GET", f"/shops/{SHOP}/reviews/recommended")
+        self._send(user, "GET", f"/users/{random.choice(self._people)}")
 
 
-def running(
-    stack: Stack, schedules: Sequence[str], story: Story
+def run_schedules(
+    stack: Stack, schedules: Sequence[str], report: SoakReport
 ) -> contextlib.AbstractContextManager[None]:
     """Every schedule runs, again and again, two at a time."""
     turns = itertools.cycle(schedules)
@@ -290,16 +295,16 @@ def running(
                 name = next(turns)
             try:
                 stack.invoke(name, {})
-                story.runs[name] += 1
+                report.runs[name] += 1
             except LocalError as error:
-                story.problems.append(str(error).partition("\n")[0])
+                report.problems.append(str(error).partition("\n")[0])
             end.wait(0.1)
 
-    return working(run, threads=2)
+    return run_threads(run, threads=2)
 
 
 @contextlib.contextmanager
-def fed_consumer(stack: Stack, story: Story) -> Iterator[tuple[psutil.Process, Event]]:
+def fed_consumer(stack: Stack, report: SoakReport) -> Iterator[tuple[psutil.Process, Event]]:
     """A consumer in a process of its own that saves batch after batch while the event is set."""
     posts = range(FIRST_ID + 5_000, FIRST_ID + 5_000 + FED_POSTS)
     add_posts(stack, posts, FIRST_ID)
@@ -314,9 +319,9 @@ def fed_consumer(stack: Stack, story: Story) -> Iterator[tuple[psutil.Process, E
     finally:
         end.set()
         process.join(60)
-        story.batches = batches.value
+        report.batches = batches.value
         if process.exitcode != 0:
-            story.problems.append(f"the fed consumer ended with {process.exitcode}")
+            report.problems.append(f"the fed consumer ended with {process.exitcode}")
             process.kill()
 
 
@@ -341,7 +346,7 @@ def _message(number: int, posts: Sequence[int]) -> dict[str, Any]:
         "kind": "like",
         "actor_id": FIRST_ID + 10_000 + random.randrange(500),
         "state": random.randrange(2),
-        "ver": time.time_ns() // 1000,
+        "version": time.time_ns() // 1000,
     }
     return make_record(number, json.dumps(event), time.time_ns() // 1_000_000)
 
@@ -355,14 +360,14 @@ def add_posts(stack: Stack, posts: Sequence[int], author: int) -> None:
             [(post, author) for post in posts],
         )
         cursor.execute(
-            "INSERT INTO user_counter (user_id, posts_total, ver) VALUES (%s, %s, 1)"
+            "INSERT INTO user_counter (user_id, posts_total, version) VALUES (%s, %s, 1)"
             " ON DUPLICATE KEY UPDATE posts_total = posts_total + VALUES(posts_total),"
-            " ver = ver + 1",
+            " version = version + 1",
             (author, len(posts)),
         )
 
 
-def look(stack: Stack, fed: psutil.Process) -> Sight:
+def measure_memory(stack: Stack, fed: psutil.Process) -> MemorySample:
     """Memory now: of Redis by kind of key, and of every process that runs the consumer."""
     families: dict[str, list[int]] = {}
     with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
@@ -383,10 +388,10 @@ def look(stack: Stack, fed: psutil.Process) -> Sight:
     for worker in stack.find_workers("SaveReactions"):
         with contextlib.suppress(psutil.Error):
             consumers[worker.pid] = worker.memory_info().rss
-    return Sight(
+    return MemorySample(
         time.monotonic(),
         memory["used_memory_dataset"],
-        {name: Family(*counts) for name, counts in families.items()},
+        {name: KeyFamily(*counts) for name, counts in families.items()},
         consumers,
         fed.memory_info().rss,
     )
@@ -398,24 +403,26 @@ def family_of(key: str) -> str:
     return re.sub(r"[0-9a-f]{16,}|\d+", "#", name)
 
 
-def judge(sights: Sequence[Sight]) -> list[str]:
+def find_growth(samples: Sequence[MemorySample]) -> list[str]:
     """What is not flat, from the first round after the warm-up to the last."""
-    if len(sights) <= WARM_UP:
+    if len(samples) <= WARM_UP:
         return ["there was no time to compare anything"]
-    first, last = sights[WARM_UP], sights[-1]
+    first, last = samples[WARM_UP], samples[-1]
     problems = []
-    grown = percent(first.beside_keys, last.beside_keys, of=first.used)
-    if grown > MOST_REDIS_PERCENT:
+    grown = percent(first.outside_keys, last.outside_keys, of=first.used)
+    if grown > MAX_REDIS_PERCENT:
         problems.append(f"Redis uses {grown:.1f}% more, which no key explains")
     for name, now in sorted(last.families.items()):
-        then = first.families.get(name, Family())
-        if now.lasting > max(then.lasting * 1.1, then.lasting + 20):
-            problems.append(f"{name}: {then.lasting} keys that never expire became {now.lasting}")
-    if (grown := percent(first.fed, last.fed)) > MOST_PROCESS_PERCENT:
+        then = first.families.get(name, KeyFamily())
+        if now.persistent > max(then.persistent * 1.1, then.persistent + 20):
+            problems.append(
+                f"{name}: {then.persistent} keys that never expire became {now.persistent}"
+            )
+    if (grown := percent(first.fed, last.fed)) > MAX_PROCESS_PERCENT:
         problems.append(f"the fed consumer grew by {grown:.1f}%")
     if first.consumers and last.consumers:
         grown = percent(max(first.consumers.values()), max(last.consumers.values()))
-        if grown > MOST_PROCESS_PERCENT:
+        if grown > MAX_PROCESS_PERCENT:
             problems.append(f"the biggest worker of SaveReactions grew by {grown:.1f}%")
     return problems
 
@@ -425,38 +432,38 @@ def percent(first: int, last: int, of: int = 0) -> float:
     return 100 * (last - first) / (of or first)
 
 
-def tell(sight: Sight) -> str:
-    """One sight in one line."""
+def describe_sample(sample: MemorySample) -> str:
+    """One sample in one line."""
     return (
-        f"Redis {sight.used / 1e6:.2f} MB in {sum(f.keys for f in sight.families.values()):,} keys,"
-        f" fed consumer {sight.fed / 1e6:.1f} MB,"
-        f" workers {', '.join(f'{rss / 1e6:.1f}' for rss in sight.consumers.values())} MB"
+        f"Redis {sample.used / 1e6:.2f} MB in {sum(f.keys for f in sample.families.values()):,} keys,"
+        f" fed consumer {sample.fed / 1e6:.1f} MB,"
+        f" workers {', '.join(f'{rss / 1e6:.1f}' for rss in sample.consumers.values())} MB"
     )
 
 
-def rows(story: Story) -> dict[str, list[float]]:
-    """Name -> its value at each sight, in MB or as a count."""
-    sights = story.sights
+def tabulate(report: SoakReport) -> dict[str, list[float]]:
+    """Name -> its value at each sample, in MB or as a count."""
+    samples = report.samples
     found: dict[str, list[float]] = {
-        "Redis, data (MB)": [s.used / 1e6 for s in sights],
-        "  in keys (MB)": [s.in_keys / 1e6 for s in sights],
-        "  beside them (MB)": [s.beside_keys / 1e6 for s in sights],
-        "Redis, keys": [sum(f.keys for f in s.families.values()) for s in sights],
-        "  that never expire": [sum(f.lasting for f in s.families.values()) for s in sights],
-        "fed consumer (MB)": [s.fed / 1e6 for s in sights],
+        "Redis, data (MB)": [s.used / 1e6 for s in samples],
+        "  in keys (MB)": [s.in_keys / 1e6 for s in samples],
+        "  beside them (MB)": [s.outside_keys / 1e6 for s in samples],
+        "Redis, keys": [sum(f.keys for f in s.families.values()) for s in samples],
+        "  that never expire": [sum(f.persistent for f in s.families.values()) for s in samples],
+        "fed consumer (MB)": [s.fed / 1e6 for s in samples],
     }
     found["biggest worker of SaveReactions (MB)"] = [
-        max(s.consumers.values(), default=0) / 1e6 for s in sights
+        max(s.consumers.values(), default=0) / 1e6 for s in samples
     ]
     return found
 
 
-def show(story: Story, out: Console) -> None:
+def show(report: SoakReport, out: Console) -> None:
     """The table of memory, and what was done meanwhile."""
     table = Table("", "start", "middle", "end", "slope a minute", box=None, header_style="dim")
-    times = [sight.at_s / 60 for sight in story.sights]
+    times = [sample.at_s / 60 for sample in report.samples]
     middle = min(WARM_UP, len(times) - 1)
-    for name, values in rows(story).items():
+    for name, values in tabulate(report).items():
         slope = 0.0
         if len(values) - middle > 1:
             slope = statistics.linear_regression(times[middle:], values[middle:]).slope
@@ -464,18 +471,20 @@ def show(story: Story, out: Console) -> None:
         table.add_row(name, *cells, f"{slope:+,.3f}")
     out.print(table)
     out.print(
-        f"{story.answers.total():,} requests ({_listed(story.answers)}), {story.batches:,} batches"
-        f" of {_BATCH}; schedules: {_listed(story.runs)}",
+        f"{report.answers.total():,} requests ({_listed(report.answers)}), {report.batches:,} batches"
+        f" of {_BATCH}; schedules: {_listed(report.runs)}",
         style="dim",
     )
-    last, middle_sight = story.sights[-1].families, story.sights[middle].families
-    grown = sorted(last, key=lambda name: middle_sight.get(name, Family()).size - last[name].size)
+    last, middle_sample = report.samples[-1].families, report.samples[middle].families
+    grown = sorted(
+        last, key=lambda name: middle_sample.get(name, KeyFamily()).size - last[name].size
+    )
     for name in grown[:8]:
-        then = middle_sight.get(name, Family())
+        then = middle_sample.get(name, KeyFamily())
         out.print(f"  {name}: {then} -> {last[name]}", style="dim")
-    for problem in story.problems:
+    for problem in report.problems:
         out.print(f"[red]✗[/red] {problem}")
-    if not story.problems:
+    if not report.problems:
         out.print("[green]flat, and clean all the time[/green]")
 
 

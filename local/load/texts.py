@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Any
 
-from local.load.asking import Asker
-from local.load.requests import Call, Forecast, Request, duplicate
+from local.load.api_reader import ApiReader
+from local.load.requests import Call, Expectation, Request, duplicate
 from local.load.scenario import Comparison, Scenario
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
@@ -21,9 +21,9 @@ def rename(user_id: int, nickname: str) -> Request:
 
 def write_post(user_id: int, key: str, title: str, body: str) -> Request:
     """A user writes a note; ``key`` is of this one alone."""
-    question = {"kind": "note", "title": title, "body": body, "images": []}
+    payload = {"kind": "note", "title": title, "body": body, "images": []}
     text = f"post {title!r} by user {user_id}"
-    call = Call("POST", "/posts", question, key)
+    call = Call("POST", "/posts", payload, key)
     return Request(user_id, "post", text, call, writes={"title": title, "body": body})
 
 
@@ -54,7 +54,7 @@ class Texts(Scenario):
         self._comments = count_comments(self.requests)
         self._names = {r.user_id: r.writes["nickname"] for r in self.requests if r.act == "rename"}
 
-    def prepare(self, stack: Stack) -> list[Forecast]:
+    def prepare(self, stack: Stack) -> list[Expectation]:
         """What each request must come to. What is there already is counted in."""
         for expected, there in zip(
             (self._posts, self._comments), read_texts(stack.mysql_url), strict=True
@@ -63,19 +63,19 @@ class Texts(Scenario):
                 expected[id_] += there[id_]
         return super().prepare(stack)
 
-    async def compare(self, stack: Stack, asker: Asker) -> Comparison:
+    async def compare(self, stack: Stack, api: ApiReader) -> Comparison:
         """Rows, totals and names beside what was written. Raises LocalError."""
 
         async def ask_user(user_id: int) -> Mapping[str, Any]:
-            return await asker.ask(f"/users/{user_id}")
+            return await api.fetch(f"/users/{user_id}")
 
         async def ask_post(post_id: int) -> int:
-            return int((await asker.ask(f"/posts/{post_id}"))["comments"])
+            return int((await api.fetch(f"/posts/{post_id}"))["comments"])
 
         posts, comments = read_texts(stack.mysql_url)
-        profiles = await asker.ask_each("profiles", {**self._posts, **self._names}, ask_user)
+        profiles = await api.fetch_each("profiles", {**self._posts, **self._names}, ask_user)
         seen_posts = {user_id: int(profiles[user_id]["posts"]) for user_id in self._posts}
-        seen_comments = await asker.ask_each("posts", self._comments, ask_post)
+        seen_comments = await api.fetch_each("posts", self._comments, ask_post)
         differences = [
             *find_differences("posts of user", self._posts, posts, seen_posts),
             *find_differences("comments of post", self._comments, comments, seen_comments),
@@ -108,23 +108,23 @@ def read_texts(mysql_url: str) -> tuple[Counter[int], Counter[int]]:
 
 
 def find_differences(
-    of: str, expected: Mapping[int, int], rows: Mapping[int, int], seen: Mapping[int, int]
+    of: str, expected: Mapping[int, int], rows: Mapping[int, int], reported: Mapping[int, int]
 ) -> list[str]:
     """Where the rows or the API have not as many as were written."""
     return [
         f"{of} {id_}: {counts.get(id_, 0)} {where}, {count} written"
         for id_, count in expected.items()
-        for where, counts in (("in the rows", rows), ("by the API", seen))
+        for where, counts in (("in the rows", rows), ("by the API", reported))
         if counts.get(id_, 0) != count
     ]
 
 
 def add_up(
-    expected: Mapping[int, int], rows: Mapping[int, int], seen: Mapping[int, int]
+    expected: Mapping[int, int], rows: Mapping[int, int], reported: Mapping[int, int]
 ) -> tuple[int, int, int]:
     """(written, rows, API), of those that were written to."""
     return (
         sum(expected.values()),
         sum(rows.get(id_, 0) for id_ in expected),
-        sum(seen.get(id_, 0) for id_ in expected),
+        sum(reported.get(id_, 0) for id_ in expected),
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from local.load.buyers import Gateway, Reply
+from local.load.buyers import HttpApiClient, Reply
 from local.paths import LocalError
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
@@ -37,24 +37,26 @@ class Town(NamedTuple):
     orders: int
 
 
-def build(stack: Stack, user_ids: Sequence[int], seed: int, tell: Callable[[str], None]) -> Town:
-    """Make the town. ``tell`` hears how far it is. Raises LocalError when something is refused."""
+def build(
+    stack: Stack, user_ids: Sequence[int], seed: int, on_progress: Callable[[str], None]
+) -> Town:
+    """Make the town. ``on_progress`` hears how far it is. Raises LocalError when something is refused."""
     create_users(stack.mysql_url, [ADMIN], "admin")
     tokens = dict(zip(user_ids, open_sessions(stack, user_ids), strict=True))
     [tokens[ADMIN]] = open_sessions(stack, [ADMIN], "admin")
-    gateway = Gateway(stack.base_url, tokens, 1)
+    client = HttpApiClient(stack.base_url, tokens, 1)
     chance = random.Random(seed)
-    tell("shops")
-    type_ids = [_create(gateway, "/shop-types", ADMIN, one)["id"] for one in make_types()]
-    shops = [_create(gateway, "/shops", ADMIN, shop)["id"] for shop in make_shops(type_ids, chance)]
-    tell("reviews")
+    on_progress("shops")
+    type_ids = [_create(client, "/shop-types", ADMIN, one)["id"] for one in make_types()]
+    shops = [_create(client, "/shops", ADMIN, shop)["id"] for shop in make_shops(type_ids, chance)]
+    on_progress("reviews")
     for shop_id, author_id, review in make_reviews(shops, user_ids, chance):
-        _create(gateway, f"/shops/{shop_id}/reviews", author_id, review)
-    tell("a flash sale")
-    voucher = _create(gateway, "/vouchers", ADMIN, make_voucher(shops[0], time.time()))["id"]
+        _create(client, f"/shops/{shop_id}/reviews", author_id, review)
+    on_progress("a flash sale")
+    voucher = _create(client, "/vouchers", ADMIN, make_voucher(shops[0], time.time()))["id"]
     for buyer_id in user_ids[:BUYERS]:
-        _create(gateway, f"/vouchers/{voucher}/orders", buyer_id, None, status=202)
-    tell("rankings")
+        _create(client, f"/vouchers/{voucher}/orders", buyer_id, None, status=202)
+    on_progress("rankings")
     stack.invoke("RefreshRankings", {})
     return Town(len(type_ids), len(shops), REVIEWS, voucher, min(BUYERS, len(user_ids)))
 
@@ -111,12 +113,16 @@ def make_voucher(
 
 
 def _create(
-    gateway: Gateway, path: str, user_id: int, body: Mapping[str, Any] | None, status: int = 201
+    client: HttpApiClient,
+    path: str,
+    user_id: int,
+    body: Mapping[str, Any] | None,
+    status: int = 201,
 ) -> Mapping[str, Any]:
     """What a POST answers; asked again while a part is busy. Raises LocalError."""
-    give_up_s = time.monotonic() + MAX_WAIT_S
-    while (reply := gateway.ask("POST", path, user_id, body)).status in (429, 503):
-        if time.monotonic() > give_up_s:
+    deadline_s = time.monotonic() + MAX_WAIT_S
+    while (reply := client.send("POST", path, user_id, body)).status in (429, 503):
+        if time.monotonic() > deadline_s:
             break
         time.sleep(float(reply.headers.get("retry-after", 1)))
     return _require(reply, f"POST {path}", status)

@@ -67,7 +67,7 @@ def _describe(*, text: str, runbook: str, **_: Any) -> str:
 def _make_of_queue(
     queue: str,
     *,
-    behind: str,
+    age_text: str,
     dead_lettered: str = "",
     runbook: str = "",
     above_s: int = 300,
@@ -91,7 +91,7 @@ def _make_of_queue(
     yield (
         f"{name}AgeAlarm",
         _make_alarm(
-            _describe(text=f"{queue} is behind. {behind}", runbook=runbook or "queue-behind"),
+            _describe(text=f"{queue} is behind. {age_text}", runbook=runbook or "queue-behind"),
             metric=("AWS/SQS", "ApproximateAgeOfOldestMessage"),
             dimension=("QueueName", {"Fn::GetAtt": [queue, "QueueName"]}),
             statistic="Maximum",

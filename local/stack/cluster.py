@@ -20,16 +20,16 @@ from redis.retry import Retry
 
 from local.paths import LocalError
 from local.stack.processes import Process, wait_until
-from local.stack.servers import Server, need_binary
+from local.stack.servers import Server, require_binary
 
 MASTERS = 3
 NODES = 2 * MASTERS
 SLOTS = 16_384
 NODE_TIMEOUT_MS = 2_000
 _PORTS = range(16_000, 32_000)  # below those that a kernel gives to clients
-_LOOK_EVERY_S = 0.02
-_chance = random.SystemRandom()  # who sets a seed would have the ports of all who set the same
-_AWAY = (redis.ConnectionError, redis.TimeoutError)
+_POLL_INTERVAL_S = 0.02
+_rng = random.SystemRandom()  # who sets a seed would have the ports of all who set the same
+_UNREACHABLE = (redis.ConnectionError, redis.TimeoutError)
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class Cluster:
             if new:
                 self._form(timeout_s)
             if started:
-                self.wait_until_well(timeout_s)
+                self.wait_until_healthy(timeout_s)
         except BaseException:
             if new:
                 self.stop()
@@ -105,14 +105,14 @@ class Cluster:
     def masters(self) -> list[Server]:
         """The nodes that have slots at this moment, in the order of those."""
         by_port = {node.port: node for node in self.nodes}
-        ranges = sorted(self._ask_any("CLUSTER", "SLOTS"))
+        ranges = sorted(self._query_any_node("CLUSTER", "SLOTS"))
         return [by_port[port] for port in dict.fromkeys(int(found[2][1]) for found in ranges)]
 
     def master_of(self, key: str) -> Server:
         """The node that has ``key`` at this moment."""
         slot = key_slot(key.encode())
         by_port = {node.port: node for node in self.nodes}
-        for first, last, master, *_ in self._ask_any("CLUSTER", "SLOTS"):
+        for first, last, master, *_ in self._query_any_node("CLUSTER", "SLOTS"):
             if first <= slot <= last:
                 return by_port[int(master[1])]
         raise LocalError(f"slot {slot} has no master")
@@ -127,7 +127,7 @@ class Cluster:
         replica = next((n for n in self.nodes if _link(n) == (master.port, "up")), None)
         if replica is None:
             raise LocalError(f"the master at {master.port} has no replica")
-        if not wait_until(lambda: _offset(replica) >= offset, timeout_s, step_s=_LOOK_EVERY_S):
+        if not wait_until(lambda: _offset(replica) >= offset, timeout_s, step_s=_POLL_INTERVAL_S):
             raise LocalError(f"{replica.name} is behind for more than {timeout_s:g} s")
         return replica
 
@@ -140,7 +140,7 @@ class Cluster:
         return replica
 
     @contextlib.contextmanager
-    def losing_the_newest(self, key: str) -> Iterator[None]:
+    def lose_unreplicated_writes(self, key: str) -> Iterator[None]:
         """What the master of ``key`` takes meanwhile is lost: it dies before it replicates it.
 
         Afterwards the replica, which heard nothing of it, is the master.
@@ -161,15 +161,15 @@ class Cluster:
         """Until every node that answers says that ``server`` has ``key``. Raises LocalError."""
         slot = key_slot(key.encode())
 
-        def everybody_knows() -> bool:
+        def all_nodes_agree() -> bool:
             return all(_master_of(node, slot) in (server.port, None) for node in self.nodes)
 
-        if not wait_until(everybody_knows, timeout_s, step_s=_LOOK_EVERY_S):
+        if not wait_until(all_nodes_agree, timeout_s, step_s=_POLL_INTERVAL_S):
             raise LocalError(f"{server.name} did not become master in {timeout_s:g} s")
 
-    def wait_until_well(self, timeout_s: float = 60) -> None:
+    def wait_until_healthy(self, timeout_s: float = 60) -> None:
         """Until every node says ok, knows all, and each master has its replica. LocalError."""
-        if not wait_until(self._is_well, timeout_s, step_s=_LOOK_EVERY_S):
+        if not wait_until(self._is_healthy, timeout_s, step_s=_POLL_INTERVAL_S):
             states = ", ".join(f"{node.name}: {_state(node)}" for node in self.nodes)
             raise LocalError(f"the cluster is not well after {timeout_s:g} s ({states})")
 
@@ -177,7 +177,7 @@ class Cluster:
         """CONFIG SET at every node that answers."""
         for node in self.nodes:
             if node.is_running():
-                with contextlib.suppress(*_AWAY), connect_node(node) as client:
+                with contextlib.suppress(*_UNREACHABLE), connect_node(node) as client:
                     client.execute_command("CONFIG", "SET", name, value)
 
     def _form(self, timeout_s: float) -> None:
@@ -195,14 +195,14 @@ class Cluster:
             ids = [str(client.execute_command("CLUSTER", "MYID")) for client in clients]
 
             def all_know_all() -> bool:
-                return all(_knows(client, ids) for client in clients)
+                return all(_has_met(client, ids) for client in clients)
 
-            if not wait_until(all_know_all, timeout_s, step_s=_LOOK_EVERY_S):
+            if not wait_until(all_know_all, timeout_s, step_s=_POLL_INTERVAL_S):
                 raise LocalError("the nodes of the cluster do not meet")
             for number, client in enumerate(clients[MASTERS:]):
                 client.execute_command("CLUSTER", "REPLICATE", ids[number])
 
-    def _is_well(self) -> bool:
+    def _is_healthy(self) -> bool:
         links = [_link(node) for node in self.nodes]
         masters = [node.port for node, link in zip(self.nodes, links, strict=True) if link is None]
         return (
@@ -210,15 +210,16 @@ class Cluster:
             and {link[0] for link in links if link and link[1] == "up"} == set(masters)
             and all(_state(node) == "ok" for node in self.nodes)
             and all(
-                _masters_seen_by(node) == {(port, 1) for port in masters} for node in self.nodes
+                _masters_according_to(node) == {(port, 1) for port in masters}
+                for node in self.nodes
             )
         )
 
-    def _ask_any(self, *command: str) -> Any:
+    def _query_any_node(self, *command: str) -> Any:
         for node in self.nodes:
             if not node.is_running():
                 continue
-            with contextlib.suppress(*_AWAY), connect_node(node) as client:
+            with contextlib.suppress(*_UNREACHABLE), connect_node(node) as client:
                 return client.execute_command(*command)
         raise LocalError("no node of the cluster answers")
 
@@ -261,7 +262,7 @@ def load_cluster(directory: Path) -> Cluster:
         found = re.search(r"^port (\d+)$", (home / "redis.conf").read_text(), re.MULTILINE)
         if found is None:
             raise LocalError(f"{home / 'redis.conf'} names no port")
-        argv = (str(need_binary("redis-server")), str(home / "redis.conf"))
+        argv = (str(require_binary("redis-server")), str(home / "redis.conf"))
         port = int(found[1])
         url = f"redis://127.0.0.1:{port}"
         log = directory.parent / "logs" / "redis.log"
@@ -285,25 +286,25 @@ def connect_node(node: Server) -> Iterator[Any]:
         client.close()
 
 
-def _ask(node: Server, *command: str) -> Any:
+def _query_node(node: Server, *command: str) -> Any:
     """The answer of one node; None when there is none."""
     if not node.is_running():
         return None
     try:
         with connect_node(node) as client:
             return client.execute_command(*command)
-    except _AWAY:
+    except _UNREACHABLE:
         return None
 
 
 def _state(node: Server) -> str:
-    found = re.search(r"cluster_state:(\w+)", str(_ask(node, "CLUSTER", "INFO")))
+    found = re.search(r"cluster_state:(\w+)", str(_query_node(node, "CLUSTER", "INFO")))
     return found[1] if found else "down"
 
 
 def _link(node: Server) -> tuple[int, str] | None:
     """The port of a replica's master and the state of the link; None of a master."""
-    role = _ask(node, "ROLE")
+    role = _query_node(node, "ROLE")
     if role is None:
         return (0, "down")
     if role[0] != "slave":
@@ -313,26 +314,26 @@ def _link(node: Server) -> tuple[int, str] | None:
 
 def _offset(node: Server) -> int:
     """How far a node is in the stream of its master, or has written its own; -1: no answer."""
-    role = _ask(node, "ROLE")
+    role = _query_node(node, "ROLE")
     if role is None:
         return -1
     return int(role[4] if role[0] == "slave" else role[1])
 
 
-def _masters_seen_by(node: Server) -> set[tuple[int, int]]:
+def _masters_according_to(node: Server) -> set[tuple[int, int]]:
     """(port, how many replicas) of each master, as ``node`` sees them."""
-    slots = _ask(node, "CLUSTER", "SLOTS") or []
+    slots = _query_node(node, "CLUSTER", "SLOTS") or []
     return {(int(master[1]), len(replicas)) for _, _, master, *replicas in slots}
 
 
 def _master_of(node: Server, slot: int) -> int | None:
-    for first, last, master, *_ in _ask(node, "CLUSTER", "SLOTS") or []:
+    for first, last, master, *_ in _query_node(node, "CLUSTER", "SLOTS") or []:
         if first <= slot <= last:
             return int(master[1])
     return None
 
 
-def _knows(client: Any, ids: list[str]) -> bool:
+def _has_met(client: Any, ids: list[str]) -> bool:
     lines = [line.split() for line in str(client.execute_command("CLUSTER", "NODES")).splitlines()]
     flags = {line[0]: line[2] for line in lines}
     return all("handshake" not in flags.get(id_, "handshake") for id_ in ids)
@@ -352,6 +353,6 @@ def _free_ports(count: int) -> list[int]:
         while len(found) < count:
             probe = ends.enter_context(socket.socket())
             with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", _chance.choice(_PORTS)))
+                probe.bind(("127.0.0.1", _rng.choice(_PORTS)))
                 found.append(int(probe.getsockname()[1]))
         return found

@@ -17,9 +17,9 @@ from local.paths import ALARMS, LAMBDA_PYTHON, ROOT, TOOLS, LocalError
 from local.stack.aws import REGION, connect, credentials
 from local.stack.event_sources import EventSource
 from local.stack.gateway import name_function
-from local.stack.processes import run_to_end
+from local.stack.processes import run_command
 from local.stack.routes import read_authorizers, read_body, read_routes
-from local.stack.servers import without_credentials
+from local.stack.servers import strip_credentials
 
 STACK_NAME = "plaza"
 BUCKET = "plaza-artifacts"
@@ -63,7 +63,7 @@ def build_template(template: Path, directory: Path) -> Path:
             _build(template, shared, directory)
             stamp.write_text(sources)
         shutil.copytree(shared / "build", build, dirs_exist_ok=True)
-        _bring_alarms(template, shared / "build", build / "template.yaml")
+        _copy_alarms(template, shared / "build", build / "template.yaml")
     return build / "template.yaml"
 
 
@@ -79,7 +79,7 @@ def hash_sources(template: Path) -> str:
     return digest.hexdigest()
 
 
-def _bring_alarms(template: Path, directory: Path, copy: Path) -> None:
+def _copy_alarms(template: Path, directory: Path, copy: Path) -> None:
     """Put the alarms that a template includes beside its copy.
 
     ``sam build`` refers to them by their way from ``directory``, which is not the copy's.
@@ -96,7 +96,7 @@ def _build(template: Path, shared: Path, directory: Path) -> None:
     The parent of the workers imports them each time it starts. What goes to AWS has some of them
     (``local.stack.bytecode``).
     """
-    run_to_end(
+    run_command(
         "sam build",
         [
             TOOLS / "sam",
@@ -115,7 +115,7 @@ def _build(template: Path, shared: Path, directory: Path) -> None:
         cwd=template.parent,
     )
     layers = [entry for entry in (shared / "build").iterdir() if (entry / "python").is_dir()]
-    run_to_end(
+    run_command(
         "compiling the layer",
         [
             LAMBDA_PYTHON,
@@ -153,7 +153,7 @@ def deploy_template(
         "Environment": "local",
         "RedisUrl": redis_url,
         "RedisCluster": str(int(redis_cluster)),
-        "MysqlUrl": without_credentials(mysql_url),
+        "MysqlUrl": strip_credentials(mysql_url),
         "MysqlSecretArn": arn,
         "SmsSender": "echo",
         "SmsCountries": "*",
@@ -161,7 +161,7 @@ def deploy_template(
         **parameters,
     }
     config = ROOT / "samconfig.toml"
-    run_to_end(
+    run_command(
         "sam deploy",
         [
             TOOLS / "sam",
@@ -233,7 +233,7 @@ def describe_service(
     """
     lambdas = connect("lambda", endpoint_url)
     logical_ids = {name: logical_id for logical_id, name in deployed.functions.items()}
-    sources = _take_event_sources(lambdas, deployed)
+    sources = _take_over_event_sources(lambdas, deployed)
     functions = {}
     body = _read_api_body(deployed, endpoint_url)
     waited_for = {
@@ -294,7 +294,7 @@ def _read_api_body(deployed: Deployed, endpoint_url: str) -> dict[str, Any]:
     return read_body(template["TemplateBody"], values)
 
 
-def _take_event_sources(lambdas: Any, deployed: Deployed) -> list[EventSource]:
+def _take_over_event_sources(lambdas: Any, deployed: Deployed) -> list[EventSource]:
     """The event source mappings; MiniStack's own poller leaves them alone from now on."""
     urls = {url.rpartition("/")[2]: url for url in deployed.queues.values()}
     sources = []
@@ -330,7 +330,7 @@ def invoke(deployed: Deployed, lambda_url: str, logical_id: str, event: Mapping[
     """Run a function once and wait for it; its answer. Raises LocalError with its error."""
     if logical_id not in deployed.functions:
         raise LocalError(f"the template has no function with the logical id {logical_id}")
-    status, payload = ask_service(
+    status, payload = call_service(
         lambda_url, "POST", f"/functions/{deployed.functions[logical_id]}", json.dumps(event)
     )
     if status != 200:
@@ -339,7 +339,7 @@ def invoke(deployed: Deployed, lambda_url: str, logical_id: str, event: Mapping[
     return payload
 
 
-def ask_service(
+def call_service(
     lambda_url: str, method: str, path: str, body: str | None = None
 ) -> tuple[int, Any]:
     """Status and answer of the Lambda service. Raises LocalError when it does not answer."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from rich.table import Table
 
 from local.output import console
-from local.stack.queues import operating
+from local.stack.queues import act_as_operator
 from local.stack.stack import Stack
 
 OPERATOR = "local"
@@ -15,23 +15,25 @@ OPERATOR = "local"
 
 def list_queues(stack: Stack, args: argparse.Namespace) -> int:
     """How many messages each queue has given up; 1 when there are any."""
-    with operating(stack):
+    with act_as_operator(stack):
         from plaza import operations
 
         states = operations.read_queues()
     table = Table("queue", "dead", box=None, header_style="dim", padding=(0, 2, 0, 0))
     for state in states:
-        table.add_row(state.name, f"[red]{state.dead:,}[/red]" if state.dead else "0")
+        table.add_row(
+            state.name, f"[red]{state.dead_letters:,}[/red]" if state.dead_letters else "0"
+        )
     console.print(table)
-    return 1 if any(state.dead for state in states) else 0
+    return 1 if any(state.dead_letters for state in states) else 0
 
 
 def show(stack: Stack, args: argparse.Namespace) -> int:
     """Some of the messages that a queue gave up, one JSON object a line."""
-    with operating(stack):
+    with act_as_operator(stack):
         from plaza import operations
 
-        letters = operations.show_dead_letters(_queue(args), args.limit, by=OPERATOR)
+        letters = operations.list_dead_letters(_queue(args), args.limit, operator_id=OPERATOR)
     for letter in letters:
         sent_at = datetime.fromtimestamp(letter.sent_ms / 1000, UTC).isoformat()
         said = {
@@ -48,10 +50,10 @@ def show(stack: Stack, args: argparse.Namespace) -> int:
 
 def redrive(stack: Stack, args: argparse.Namespace) -> int:
     """Send dead messages back, call by call; 1 when some that were asked for stay."""
-    with operating(stack):
+    with act_as_operator(stack):
         from plaza import operations
 
-        dead = {state.name: state.dead for state in operations.read_queues()}
+        dead = {state.name: state.dead_letters for state in operations.read_queues()}
         ids, moved = args.id or None, 0
         # Not more than there were: what can't be read comes back, and would go round for ever.
         most = min(args.most or 10**9, len(ids) if ids else dead.get(_queue(args), 0) or 1)
@@ -59,15 +61,17 @@ def redrive(stack: Stack, args: argparse.Namespace) -> int:
             done = operations.redrive(_queue(args), OPERATOR, ids, most - moved)
             moved += done.moved
             ids = list(done.missing) if ids else None
-            if not done.moved or done.held_back or moved >= most:
+            if not done.moved or done.backlog_too_long or moved >= most:
                 break
-    if done.held_back:
-        print(f"{moved:,} sent back; the queue is behind, so the rest waits: {done.left:,} dead")
+    if done.backlog_too_long:
+        print(
+            f"{moved:,} sent back; the queue is behind, so the rest waits: {done.remaining:,} dead"
+        )
     else:
-        print(f"{moved:,} sent back, {done.left:,} dead")
+        print(f"{moved:,} sent back, {done.remaining:,} dead")
     for message_id in done.missing:
         print(f"not found: {message_id}")
-    return 1 if done.held_back or done.missing else 0
+    return 1 if done.backlog_too_long or done.missing else 0
 
 
 def _queue(args: argparse.Namespace) -> str:

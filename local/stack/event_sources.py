@@ -20,11 +20,11 @@ from local.stack.worker_parent import MAX_PAYLOAD_BYTES
 from local.stack.workers import Outcome
 
 MAX_RECEIVED = 10  # messages of one ReceiveMessage, entries of one DeleteMessageBatch
-WAIT_S = 20
-FILL_STEP_S = 0.1  # between two looks at a queue that had less than a whole answer
+LONG_POLL_S = 20
+REFILL_INTERVAL_S = 0.1  # between two looks at a queue that had less than a whole answer
 BACKOFF_S = 1.0
 MAX_MESSAGE_BYTES = 256 * 1024
-MAX_WEIGHT_BYTES = MAX_PAYLOAD_BYTES - MAX_RECEIVED * MAX_MESSAGE_BYTES  # room for one more answer
+MAX_BATCH_BYTES = MAX_PAYLOAD_BYTES - MAX_RECEIVED * MAX_MESSAGE_BYTES  # room for one more answer
 _ENVELOPE_BYTES = 1024  # of a record, beside its body
 
 logger = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ class Poller:
                     await asyncio.sleep(BACKOFF_S)
                     continue
                 if batch:
-                    group.create_task(self._hand_over(batch))
+                    group.create_task(self._deliver_and_release(batch))
                 else:
                     self._free.release()
 
@@ -142,28 +142,28 @@ class Poller:
         """The next batch; empty when there was no message for a while. Raises ClientError."""
         mapping = self._mapping
         count = min(MAX_RECEIVED, mapping.batch_size)
-        batch = await self._sqs.receive(mapping.queue_url, count, WAIT_S)
+        batch = await self._sqs.receive(mapping.queue_url, count, LONG_POLL_S)
         received = len(batch)
         if not batch:
             return batch
         over_s = self._clock() + mapping.window_s
-        weight = _weigh(batch)
-        while len(batch) < mapping.batch_size and weight < MAX_WEIGHT_BYTES:
+        weight = _estimate_bytes(batch)
+        while len(batch) < mapping.batch_size and weight < MAX_BATCH_BYTES:
             left_s = over_s - self._clock()
             if received < count:
                 if left_s <= 0:
                     break
-                await asyncio.sleep(min(FILL_STEP_S, left_s))
+                await asyncio.sleep(min(REFILL_INTERVAL_S, left_s))
             elif mapping.window_s == 0:
                 break
             count = min(MAX_RECEIVED, mapping.batch_size - len(batch))
             more = await self._sqs.receive(mapping.queue_url, count, 0)
             received = len(more)
             batch += more
-            weight += _weigh(more)
+            weight += _estimate_bytes(more)
         return batch
 
-    async def _hand_over(self, batch: Sequence[Mapping[str, Any]]) -> None:
+    async def _deliver_and_release(self, batch: Sequence[Mapping[str, Any]]) -> None:
         try:
             await self.deliver(batch)
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -226,6 +226,6 @@ def read_failures(payload: bytes) -> frozenset[str] | None:
     return None
 
 
-def _weigh(batch: Sequence[Mapping[str, Any]]) -> int:
+def _estimate_bytes(batch: Sequence[Mapping[str, Any]]) -> int:
     """About how many bytes the records of a batch have in an event."""
     return sum(len(json.dumps(message["Body"])) + _ENVELOPE_BYTES for message in batch)

@@ -14,7 +14,7 @@ from rich.table import Table
 from local.paths import LocalError
 from local.stack.stack import Stack
 
-MOST_S = 60.0
+MAX_SCAN_S = 60.0
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
@@ -24,52 +24,54 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
         print(json.dumps(report, indent=2))
     else:
         _print(report, args.minutes)
-    return 1 if any(not row["foreseen"] for row in report["above"]) else 0
+    return 1 if any(not row["expected"] for row in report["oversized"]) else 0
 
 
 def read_report(stack: Stack, most: int, minutes: int) -> dict[str, Any]:
-    """``walked`` keys, the ``big`` ones of each type, those ``above`` the limits, the ``hot``."""
+    """``scanned`` keys, the ``big`` ones of each type, the ``oversized`` ones, the ``hot``."""
     os.environ.update(stack.environment())  # before plaza reads its settings, once
     from plaza.infra.redis import RedisDown
     from plaza.keyspace import key_scan
 
     try:
-        walk = key_scan.walk(key_scan.Walk(time.time()), MOST_S)
-        hottest = key_scan.read_hottest(minutes, most)
+        walk = key_scan.continue_scan(key_scan.ScanState(time.time()), MAX_SCAN_S)
+        hottest = key_scan.read_hot_keys(minutes, most)
     except RedisDown as error:
         raise LocalError(f"the stack's Redis does not answer: {error}") from None
     return {
-        "walked": walk.seen,
-        "whole": walk.ended_s > 0,
+        "scanned": walk.scanned,
+        "complete": walk.finished_s > 0,
         "big": [_row(big) for kind in sorted(walk.biggest) for big in walk.biggest[kind][:most]],
-        "above": [_row(big) for big in walk.above],
-        "hot": [{"key": key_scan.shown(hot.key), "per_s": hot.per_s} for hot in hottest],
+        "oversized": [_row(big) for big in walk.oversized],
+        "hot": [
+            {"key": key_scan.redact_key(hot.key), "per_s": hot.commands_per_s} for hot in hottest
+        ],
     }
 
 
 def _row(found: Any) -> dict[str, Any]:
-    from plaza.keyspace.key_scan import shown
+    from plaza.keyspace.key_scan import redact_key
 
     return {
-        "key": shown(found.key),
+        "key": redact_key(found.key),
         "type": found.type,
         "bytes": found.bytes,
         "members": None if found.type == "string" else found.length,
-        "above": found.is_above,
-        "foreseen": found.is_foreseen,
+        "oversized": found.is_oversized,
+        "expected": found.is_expected,
     }
 
 
 def _print(report: dict[str, Any], minutes: int) -> None:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
-    rest = "" if report["whole"] else ", not all: the time was over"
-    console.print(f"{report['walked']:,} keys{rest}\n")
+    rest = "" if report["complete"] else ", not all: the time was over"
+    console.print(f"{report['scanned']:,} keys{rest}\n")
     big = _table("biggest", "type", "bytes", "members", "")
-    for row in _once([*report["above"], *report["big"]]):
+    for row in _once([*report["oversized"], *report["big"]]):
         members = "" if row["members"] is None else f"{row['members']:,}"
-        said = "big, as foreseen" if row["foreseen"] else "[red]too big[/red]"
+        said = "big, as foreseen" if row["expected"] else "[red]too big[/red]"
         big.add_row(
-            row["key"], row["type"], f"{row['bytes']:,}", members, said if row["above"] else ""
+            row["key"], row["type"], f"{row['bytes']:,}", members, said if row["oversized"] else ""
         )
     console.print(big)
     console.print()

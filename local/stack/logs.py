@@ -18,9 +18,9 @@ from local.stack.stack import Stack
 
 SERVERS = ("redis", "mysql", "ministack", "lambda")
 TRACED = {
-    "reaction_log": "target_type, target_id, kind, actor_id, ver, state, change_by, commit_n",
+    "reaction_log": "target_type, target_id, kind, actor_id, version, state, change_by, db_version",
     "voucher_order": "order_id, voucher_id, buyer_id, reason, decided_at",
-    "checkin": "user_id, day, ver",
+    "checkin": "user_id, day, version",
     "content": "content_type, content_id, author_id, created_at, deleted_at",
 }
 """Where rows know which request made them, and what is shown of them: no texts of people."""
@@ -30,7 +30,7 @@ TIME = re.compile(r'"time_s": ?([0-9.]+)')
 
 def main(args: argparse.Namespace) -> int:
     """Print the log lines of one part, or of all functions; ``-f`` waits for more."""
-    stack = Stack.load(args.dir, whole=False)
+    stack = Stack.load(args.dir, require_all=False)
     if args.part in SERVERS:
         follow_file(stack.directory / "logs" / f"{args.part}.log", follow=args.follow)
         return 0
@@ -58,15 +58,15 @@ def trace_request(stack: Stack, chosen: Collection[str], request_id: str, minute
     """
     since_ms = int((time.time() - minutes * 60) * 1000)
     lines = sorted(
-        (float(said.get("time_s") or at_ms / 1000), name, said)
+        (float(entry.get("time_s") or at_ms / 1000), name, entry)
         for at_ms, name, text in read_lines(stack.directory, chosen, since_ms)
-        if (said := read_line(text)) and concerns(said, request_id)
+        if (entry := read_line(text)) and concerns(entry, request_id)
     )
     rows = find_rows(stack.mysql_url, request_id)
     places = [name for _, name, _ in lines] + [table for table, _ in rows]
     width = max(map(len, places), default=0)
-    for _, name, said in lines:
-        print(f"{name:{width}}  {json.dumps(shorten(said, request_id))}")
+    for _, name, entry in lines:
+        print(f"{name:{width}}  {json.dumps(shorten(entry, request_id))}")
     for table, row in rows:
         print(f"{table:{width}}  {json.dumps(row, default=str)}")
     if not places:
@@ -77,23 +77,23 @@ def trace_request(stack: Stack, chosen: Collection[str], request_id: str, minute
 def read_line(text: str) -> dict[str, Any] | None:
     """A line of ours; None for what somebody else wrote."""
     try:
-        said = json.loads(text)
+        entry = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return said if isinstance(said, dict) else None
+    return entry if isinstance(entry, dict) else None
 
 
-def concerns(said: dict[str, Any], request_id: str) -> bool:
+def concerns(entry: dict[str, Any], request_id: str) -> bool:
     """Whether a line is about a request, alone or with others."""
-    others = said.get("request_ids")
-    return said.get("request_id") == request_id or (
+    others = entry.get("request_ids")
+    return entry.get("request_id") == request_id or (
         isinstance(others, list) and request_id in others
     )
 
 
-def shorten(said: dict[str, Any], request_id: str) -> dict[str, Any]:
+def shorten(entry: dict[str, Any], request_id: str) -> dict[str, Any]:
     """A line without what is for CloudWatch, and of the requests of a batch only the one."""
-    kept = {name: value for name, value in said.items() if name not in ("_aws", "function")}
+    kept = {name: value for name, value in entry.items() if name not in ("_aws", "function")}
     if "request_ids" in kept:
         others = len(kept["request_ids"]) - 1
         kept["request_ids"] = [request_id, *([f"and {others} more"] if others else [])]
@@ -113,14 +113,14 @@ def find_rows(mysql_url: str, request_id: str) -> list[tuple[str, dict[str, Any]
     return found
 
 
-def find_function(functions: dict[str, str], asked: str) -> str:
+def find_function(functions: dict[str, str], part: str) -> str:
     """The logical id of ``SaveReactions``, ``save_reactions`` or a part of it, if only one fits."""
-    plain = asked.replace("_", "").replace("-", "").lower()
+    plain = part.replace("_", "").replace("-", "").lower()
     fitting = [name for name in functions if plain in name.lower()]
     exact = [name for name in fitting if name.lower() == plain]
     if len(exact or fitting) != 1:
         raise LocalError(
-            f"no single part is called {asked}; there are {', '.join([*functions, *SERVERS])}"
+            f"no single part is called {part}; there are {', '.join([*functions, *SERVERS])}"
         )
     return (exact or fitting)[0]
 

@@ -74,7 +74,7 @@ def _spawn(
             env=None if env is None else dict(env),
             cwd=cwd,
             start_new_session=True,
-            preexec_fn=_die_with(os.getpid()) if attached else None,
+            preexec_fn=_end_with_parent(os.getpid()) if attached else None,
         )
 
 
@@ -133,7 +133,7 @@ def find_processes_in(directory: Path) -> list[psutil.Process]:
     return inside
 
 
-def run_to_end(
+def run_command(
     name: str,
     argv: Sequence[str | Path],
     *,
@@ -182,7 +182,7 @@ def _reap(pid: int) -> None:
         os.waitpid(pid, os.WNOHANG)
 
 
-def _die_with(parent_pid: int) -> Callable[[], None] | None:
+def _end_with_parent(parent_pid: int) -> Callable[[], None] | None:
     """What a child calls before exec so that it ends with its parent, however that one ends."""
     if sys.platform != "linux":
         return None

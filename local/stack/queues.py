@@ -15,7 +15,7 @@ from local.stack.stack import Stack
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
     """Print each queue; 1 when something died."""
-    with operating(stack):
+    with act_as_operator(stack):
         from plaza import operations
 
         states = operations.read_queues()
@@ -27,16 +27,16 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
         for column in columns:
             table.add_column(column, justify="left" if column == "queue" else "right")
         for state in states:
-            oldest = "" if state.oldest_s is None else f"{state.oldest_s:,.0f} s"
-            counts = (f"{count:,}" for count in (state.waiting, state.in_work, state.delayed))
-            dead = f"[red]{state.dead:,}[/red]" if state.dead else "0"
+            oldest = "" if state.oldest_age_s is None else f"{state.oldest_age_s:,.0f} s"
+            counts = (f"{count:,}" for count in (state.backlog, state.in_flight, state.delayed))
+            dead = f"[red]{state.dead_letters:,}[/red]" if state.dead_letters else "0"
             table.add_row(state.name, *counts, oldest, dead)
         console.print(table)
-    return 1 if any(state.dead for state in states) else 0
+    return 1 if any(state.dead_letters for state in states) else 0
 
 
 @contextlib.contextmanager
-def operating(stack: Stack) -> Iterator[None]:
+def act_as_operator(stack: Stack) -> Iterator[None]:
     """What ``plaza.operations`` does in here it does to this stack, as an operator's own process.
 
     Its log goes where those of servers are. Raises LocalError for what it refuses.

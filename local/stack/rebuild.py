@@ -15,13 +15,13 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from local.output import mark, new_list, new_table
+from local.output import mark, new_summary, new_table
 from local.paths import LocalError
 from local.stack.stack import Stack
 from plaza.infra.errors import Unavailable
 from plaza.reactions import KINDS, Target
-from plaza.vote_log import Scope, recounting, s3_archive
-from plaza.vote_log.recounting import Contradiction, Differing, Recount
+from plaza.vote_log import Scope, recount, s3_archive
+from plaza.vote_log.recount import Contradiction, CounterDifference, Recount
 
 SHOWN = 20
 UNKNOWN = (
@@ -35,7 +35,7 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     if until_us is not None and not args.from_log:
         raise LocalError("rows say how it is now: --as-of needs --from-log")
     os.environ.update(stack.environment())  # before plaza reads its settings, once
-    found = recount(parse_scope(args.target, args.user), args.from_log, until_us)
+    found = recount_counters(parse_scope(args.target, args.user), args.from_log, until_us)
     good = not (found.differing or found.contradicting)
     if args.json:
         print(json.dumps(to_json(found, good, args.from_log, args.as_of), indent=2))
@@ -70,14 +70,12 @@ def parse_scope(target: str | None, user: str | None) -> Scope:
     return Scope(Target(found[1], int(found[2])))
 
 
-def recount(scope: Scope, from_log: bool, until_us: int | None) -> Recount:
+def recount_counters(scope: Scope, from_log: bool, until_us: int | None) -> Recount:
     """What the counters come to. Raises LocalError when a part of the stack does not answer."""
     try:
         if from_log:
-            return recounting.recount_log(
-                scope, recounting.EVER_US if until_us is None else until_us
-            )
-        return recounting.recount_rows(scope)
+            return recount.recount_log(scope, recount.NO_LIMIT_US if until_us is None else until_us)
+        return recount.recount_rows(scope)
     except Unavailable as error:
         raise LocalError(str(error)) from None
     except s3_archive.ArchiveCorrupt as error:
@@ -99,8 +97,8 @@ def to_json(found: Recount, good: bool, from_log: bool, as_of: str | None) -> di
     }
     if from_log:
         said |= {
-            "facts_in_mysql": found.facts_in_mysql,
-            "facts_archived": found.facts_archived,
+            "events_in_mysql": found.events_in_mysql,
+            "events_archived": found.events_archived,
             "contradicting": found.contradicting,
             "contradictions": [_explain(one) for one in found.contradictions],
             "unknown": UNKNOWN,
@@ -113,11 +111,11 @@ def show(found: Recount, from_log: bool, as_of: str | None) -> None:
     out = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
     source = "the log" if from_log else "the rows"
     moment = f" up to {as_of}" if as_of else ""
-    facts = new_list()
+    facts = new_summary()
     facts.add_row("counted again from", source + moment, "")
     if from_log:
-        facts.add_row("facts in MySQL", f"{found.facts_in_mysql:,}", "")
-        facts.add_row("facts in archives", f"{found.facts_archived:,}", "")
+        facts.add_row("facts in MySQL", f"{found.events_in_mysql:,}", "")
+        facts.add_row("facts in archives", f"{found.events_archived:,}", "")
     facts.add_row("counters compared", f"{found.compared:,}", "")
     facts.add_row("differing", f"{len(found.differing):,}", mark(not found.differing))
     if from_log:
@@ -137,7 +135,7 @@ def show(found: Recount, from_log: bool, as_of: str | None) -> None:
         out.print(f"\n{UNKNOWN}", style="dim")
 
 
-def _table(differing: Sequence[Differing], source: str) -> Any:
+def _table(differing: Sequence[CounterDifference], source: str) -> Any:
     table = new_table("counter", "says", source, "difference", "")
     for one, counter, recounted in differing:
         name = one.column.removesuffix("_total").replace("_", " ")

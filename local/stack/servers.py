@@ -20,9 +20,9 @@ from redis.cluster import ClusterNode
 
 from local.paths import LocalError
 from local.stack.ports import free_port
-from local.stack.processes import Process, run_to_end, start_process, stop_process, wait_until
+from local.stack.processes import Process, run_command, start_process, stop_process, wait_until
 
-AnyServer = TypeVar("AnyServer", bound="Runs")
+AnyServer = TypeVar("AnyServer", bound="Startable")
 
 SBIN = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin", "/opt/homebrew/bin")
 
@@ -34,7 +34,7 @@ def find_binary(name: str) -> Path | None:
     return Path(found) if found else None
 
 
-def need_binary(name: str) -> Path:
+def require_binary(name: str) -> Path:
     """Like ``find_binary``; raises LocalError when it is missing."""
     found = find_binary(name)
     if found is None:
@@ -140,7 +140,7 @@ def load_redis(directory: Path) -> Server:
     if found is None:
         raise LocalError(f"{directory / 'redis.conf'} names no port")
     port = int(found[1])
-    argv = (str(need_binary("redis-server")), str(directory / "redis.conf"))
+    argv = (str(require_binary("redis-server")), str(directory / "redis.conf"))
     return Server("redis", directory, port, f"redis://127.0.0.1:{port}/0", argv)
 
 
@@ -196,10 +196,10 @@ def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) ->
     )
     (directory / "url").touch(mode=0o600)
     (directory / "url").write_text(url)
-    run_to_end(
+    run_command(
         "mariadb-install-db",
         [
-            need_binary("mariadb-install-db"),
+            require_binary("mariadb-install-db"),
             f"--defaults-file={directory / 'my.cnf'}",
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
@@ -212,11 +212,11 @@ def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) ->
 def load_mysql(directory: Path) -> Server:
     """The MariaDB that ``prepare_mysql`` made here."""
     url = (directory / "url").read_text()
-    argv = (str(need_binary("mariadbd")), f"--defaults-file={directory / 'my.cnf'}")
+    argv = (str(require_binary("mariadbd")), f"--defaults-file={directory / 'my.cnf'}")
     return Server("mysql", directory, urlsplit(url).port or 3306, url, argv)
 
 
-class Runs(Protocol):
+class Startable(Protocol):
     """A server, or several that are one."""
 
     def start(self) -> None:
@@ -230,7 +230,7 @@ class Runs(Protocol):
 
 
 @contextlib.contextmanager
-def running(server: AnyServer) -> Iterator[AnyServer]:
+def run_server(server: AnyServer) -> Iterator[AnyServer]:
     """``server`` started; surely ended afterwards."""
     try:
         server.start()
@@ -307,7 +307,7 @@ def connect_mysql(url: str) -> "pymysql.Connection[pymysql.cursors.Cursor]":
     )
 
 
-def without_credentials(url: str) -> str:
+def strip_credentials(url: str) -> str:
     """``mysql://user:password@host:port/db`` as ``mysql://host:port/db``."""
     parts = urlsplit(url)
     return f"mysql://{parts.hostname}:{parts.port or 3306}/{quote(parts.path.lstrip('/'))}"

@@ -18,12 +18,12 @@ def read_code(stack: Stack, phone: str) -> str:
     """The code that was last sent to ``phone``. Raises LocalError when there is none."""
     os.environ.update(stack.environment())  # before plaza reads its settings, once
     from plaza.auth import sms
-    from plaza.auth.phones import read_phone
+    from plaza.auth.phones import parse_phone
     from plaza.infra.errors import BadInput
     from plaza.infra.redis import RedisDown
 
     try:
-        text = sms.read_echo(read_phone(phone))
+        text = sms.read_echo(parse_phone(phone))
     except BadInput as error:
         raise LocalError(str(error)) from None
     except RedisDown as error:

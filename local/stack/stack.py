@@ -34,11 +34,11 @@ STATE = (
     "queues",
 )
 """What ``load`` finds in stack.json."""
-VITAL = frozenset({"ministack", "lambda"})
+REQUIRED_PROCESSES = frozenset({"ministack", "lambda"})
 """Processes without which there is no stack; a database may go away and come back."""
 
 Step = Callable[[str], contextlib.AbstractContextManager[Any]]
-Detour = Callable[[str, str], str]
+UrlMapper = Callable[[str, str], str]
 
 
 class StackNotRunning(LocalError):
@@ -46,12 +46,12 @@ class StackNotRunning(LocalError):
 
 
 @contextlib.contextmanager
-def say_nothing(step: str) -> Iterator[None]:
+def ignore_step(step: str) -> Iterator[None]:
     """The report of a start nobody watches."""
     yield
 
 
-def go_straight(part: str, url: str) -> str:
+def keep_url(part: str, url: str) -> str:
     """Functions reach every part at its own address."""
     return url
 
@@ -82,10 +82,10 @@ class Stack:
         self.mysql: Server | None = None
 
     @classmethod
-    def load(cls, directory: Path = DIRECTORY, *, whole: bool = True) -> Self:
+    def load(cls, directory: Path = DIRECTORY, *, require_all: bool = True) -> Self:
         """The stack that runs in ``directory``. Raises StackNotRunning, saying what is wrong.
 
-        Unless it has to be ``whole``, its Redis and MySQL may be down.
+        Unless ``require_all``, its Redis and MySQL may be down.
         """
         stack = cls(directory)
         try:
@@ -95,21 +95,21 @@ class Stack:
             raise StackNotRunning("no stack is running; start one with `make run`") from None
         except ValueError:
             raise StackNotRunning(
-                f"{stack.directory} is half-written; {stack.how_to_end()} clears it away"
+                f"{stack.directory} is half-written; {stack.stop_command()} clears it away"
             ) from None
         for name in STATE:
             setattr(stack, name, state[name])
         stack.deployed = Deployed(**deployed)
-        stack._find_servers()
+        stack._load_servers()
         gone = [process.name for process in stack.processes() if not process.is_running()]
         if (
-            not VITAL.isdisjoint(gone)
-            or len(stack._own_processes()) < len(VITAL)
-            or (gone and whole)
+            not REQUIRED_PROCESSES.isdisjoint(gone)
+            or len(stack._own_processes()) < len(REQUIRED_PROCESSES)
+            or (gone and require_all)
         ):
             raise StackNotRunning(
                 f"the stack is dead: {', '.join(gone) or 'all of it'} ended; "
-                f"{stack.how_to_end()} clears it away"
+                f"{stack.stop_command()} clears it away"
             )
         return stack
 
@@ -120,8 +120,8 @@ class Stack:
         attached: bool = True,
         for_tests: bool = False,
         redis_cluster: bool = False,
-        step: Step = say_nothing,
-        detour: Detour = go_straight,
+        step: Step = ignore_step,
+        map_url: UrlMapper = keep_url,
         parameters: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Start everything, empty, and deploy the template to it; the API listens on ``port``.
@@ -129,14 +129,14 @@ class Stack:
         ``attached`` stacks end with this process, however it ends. ``for_tests`` makes the
         database quicker and less durable. ``redis_cluster``: three masters with a replica each
         instead of one Redis. ``step`` is entered around each part of the work.
-        ``detour`` is told a part (``redis``, ``mysql``, ``sqs``) and its address, and says at which
+        ``map_url`` is told a part (``redis``, ``mysql``, ``sqs``) and its address, and says at which
         address functions are to find it: what stands between can fail. The nodes of a cluster say
         themselves where they are. ``parameters`` of the template are deployed instead of the usual
         ones.
         Raises LocalError; whatever had been started is ended then, and on any interrupt.
         """
-        with self._alone():
-            self._refuse_a_running_one()
+        with self._lock_start():
+            self._refuse_if_running()
             port = claim_port(port)
             self._clear(keep=LOCKS)
             try:
@@ -145,7 +145,7 @@ class Stack:
                 self._start_mysql(step, attached=attached, for_tests=for_tests)
                 self._start_aws(step, attached=attached)
                 self._deploy(
-                    step, port=port, attached=attached, detour=detour, parameters=parameters
+                    step, port=port, attached=attached, map_url=map_url, parameters=parameters
                 )
             except BaseException:
                 self.down()
@@ -153,13 +153,13 @@ class Stack:
 
     def down(self) -> bool:
         """End everything this directory's stack started. Whether there was anything to end."""
-        with self._ending():
+        with self._lock_stop():
             return self._end()
 
     def _end(self) -> bool:
         own = self._own_processes()
         (self.directory / "stack.json").unlink(missing_ok=True)
-        self._find_servers()
+        self._load_servers()
         running = [process for process in self.processes() if process.is_running()]
         for process in reversed(own):
             stop_process(process, grace_s=1)  # they keep nothing
@@ -177,7 +177,7 @@ class Stack:
             self._clear(keep=(*LOCKS, "logs"))
         return bool(running or left)
 
-    def how_to_end(self) -> str:
+    def stop_command(self) -> str:
         """What a person types to end it."""
         if self.directory == DIRECTORY:
             return "`make down`"
@@ -218,7 +218,7 @@ class Stack:
 
     def read_workers(self) -> dict[str, list[int]]:
         """Logical id of each function that has workers -> their pids. Raises LocalError."""
-        pids: dict[str, list[int]] = deployment.ask_service(self.lambda_url, "GET", "/workers")[1]
+        pids: dict[str, list[int]] = deployment.call_service(self.lambda_url, "GET", "/workers")[1]
         return pids
 
     def _start_redis(self, step: Step, *, attached: bool) -> None:
@@ -252,7 +252,7 @@ class Stack:
         with step("MiniStack, standing in for AWS"):
             port = free_port()
             process = aws.start_ministack(self.directory, port=port, attached=attached)
-            self._remember(process)
+            self._save_process(process)
         self.aws_endpoint_url = f"http://127.0.0.1:{port}"
 
     def _deploy(
@@ -261,7 +261,7 @@ class Stack:
         *,
         port: int,
         attached: bool,
-        detour: Detour,
+        map_url: UrlMapper,
         parameters: Mapping[str, str],
     ) -> None:
         with step("sam build"):
@@ -271,9 +271,11 @@ class Stack:
                 built,
                 self.directory,
                 self.aws_endpoint_url,
-                redis_url=self.redis_url if self.redis_cluster else detour("redis", self.redis_url),
+                redis_url=self.redis_url
+                if self.redis_cluster
+                else map_url("redis", self.redis_url),
                 redis_cluster=self.redis_cluster,
-                mysql_url=detour("mysql", self.mysql_url),
+                mysql_url=map_url("mysql", self.mysql_url),
                 parameters=parameters,
             )
             self.deployed = deployment.read_deployed(self.aws_endpoint_url)
@@ -286,10 +288,12 @@ class Stack:
                 self.aws_endpoint_url,
                 api_port=port,
                 port=lambda_port,
-                sqs_url=detour("sqs", self.aws_endpoint_url),
+                sqs_url=map_url("sqs", self.aws_endpoint_url),
             )
             _write_private(self.directory / "lambda.json", service)
-            self._remember(aws.start_lambda_service(self.directory, lambda_port, attached=attached))
+            self._save_process(
+                aws.start_lambda_service(self.directory, lambda_port, attached=attached)
+            )
             self.lambda_url = f"http://127.0.0.1:{lambda_port}"
             self.base_url = f"http://127.0.0.1:{port}"
         with step("Migrations"):
@@ -299,7 +303,7 @@ class Stack:
         _write_private(self.directory / "stack.json", state)
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _lock_start(self) -> Iterator[None]:
         """No other start in this directory at the same time."""
         self.directory.mkdir(parents=True, exist_ok=True)
         ours = (self.directory / "lock").exists()
@@ -313,7 +317,7 @@ class Stack:
             yield
 
     @contextlib.contextmanager
-    def _ending(self) -> Iterator[None]:
+    def _lock_stop(self) -> Iterator[None]:
         """No other end of this stack at the same time; the second one finds nothing to do."""
         if not (self.directory / "lock").exists():  # not a stack's: not touched
             yield
@@ -322,8 +326,8 @@ class Stack:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def _refuse_a_running_one(self) -> None:
-        self._find_servers()
+    def _refuse_if_running(self) -> None:
+        self._load_servers()
         running = [process for process in self.processes() if process.is_running()]
         if not running:
             return
@@ -332,9 +336,9 @@ class Stack:
         except StackNotRunning:
             names = ", ".join(f"{process.name} ({process.pid})" for process in running)
             raise LocalError(
-                f"half a stack is still running here: {names}; {self.how_to_end()} ends it"
+                f"half a stack is still running here: {names}; {self.stop_command()} ends it"
             ) from None
-        raise LocalError(f"a stack is already running: {base_url}; {self.how_to_end()} ends it")
+        raise LocalError(f"a stack is already running: {base_url}; {self.stop_command()} ends it")
 
     def _clear(self, *, keep: tuple[str, ...]) -> None:
         """Every stack is new and empty: nothing of the last one stays but what is to ``keep``."""
@@ -347,7 +351,7 @@ class Stack:
             else:
                 entry.unlink(missing_ok=True)
 
-    def _find_servers(self) -> None:
+    def _load_servers(self) -> None:
         """The servers an earlier start prepared here, as far as it got."""
         with contextlib.suppress(LocalError, FileNotFoundError):
             self.redis = self.redis or servers.load_redis(self.directory / "redis")
@@ -356,14 +360,14 @@ class Stack:
         with contextlib.suppress(LocalError, FileNotFoundError):
             self.mysql = self.mysql or servers.load_mysql(self.directory / "mysql")
 
-    def _remember(self, process: Process) -> None:
+    def _save_process(self, process: Process) -> None:
         """Write down a process of ours, so that another command can find and end it."""
         _write_private(self.directory / "processes" / f"{process.name}.json", asdict(process))
 
     def _own_processes(self) -> list[Process]:
         """MiniStack and the Lambda service, as far as they were started, running or not."""
         found = []
-        for name in sorted(VITAL, reverse=True):
+        for name in sorted(REQUIRED_PROCESSES, reverse=True):
             with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
                 record = (self.directory / "processes" / f"{name}.json").read_text()
                 found.append(Process(**json.loads(record)))

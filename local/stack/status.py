@@ -8,19 +8,19 @@ from rich.table import Table
 
 from local.stack import servers
 from local.stack.aws import answers_http
-from local.stack.servers import without_credentials
+from local.stack.servers import strip_credentials
 from local.stack.stack import Stack
 
 
 def main(args: argparse.Namespace) -> int:
     """Print each part and each queue; 1 when a part does not answer."""
-    stack = Stack.load(args.dir, whole=False)
+    stack = Stack.load(args.dir, require_all=False)
     pids = {process.name: str(process.pid) for process in stack.processes()}
     parts = [
         ("HTTP API", pids["lambda"], stack.base_url, _answers(stack.lambda_url)),
         ("AWS", pids["ministack"], stack.aws_endpoint_url, _answers(stack.aws_endpoint_url)),
-        *_ask_redis(stack),
-        ("MySQL", pids.get("mysql", "yours"), *_ask_mysql(stack.mysql_url)),
+        *_check_redis(stack),
+        ("MySQL", pids.get("mysql", "yours"), *_check_mysql(stack.mysql_url)),
     ]
     table = Table("part", "pid", "address", "", box=None, header_style="dim", padding=(0, 2, 0, 0))
     for name, pid, address, well in parts:
@@ -53,7 +53,7 @@ def _answers(url: str) -> bool:
     return answers_http(int(url.rsplit(":", 1)[1]))
 
 
-def _ask_redis(stack: Stack) -> Iterator[tuple[str, str, str, bool]]:
+def _check_redis(stack: Stack) -> Iterator[tuple[str, str, str, bool]]:
     """A row for each node."""
     pids = [str(process.pid) for process in stack.redis.processes] if stack.redis else []
     for number, url in enumerate(servers.spread_url(stack.redis_url)):
@@ -62,5 +62,5 @@ def _ask_redis(stack: Stack) -> Iterator[tuple[str, str, str, bool]]:
         yield "Redis", pid, address, servers.answers_redis(url)
 
 
-def _ask_mysql(url: str) -> tuple[str, bool]:
-    return without_credentials(url).removeprefix("mysql://"), servers.answers_mysql(url)
+def _check_mysql(url: str) -> tuple[str, bool]:
+    return strip_credentials(url).removeprefix("mysql://"), servers.answers_mysql(url)

@@ -35,12 +35,12 @@ def open_sessions(stack: Stack, user_ids: Sequence[int], role: str = "user") -> 
     """
     create_users(stack.mysql_url, user_ids, role)
     os.environ.update(stack.environment())  # before plaza reads its settings, once
-    from plaza.auth import opening
+    from plaza.auth import new_session
 
     return [
         token
         for start in range(0, len(user_ids), BATCH)
-        for token in opening.open_sessions(user_ids[start : start + BATCH])
+        for token in new_session.open_sessions(user_ids[start : start + BATCH])
     ]
 
 

@@ -14,7 +14,7 @@ from types import ModuleType
 from rich.console import Console
 
 from local.paths import DIRECTORY, LocalError
-from local.stack.stack import VITAL, Stack, StackNotRunning
+from local.stack.stack import REQUIRED_PROCESSES, Stack, StackNotRunning
 
 PHONE = "+14155550123"  # nobody's: kept for films
 
@@ -34,22 +34,22 @@ def main(args: argparse.Namespace) -> int:
     console.print(f"[dim]ready in {time.monotonic() - began:.0f} s[/dim]\n")
     try:
         if not args.no_demo:
-            with interrupted_by_an_end(stack):
-                _crowd().play(stack)
+            with interrupt_when_stopped(stack):
+                _load_demo().play(stack)
         show_welcome(stack, detached=args.detach, demo=not args.no_demo)
         if args.detach:
             return 0
-        return wait_for_the_end(stack)
+        return wait_until_stopped(stack)
     except KeyboardInterrupt:
         console.print()
         return 0
     finally:
-        if not args.detach or not _is_whole(stack):
-            end(stack)
+        if not args.detach or not _is_running(stack):
+            stop(stack)
 
 
 @contextlib.contextmanager
-def interrupted_by_an_end(stack: Stack) -> Iterator[None]:
+def interrupt_when_stopped(stack: Stack) -> Iterator[None]:
     """Interrupts what runs inside when another command ends the stack."""
     over = threading.Event()
 
@@ -91,7 +91,7 @@ def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
         "" if stack.directory == DIRECTORY else f" --dir {stack.directory}"
     )
     url, json_ = stack.base_url, "-H 'Content-Type: application/json'"
-    somebody = _crowd().FIRST_ID
+    somebody = _load_demo().FIRST_ID
     bearer = '-H "Authorization: Bearer $TOKEN"'
     lines = [
         f"[bold]{url}[/bold]",
@@ -120,13 +120,13 @@ def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
         "",
         f"  {command} audit | status | logs -f",
         "",
-        f"[dim]{stack.how_to_end()} stops it[/dim]" if detached else "[dim]Ctrl-C stops it[/dim]",
+        f"[dim]{stack.stop_command()} stops it[/dim]" if detached else "[dim]Ctrl-C stops it[/dim]",
     ]
     for line in lines:
         console.print(line, soft_wrap=True)
 
 
-def wait_for_the_end(stack: Stack) -> int:
+def wait_until_stopped(stack: Stack) -> int:
     """Wait until ``down`` ends the stack (0) or a vital part of it dies by itself (1).
 
     A database that goes away is only told: Plaza is made to live through that.
@@ -140,14 +140,14 @@ def wait_for_the_end(stack: Stack) -> int:
             console.print(f"[red]{name} is down[/red]; its log: {stack.directory}/logs/{name}.log")
         for name in sorted(down - gone):
             console.print(f"[green]{name} is back[/green]")
-        if not VITAL.isdisjoint(gone):
+        if not REQUIRED_PROCESSES.isdisjoint(gone):
             return 1
         down = gone
         time.sleep(0.5)
     return 0
 
 
-def end(stack: Stack) -> None:
+def stop(stack: Stack) -> None:
     """Stop it, undisturbed by a second Ctrl-C."""
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)
@@ -156,12 +156,12 @@ def end(stack: Stack) -> None:
     console.print("stopped")
 
 
-def _crowd() -> ModuleType:
+def _load_demo() -> ModuleType:
     """The demo crowd, which needs the layer: other commands do without."""
-    return importlib.import_module("local.load.crowd")
+    return importlib.import_module("local.load.demo")
 
 
-def _is_whole(stack: Stack) -> bool:
+def _is_running(stack: Stack) -> bool:
     try:
         Stack.load(stack.directory)
     except (StackNotRunning, LocalError):

@@ -60,7 +60,7 @@ class Outcome:
     failed: bool = False
 
 
-class WorkerGone(Exception):
+class WorkerExited(Exception):
     """The process ended, or its connection did."""
 
 
@@ -71,11 +71,11 @@ class Worker(Protocol):
     def pid(self) -> int: ...
 
     @property
-    def gone(self) -> bool:
+    def has_exited(self) -> bool:
         """Whether it ended."""
 
-    async def ask(self, identity: bytes, event: bytes) -> Outcome:
-        """Run the handler. Raises WorkerGone."""
+    async def invoke(self, identity: bytes, event: bytes) -> Outcome:
+        """Run the handler. Raises WorkerExited."""
 
     def close(self) -> None:
         """Let it end when it is idle."""
@@ -142,7 +142,7 @@ class Pool:
         return {
             lane.function.logical_id: pids
             for lane in self._lanes.values()
-            if (pids := [worker.pid for worker in lane.workers if not worker.gone])
+            if (pids := [worker.pid for worker in lane.workers if not worker.has_exited])
         }
 
     async def invoke(self, name: str, event: bytes) -> Outcome:
@@ -155,7 +155,7 @@ class Pool:
             worker = await self._acquire(lane)
         except InitFailed as error:
             return Outcome(error.document, failed=True)
-        except WorkerGone as error:
+        except WorkerExited as error:
             return _error("Runtime.ExitError", str(error), request_id)
         function = lane.function
         identity = {
@@ -166,13 +166,13 @@ class Pool:
         reusable = False
         try:
             async with asyncio.timeout(function.timeout_s):
-                outcome = await worker.ask(json.dumps(identity).encode(), event)
+                outcome = await worker.invoke(json.dumps(identity).encode(), event)
             reusable = True
             return outcome
         except TimeoutError:
             message = f"{request_id} Task timed out after {function.timeout_s:.2f} seconds"
             return _error("Sandbox.Timedout", message, request_id)
-        except WorkerGone:
+        except WorkerExited:
             message = f"RequestId: {request_id} Error: Runtime exited"
             return _error("Runtime.ExitError", message, request_id)
         finally:
@@ -183,7 +183,7 @@ class Pool:
         before = self._clock() - self._idle_s
         for lane in self._lanes.values():
             for entry in list(lane.idle):
-                if entry[0] <= before or entry[1].gone:
+                if entry[0] <= before or entry[1].has_exited:
                     lane.idle.remove(entry)
                     self._discard(lane, entry[1])
         self._start_wanted()
@@ -203,7 +203,7 @@ class Pool:
     async def _acquire(self, lane: _Lane) -> Worker:
         while lane.idle and not lane.waiting:
             worker = lane.idle.pop()[1]
-            if not worker.gone:
+            if not worker.has_exited:
                 return worker
             lane.workers.discard(worker)
         future: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
@@ -280,7 +280,7 @@ class Pool:
     async def _start_one(self, lane: _Lane) -> None:
         try:
             worker = await self._start(lane.function)
-        except (InitFailed, WorkerGone) as error:
+        except (InitFailed, WorkerExited) as error:
             lane.starting -= 1
             _drop_abandoned(lane)
             if lane.waiting:
@@ -330,7 +330,7 @@ class Parent:
         return self._process is not None and self._process.poll() is None
 
     async def fork(self, function: Function) -> Worker:
-        """A worker that has imported its handler. Raises InitFailed, WorkerGone."""
+        """A worker that has imported its handler. Raises InitFailed, WorkerExited."""
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
         command = {
@@ -343,17 +343,17 @@ class Parent:
         try:
             async with self._turn:
                 if self._control is None:
-                    raise WorkerGone("the parent of the workers does not run")
+                    raise WorkerExited("the parent of the workers does not run")
                 socket.send_fds(self._control, [line], [theirs.fileno()])
                 pid = int(await loop.sock_recv(self._control, 32) or b"0")
         except (OSError, ValueError) as error:
             ours.close()
-            raise WorkerGone(f"no worker of {function.name}: {error}") from None
+            raise WorkerExited(f"no worker of {function.name}: {error}") from None
         finally:
             theirs.close()
         if pid == 0:
             ours.close()
-            raise WorkerGone("the parent of the workers ended")
+            raise WorkerExited("the parent of the workers ended")
         ours.setblocking(False)
         _, worker = await loop.create_unix_connection(lambda: Connection(pid), sock=ours)
         try:
@@ -362,7 +362,7 @@ class Parent:
         except BaseException as error:
             worker.kill()
             if isinstance(error, TimeoutError):
-                raise WorkerGone(f"{function.name}: no handler after {MAX_INIT_S} s") from None
+                raise WorkerExited(f"{function.name}: no handler after {MAX_INIT_S} s") from None
             raise
         if outcome.failed:
             worker.close()
@@ -383,7 +383,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self.gone = False
+        self.has_exited = False
         self._received = bytearray()
         self._answer: asyncio.Future[Outcome] | None = None
         self._transport: asyncio.WriteTransport | None = None
@@ -396,22 +396,22 @@ class Connection(asyncio.Protocol):
         self._deliver()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        self.gone = True
+        self.has_exited = True
         if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(WorkerGone(f"worker {self.pid} ended"))
+            self._answer.set_exception(WorkerExited(f"worker {self.pid} ended"))
 
     async def receive(self) -> Outcome:
-        """The next answer. Raises WorkerGone."""
-        if self.gone:
-            raise WorkerGone(f"worker {self.pid} ended")
+        """The next answer. Raises WorkerExited."""
+        if self.has_exited:
+            raise WorkerExited(f"worker {self.pid} ended")
         self._answer = asyncio.get_running_loop().create_future()
         self._deliver()
         return await self._answer
 
-    async def ask(self, identity: bytes, event: bytes) -> Outcome:
-        """Run the handler. Raises WorkerGone."""
-        if self.gone or self._transport is None:
-            raise WorkerGone(f"worker {self.pid} ended")
+    async def invoke(self, identity: bytes, event: bytes) -> Outcome:
+        """Run the handler. Raises WorkerExited."""
+        if self.has_exited or self._transport is None:
+            raise WorkerExited(f"worker {self.pid} ended")
         head = REQUEST.pack(len(identity), len(event))
         self._transport.write(head + identity + event)
         return await self.receive()
@@ -423,7 +423,7 @@ class Connection(asyncio.Protocol):
 
     def kill(self) -> None:
         """End it now, unless it ended already: then its pid may be another's."""
-        if not self.gone:
+        if not self.has_exited:
             os.kill(self.pid, signal.SIGKILL)
         self.close()
 

@@ -19,21 +19,21 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from local.audit.audit import read_truth
-from local.audit.quiet import find_unrest
+from local.audit.audit import run_audit
+from local.audit.backlog import read_backlog
 from local.paths import ROOT, LocalError
 from tests.chaos import pairs, report
 from tests.chaos.expectations import EXPECTED
-from tests.chaos.faults import commit, commit_both
-from tests.chaos.judging import Row, judge
-from tests.chaos.pairs import Pair, PairResult, judge_pair, note_lost
-from tests.chaos.scene import Scene, set_up
-from tests.chaos.traffic import Crowd, Operation, Orders
+from tests.chaos.faults import inject, inject_both
+from tests.chaos.harness import Harness, set_up
+from tests.chaos.pairs import Pair, PairResult, count_lost_promises, judge_pair
+from tests.chaos.traffic import Operation, Orders, Workload
+from tests.chaos.verdict import Row, judge
 
 DIRECTORY = ROOT / ".local-chaos"
-CALM = 4  # normal answers in a row
+NORMAL_IN_A_ROW = 4  # normal answers in a row
 QUIET_S = 240.0
-_HELP_EVERY_S = 10.0
+_SCHEDULE_INTERVAL_S = 10.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,12 +75,12 @@ def play_pairs(names: Sequence[str]) -> int:
     for on_cluster in (False, True):
         some = [pair for pair in wanted if any("cluster" in one for one in pair) is on_cluster]
         if some:
-            with set_up(DIRECTORY, say, redis_cluster=on_cluster) as scene:
+            with set_up(DIRECTORY, say, redis_cluster=on_cluster) as harness:
                 try:
                     for first, group in pairs.group(some):
-                        results += play_group(scene, first, group)
+                        results += play_group(harness, first, group)
                 finally:
-                    scene.faults.undo_all()
+                    harness.faults.undo_all()
     took_s = time.monotonic() - began_s
     text = pairs.render(results, skipped if not names else {}, took_s)
     say(text)
@@ -89,33 +89,33 @@ def play_pairs(names: Sequence[str]) -> int:
     return 1 if any(result.problems for result in results) else 0
 
 
-def play_group(scene: Scene, first: str, group: Sequence[Pair]) -> list[PairResult]:
+def play_group(harness: Harness, first: str, group: Sequence[Pair]) -> list[PairResult]:
     """The pairs of one first fault, one after the other, and what the record says after them."""
-    operations = scene.open_pairs()
+    operations = harness.open_pairs()
     problems: list[str] = []
     results: list[PairResult] = []
-    with Crowd(operations) as crowd:
+    with Workload(operations) as workload:
         well_s = time.monotonic()
         for pair in group:
-            wait_until_well(crowd, operations, well_s, problems)
+            wait_until_normal(workload, operations, well_s, problems)
             for operation in operations:
                 operation.phase = str(pair)
                 operation.is_202_final = not pair.destroys_only_copy
-            faults = [scene.faults.find(name) for name in pair.in_time]
-            began_s, ended_s = commit_both(faults[0], faults[1], pairs.PAIR_S)
+            faults = [harness.faults.find(name) for name in pair.in_start_order]
+            began_s, ended_s = inject_both(faults[0], faults[1], pairs.PAIR_S)
             well_s = ended_s
-            wait_until_well(crowd, operations, ended_s, problems)
+            wait_until_normal(workload, operations, ended_s, problems)
             now_s = time.monotonic()
-            results.append(judge_pair(pair, operations, crowd.samples, began_s, now_s))
+            results.append(judge_pair(pair, operations, workload.samples, began_s, now_s))
             results[-1].problems += problems
             problems.clear()
             say(f"{pair}: {results[-1].labels}, well after {now_s - ended_s:.1f} s")
     for operation in operations:
         if isinstance(operation, Orders):
             problems += operation.click_again()
-    quiet_s = wait_until_quiet(scene, operations, time.monotonic(), problems)
-    problems += crowd.errors + find_unclean(scene)
-    note_lost(results, operations, scene.rows)
+    quiet_s = wait_until_quiet(harness, operations, time.monotonic(), problems)
+    problems += workload.errors + find_audit_problems(harness)
+    count_lost_promises(results, operations, harness.rows)
     for problem in problems:
         results[-1].problems.append(f"after all of {first}: {problem}")
     lost = sum(result.lost for result in results)
@@ -136,45 +136,53 @@ def find_cell(name: str) -> str:
 
 def play_all(names: Sequence[str], on_cluster: bool) -> Iterator[Row]:
     """One fault after the other, on one stack."""
-    with set_up(DIRECTORY, say, redis_cluster=on_cluster) as scene:
+    with set_up(DIRECTORY, say, redis_cluster=on_cluster) as harness:
         try:
             for name in names:
-                row = play(scene, name)
+                row = play(harness, name)
                 say(report.line(row))
                 for problem in row.problems:
                     say(f"    ✗ {problem}")
                 yield row
         finally:
-            scene.faults.undo_all()
+            harness.faults.undo_all()
 
 
-def play(scene: Scene, name: str) -> Row:
+def play(harness: Harness, name: str) -> Row:
     """One fault, with everybody at it: before, during, after, and what the record says then."""
-    operations = scene.open_cell()
-    fault = scene.faults.find(name)
+    operations = harness.open_cell()
+    fault = harness.faults.find(name)
     problems: list[str] = []
-    with Crowd(operations) as crowd:
+    with Workload(operations) as workload:
         at_s = time.monotonic()
-        wait_until_well(crowd, operations, at_s, problems)
-        began_s, ended_s, off_s = commit(fault)
-        wait_until_well(crowd, operations, off_s, problems)
+        wait_until_normal(workload, operations, at_s, problems)
+        began_s, ended_s, undone_s = inject(fault)
+        wait_until_normal(workload, operations, undone_s, problems)
     for operation in operations:
         if isinstance(operation, Orders):
             problems += operation.click_again()
-    quiet_s = wait_until_quiet(scene, operations, off_s, problems)
-    problems += crowd.errors
+    quiet_s = wait_until_quiet(harness, operations, undone_s, problems)
+    problems += workload.errors
     cells = [
-        judge(name, one, crowd.samples[one.name], began_s, ended_s, off_s, *one.check(scene.rows))
+        judge(
+            name,
+            one,
+            workload.samples[one.name],
+            began_s,
+            ended_s,
+            undone_s,
+            *one.check(harness.rows),
+        )
         for one in operations
     ]
-    problems += find_unclean(scene)
+    problems += find_audit_problems(harness)
     problems += [f"{cell.operation}: {problem}" for cell in cells for problem in cell.problems]
     return Row(name, fault.how, cells, quiet_s, os.getloadavg()[0], problems)
 
 
-def find_unclean(scene: Scene) -> list[str]:
+def find_audit_problems(harness: Harness) -> list[str]:
     """What the audit finds, as one problem; none when it is clean."""
-    truth = read_truth(scene.stack)
+    truth = run_audit(harness.stack)
     if truth.clean:
         return []
     differing = "; ".join(map(str, truth.differences[:5]))
@@ -185,39 +193,39 @@ def find_unclean(scene: Scene) -> list[str]:
     ]
 
 
-def wait_until_well(
-    crowd: Crowd, operations: Sequence[Operation], since_s: float, problems: list[str]
+def wait_until_normal(
+    workload: Workload, operations: Sequence[Operation], since_s: float, problems: list[str]
 ) -> None:
     """Everything asked after ``since_s`` is answered as ever, some times in a row."""
     deadline_s = time.monotonic() + 120
-    while not all(crowd.well_since(one, since_s, CALM) for one in operations):
-        if time.monotonic() > deadline_s or crowd.errors:
+    while not all(workload.is_normal_since(one, since_s, NORMAL_IN_A_ROW) for one in operations):
+        if time.monotonic() > deadline_s or workload.errors:
             problems.append("it did not become well again")
             return
         time.sleep(0.05)
 
 
 def wait_until_quiet(
-    scene: Scene, operations: Sequence[Operation], since_s: float, problems: list[str]
+    harness: Harness, operations: Sequence[Operation], since_s: float, problems: list[str]
 ) -> float:
     """Nothing is on its way and everything promised is decided; how long after ``since_s``.
 
     What schedules do every minute is done every ten seconds.
     """
-    stack, help_at_s = scene.stack, time.monotonic() + _HELP_EVERY_S
+    stack, help_at_s = harness.stack, time.monotonic() + _SCHEDULE_INTERVAL_S
     while True:
-        undecided = sum(one.undecided(scene.rows) for one in operations)
-        unrest = find_unrest(stack)
-        if not undecided and not any(unrest):
+        undecided = sum(one.count_undecided(harness.rows) for one in operations)
+        backlog = read_backlog(stack)
+        if not undecided and not any(backlog):
             return time.monotonic() - since_s
         if time.monotonic() - since_s > QUIET_S:
-            problems.append(f"it did not become quiet: {unrest}, {undecided} orders undecided")
+            problems.append(f"it did not become quiet: {backlog}, {undecided} orders undecided")
             return QUIET_S
         if time.monotonic() > help_at_s:
             for function in ("SweepOutbox", "RecoverOrders"):
                 with contextlib.suppress(LocalError):
                     stack.invoke(function, {})
-            help_at_s = time.monotonic() + _HELP_EVERY_S
+            help_at_s = time.monotonic() + _SCHEDULE_INTERVAL_S
         time.sleep(0.25)
 
 

@@ -22,7 +22,10 @@ from tests.chaos.proxy import Proxy
 
 FAULT_S = 8.0
 _REPLICAS = itertools.count(2)
-_HELD = {"reactions": "SaveReactions", "orders": "SaveOrders"}  # queue -> who is to wait
+_PAUSED_CONSUMERS = {
+    "reactions": "SaveReactions",
+    "orders": "SaveOrders",
+}  # queue -> who is to wait
 
 
 class Step(NamedTuple):
@@ -56,15 +59,15 @@ class Faults:
         part, kind = cell.split()
         match kind:
             case "hanging":
-                return self._on_roads(part, "hang", "connections are taken, nothing comes back")
+                return self._on_routes(part, "hang", "connections are taken, nothing comes back")
             case "refusing":
-                return self._on_roads(part, "refuse", "every connection is reset")
+                return self._on_routes(part, "refuse", "every connection is reset")
             case "slow":
                 return self._slow(part)
             case "down" if part != "sqs":
                 return self._down(part)
             case "down":
-                return self._on_roads(part, "close", "nobody listens")
+                return self._on_routes(part, "close", "nobody listens")
         special = {
             "redis emptied": self._redis_emptied,
             "redis failing-over": self._redis_failing_over,
@@ -77,7 +80,7 @@ class Faults:
         return special[cell]()
 
     def undo_all(self) -> None:
-        """All roads are open and all servers run, whatever happened."""
+        """All routes are open and all servers run, whatever happened."""
         for name in ("mysql", "sqs") if self._stack.redis_cluster else ("redis", "mysql", "sqs"):
             self._proxy.set(name, "pass")
         for server in self._servers("redis+mysql"):
@@ -95,7 +98,7 @@ class Faults:
         there = {"redis": self._stack.redis, "mysql": self._stack.mysql}
         return [there[name] for name in part.split("+")]
 
-    def _on_roads(self, part: str, mode: str, how: str) -> Fault:
+    def _on_routes(self, part: str, mode: str, how: str) -> Fault:
         return Fault(how, [Step(lambda: self._set(part, mode))], lambda: self._set(part, "pass"))
 
     def _slow(self, part: str) -> Fault:
@@ -110,7 +113,7 @@ class Faults:
                 server.kill()
 
         def start() -> None:
-            with self._losing("redis" in part):
+            with self._record_loss("redis" in part):
                 for server in self._servers(part):
                     server.start()
 
@@ -120,7 +123,7 @@ class Faults:
         return Fault(how, [Step(kill)], start)
 
     @contextlib.contextmanager
-    def _losing(self, loses: bool = True) -> Iterator[None]:
+    def _record_loss(self, loses: bool = True) -> Iterator[None]:
         """Redis loses all it had within the block, at a moment that nobody knows."""
         if loses:
             self.losses.append(math.inf)
@@ -130,11 +133,11 @@ class Faults:
 
     def _redis_emptied(self) -> Fault:
         def flush() -> None:
-            with redis.Redis.from_url(self._stack.redis_url) as client, self._losing():
+            with redis.Redis.from_url(self._stack.redis_url) as client, self._record_loss():
                 client.flushall()
 
         return Fault(
-            "FLUSHALL, and once more 4 s later", [Step(flush, 4), Step(flush, 4)], _nothing
+            "FLUSHALL, and once more 4 s later", [Step(flush, 4), Step(flush, 4)], _do_nothing
         )
 
     def _redis_failing_over(self) -> Fault:
@@ -146,7 +149,7 @@ class Faults:
 
         def fail_over() -> None:
             new.start()
-            with _asking(old) as at_old, _asking(new) as at_new:
+            with _connect(old) as at_old, _connect(new) as at_new:
                 # Else it keeps what it was sent as a file, and comes back with that when killed.
                 at_new.config_set("repl-diskless-load", "swapdb")
                 at_new.replicaof("127.0.0.1", str(old.port))
@@ -156,7 +159,7 @@ class Faults:
                     return bool(said["master_link_status"] == "up")
 
                 assert wait_until(follows, 30), "the replica does not follow"
-                with self._losing():  # what the old one takes in between
+                with self._record_loss():  # what the old one takes in between
                     at_new.replicaof("NO", "ONE")
                     at_old.replicaof("127.0.0.1", str(new.port))
             self._stack.redis, self._stack.redis_url = new, new.url
@@ -178,7 +181,7 @@ class Faults:
         ends = contextlib.ExitStack()
 
         def kill() -> None:
-            ends.enter_context(self._losing())  # what it did not replicate
+            ends.enter_context(self._record_loss())  # what it did not replicate
             cluster.master_of(self._key).kill()
 
         def end() -> None:
@@ -199,8 +202,8 @@ class Faults:
         ends = contextlib.ExitStack()
 
         def lose() -> None:
-            ends.enter_context(self._losing())
-            ends.enter_context(cluster.losing_the_newest(self._key))
+            ends.enter_context(self._record_loss())
+            ends.enter_context(cluster.lose_unreplicated_writes(self._key))
 
         def end() -> None:
             ends.close()  # the master is killed, and its replica elected
@@ -241,14 +244,14 @@ class Faults:
         sqs = self._stack.connect("sqs")
 
         def hold() -> None:
-            self._let_consume(False)
+            self._enable_consumers(False)
 
         def purge() -> None:
-            for queue in _HELD:
+            for queue in _PAUSED_CONSUMERS:
                 sqs.purge_queue(QueueUrl=self._stack.queues[queue])
 
         def go_on() -> None:
-            self._let_consume(True)
+            self._enable_consumers(True)
 
         return Fault(
             "its consumers wait for 5 s, then what is queued is purged",
@@ -256,9 +259,9 @@ class Faults:
             go_on,
         )
 
-    def _let_consume(self, enabled: bool) -> None:
+    def _enable_consumers(self, enabled: bool) -> None:
         lambdas = self._stack.connect("lambda")
-        for function in _HELD.values():
+        for function in _PAUSED_CONSUMERS.values():
             name = self._stack.deployed.functions[function]
             for mapping in lambdas.list_event_source_mappings(FunctionName=name)[
                 "EventSourceMappings"
@@ -276,7 +279,7 @@ class Faults:
         )
 
 
-def commit(fault: Fault) -> tuple[float, float, float]:
+def inject(fault: Fault) -> tuple[float, float, float]:
     """Do it and undo it; when it had begun, was to end, and had ended (monotonic)."""
     began_s = 0.0
     try:
@@ -290,7 +293,7 @@ def commit(fault: Fault) -> tuple[float, float, float]:
     return began_s, ended_s, time.monotonic()
 
 
-def commit_both(first: Fault, second: Fault, for_s: float) -> tuple[float, float]:
+def inject_both(first: Fault, second: Fault, for_s: float) -> tuple[float, float]:
     """Do two faults at the same time, each for about ``for_s``, the second a quarter of that later;
     when the first had begun and both had ended (monotonic).
 
@@ -318,9 +321,9 @@ def commit_both(first: Fault, second: Fault, for_s: float) -> tuple[float, float
     return began_s, time.monotonic()
 
 
-def _asking(server: Server) -> redis.Redis:
+def _connect(server: Server) -> redis.Redis:
     return redis.Redis.from_url(server.url, decode_responses=True)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass

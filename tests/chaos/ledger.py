@@ -61,7 +61,7 @@ class Ledger:
             if request.changed is not changes:
                 self.wrong.append(
                     f"{_name(request.on)} after {_name(known)} is answered changed:"
-                    f" {str(request.changed).lower()}; {self.tell_last()}"
+                    f" {str(request.changed).lower()}; {self.describe_last()}"
                 )
         self.requests.append(request)
 
@@ -69,11 +69,11 @@ class Ledger:
         """Note two requests of two devices that were sent at the same time."""
         self.requests += sorted((first, second), key=lambda request: request.ended_s)
 
-    def see(self, on: Any) -> None:
+    def observe(self, on: Any) -> None:
         """Note an exact answer to the only client about its own state."""
         known = self.known
         if known is not None and on is not known:
-            self.wrong.append(f"after {_name(known)} its state is {on}; {self.tell_last()}")
+            self.wrong.append(f"after {_name(known)} its state is {on}; {self.describe_last()}")
 
     def find_allowed(self) -> set[bool]:
         """The states that the reaction may have when nothing is on its way."""
@@ -86,20 +86,20 @@ class Ledger:
                 allowed.add(one.on)
         return allowed
 
-    def tell_last(self, count: int = 5) -> str:
+    def describe_last(self, count: int = 5) -> str:
         """The last requests, in words."""
         last = ", ".join(f"{_name(one.on)} {one.status}" for one in self.requests[-count:])
         return f"last requests: {last}"
 
 
-def find_broken(ledger: Ledger, row: bool, seen: bool) -> list[str]:
-    """What is wrong with a reaction at quiet: its ``row``, and what the API answers (``seen``)."""
+def find_violations(ledger: Ledger, row: bool, api_state: bool) -> list[str]:
+    """What is wrong with a reaction at quiet: its ``row``, and what the API answers (``api_state``)."""
     allowed = ledger.find_allowed()
     broken = []
     if row not in allowed:
-        broken.append(f"its row is {_name(row)}; {ledger.tell_last()}")
-    if seen is not row:
-        broken.append(f"its row is {_name(row)}, the API answers {_name(seen)}")
+        broken.append(f"its row is {_name(row)}; {ledger.describe_last()}")
+    if api_state is not row:
+        broken.append(f"its row is {_name(row)}, the API answers {_name(api_state)}")
     return broken
 
 

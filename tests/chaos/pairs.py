@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tests.chaos.expectations import EXPECTED
-from tests.chaos.judging import SOFT
 from tests.chaos.traffic import Operation, Rows, Sample
+from tests.chaos.verdict import DEGRADED
 
 UNREPLICATED = "cluster dying-unreplicated"  # beside the matrix: alone it is in tests/cluster
 FAULTS = (*EXPECTED, UNREPLICATED)
@@ -33,7 +33,7 @@ class Pair(NamedTuple):
         return f"{self.first} × {self.second}"
 
     @property
-    def in_time(self) -> list[str]:
+    def in_start_order(self) -> list[str]:
         """The names as the faults begin: SQS first, so that what is accepted before the other one
         fails was refused by SQS."""
         return sorted(self, key=lambda name: not name.startswith("sqs "))
@@ -108,7 +108,7 @@ def judge_pair(
     for operation in operations:
         seen = [s for s in samples[operation.name] if began_s <= s.at_s + s.took_s <= ended_s]
         labels = result.labels[operation.name] = Counter(sample.label for sample in seen)
-        allowed = SOFT | set(operation.normal)
+        allowed = DEGRADED | set(operation.normal)
         result.problems += [
             f"{operation.name} answers {label} ({count})"
             for label, count in labels.items()
@@ -117,7 +117,9 @@ def judge_pair(
     return result
 
 
-def note_lost(results: Collection[PairResult], operations: Sequence[Operation], rows: Rows) -> None:
+def count_lost_promises(
+    results: Collection[PairResult], operations: Sequence[Operation], rows: Rows
+) -> None:
     """Add to each pair what was promised while it was played, and what of it is lost."""
     by_name = {str(result.pair): result for result in results}
     for operation in operations:

@@ -1,6 +1,6 @@
 """A TCP proxy that fails on demand, in a process of its own. ``Proxy`` starts it and commands it.
 
-It has roads: a loopback port each that leads to a server. What a road does at the moment:
+It has routes: a loopback port each that leads to a server. What a route does at the moment:
 
   pass      what comes in goes out
   slow      each piece of an answer comes ``delay_s`` later
@@ -9,7 +9,7 @@ It has roads: a loopback port each that leads to a server. What a road does at t
   close     nobody listens; running connections are reset
   throttle  each HTTP request is answered 400 ThrottlingException
   fail      each HTTP request is answered 500
-  lose      the next answer is lost with its connection; after that the road passes
+  lose      the next answer is lost with its connection; after that the route passes
 
 Commands come as lines of JSON from the standard input, and each is answered by one.
 """
@@ -34,7 +34,7 @@ _ANSWERS = {
 }
 
 
-class Road:
+class Route:
     """A port that leads to ``target``, a loopback port. Changes work at once."""
 
     def __init__(self, target: int) -> None:
@@ -84,7 +84,7 @@ class Road:
         self._tasks.add(task)
         self._writers.add(writer)
         try:
-            await self._lead(reader, writer)
+            await self._relay(reader, writer)
         except (OSError, asyncio.IncompleteReadError):
             _reset(writer)
         except asyncio.CancelledError:
@@ -94,7 +94,7 @@ class Road:
             self._writers.discard(writer)
             writer.close()
 
-    async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.mode == "refuse":
             _reset(writer)
             return
@@ -133,7 +133,7 @@ class Road:
 
 
 class Proxy:
-    """The process. Use it as a context manager; ``road`` makes a way, ``set`` makes it fail."""
+    """The process. Use it as a context manager; ``add_route`` adds a port, ``set`` makes it fail."""
 
     def __enter__(self) -> Proxy:
         self._process = subprocess.Popen(
@@ -153,25 +153,25 @@ class Proxy:
             self._process.kill()
             self._process.wait()
 
-    def road(self, name: str, target: int) -> int:
-        """The port of a new road to a loopback port."""
+    def add_route(self, name: str, target: int) -> int:
+        """The port of a new route to a loopback port."""
         return int(self._command(name=name, target=target)["port"])
 
     def set(self, name: str, mode: str, *, delay_s: float = 0.0, target: int | None = None) -> None:
-        """A road behaves like this when this returns; ``target`` moves it to another server."""
+        """A route behaves like this when this returns; ``target`` moves it to another server."""
         self._command(name=name, mode=mode, delay_s=delay_s, target=target)
 
-    def _command(self, **said: Any) -> dict[str, Any]:
+    def _command(self, **message: Any) -> dict[str, Any]:
         assert self._process.stdin
         assert self._process.stdout
-        self._process.stdin.write(json.dumps(said) + "\n")
+        self._process.stdin.write(json.dumps(message) + "\n")
         self._process.stdin.flush()
         answer: dict[str, Any] = json.loads(self._process.stdout.readline())
         return answer
 
 
 async def _answer(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, status: int, said: Any
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, status: int, message: Any
 ) -> None:
     """Read one HTTP request and refuse it."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
@@ -179,7 +179,7 @@ async def _answer(
         name, _, value = line.partition(":")
         if name.lower() == "content-length":
             await reader.readexactly(int(value))
-    body = json.dumps(said).encode()
+    body = json.dumps(message).encode()
     writer.write(
         f"HTTP/1.1 {status} No\r\ncontent-type: application/x-amz-json-1.0\r\n"
         f"content-length: {len(body)}\r\n\r\n".encode()
@@ -195,21 +195,21 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-async def _obey() -> None:
-    roads: dict[str, Road] = {}
+async def _run_commands() -> None:
+    routes: dict[str, Route] = {}
     commands = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
     while line := await commands.readline():
-        said = json.loads(line)
-        if "mode" not in said:
-            road = roads[said["name"]] = Road(said["target"])
-            await road.listen()
+        message = json.loads(line)
+        if "mode" not in message:
+            route = routes[message["name"]] = Route(message["target"])
+            await route.listen()
         else:
-            road = roads[said["name"]]
-            await road.change(said["mode"], said["delay_s"], said["target"])
-        print(json.dumps({"port": road.port}), flush=True)
+            route = routes[message["name"]]
+            await route.change(message["mode"], message["delay_s"], message["target"])
+        print(json.dumps({"port": route.port}), flush=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(_obey())
+    asyncio.run(_run_commands())

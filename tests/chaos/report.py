@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.chaos.expectations import EXPECTED, FAULTS, NOT_THERE, OPERATIONS
-from tests.chaos.judging import Cell, Row
+from tests.chaos.expectations import EXPECTED, FAULTS, NOT_TESTED, OPERATIONS
+from tests.chaos.verdict import Cell, Row
 
 BEGIN = "<!-- figures of `make chaos`: it writes from here -->"
 BEGIN_PAIRS = '<!-- figures of `make chaos ARGS="pairs"`: it writes from here -->'
@@ -60,9 +60,9 @@ def render(rows: Sequence[Row], took_s: float) -> str:
                 lines.append(f"| {fault} | {cells} | {row.quiet_s:.0f} s |")
                 notes.append(f"* {fault}: {row.how}.")
                 notes += [f"* **{fault} is not as expected**: {p}" for p in row.problems]
-            elif name in NOT_THERE:
+            elif name in NOT_TESTED:
                 lines.append(f"| {fault} | {' | '.join(['-'] * len(OPERATIONS))} | - |")
-                notes.append(f"* {fault}: not there. {NOT_THERE[name]}.")
+                notes.append(f"* {fault}: not there. {NOT_TESTED[name]}.")
         lines += ["", *notes]
     return "\n".join(lines)
 
@@ -89,5 +89,5 @@ def _labels(cell: Cell) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    back = "never" if cell.back_s is None else f"{cell.back_s:.1f} s"
+    back = "never" if cell.recovery_s is None else f"{cell.recovery_s:.1f} s"
     return f"{_labels(cell)}; {cell.slowest_s:.1f} s; back {back}; lost {cell.lost}/{cell.promised}"

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from local.paths import LocalError
-from tests.chaos.ledger import NO_ANSWER, Ledger, Request, find_broken
+from tests.chaos.ledger import NO_ANSWER, Ledger, Request, find_violations
 
 TIMEOUT_S = 60.0
 PACE_S = 0.12
-_MAX_TRIES = 100
+_MAX_ATTEMPTS = 100
 _SAME_AGAIN = 0.2  # of the requests of one client
 
 
@@ -125,7 +125,7 @@ class Operation:
         """(How many promises were made, those that the record does not keep)."""
         return self.promises.total(), [what for _, what in self.find_lost(rows)]
 
-    def undecided(self, rows: Rows) -> int:
+    def count_undecided(self, rows: Rows) -> int:
         """How many promises the record says nothing of, so far."""
         return 0
 
@@ -170,7 +170,7 @@ class Likes(Operation):
             self.promised[user, post] = not back, self.phase
             self.promises[self.phase] += 1
             if reply.body["liked"] is back:
-                return took_s, "200 for the contrary"
+                return took_s, "200 for the opposite state"
         return took_s, label_of(reply)
 
     def find_lost(self, rows: Rows) -> list[Lost]:
@@ -190,7 +190,7 @@ class Likes(Operation):
         ]
 
 
-class Wanted(NamedTuple):
+class ClientReaction(NamedTuple):
     """A reaction of a user, as a client asks for it. ``item_id``: of a post, or of a user."""
 
     kind: str  # like, collect, follow
@@ -225,18 +225,18 @@ class Toggles(Operation):
 
     address: Address
     tokens: Mapping[int, str]
-    single: Sequence[Wanted]
-    shared: Sequence[Wanted]
+    single: Sequence[ClientReaction]
+    shared: Sequence[ClientReaction]
     losses: Sequence[float]
     name = "toggle"
     seed: int = 0
-    ledgers: dict[Wanted, Ledger] = field(default_factory=dict)
+    ledgers: dict[ClientReaction, Ledger] = field(default_factory=dict)
     promises: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         both = (*self.single, *self.shared)
         self.ledgers = {wanted: Ledger(self.losses) for wanted in both}
-        self._chance = random.Random(self.seed)
+        self._rng = random.Random(self.seed)
         self._turn = itertools.count(1)
         self._next_single = itertools.cycle(self.single)
         self._next_shared = itertools.cycle(self.shared)
@@ -248,7 +248,7 @@ class Toggles(Operation):
         """Turn each of them on, off and on, by both devices at once, until all are answered 200,
         and read each: Redis has them then, and the functions have their workers."""
         for wanted, on in itertools.product(self.ledgers, (True, False, True)):
-            for _ in range(_MAX_TRIES):
+            for _ in range(_MAX_ATTEMPTS):
                 (_, first), (_, second) = self._send_twice(wanted, on, on)
                 self.ledgers[wanted].add_both(first, second)
                 if first.status == second.status == 200:
@@ -261,11 +261,11 @@ class Toggles(Operation):
     def step(self) -> tuple[float, str]:
         match next(self._turn) % 4:
             case 0:
-                return self._look(next(self._next_single))
+                return self._check_state(next(self._next_single))
             case 1:
                 return self._use_two_devices(next(self._next_shared))
         wanted = next(self._next_single)
-        if self._chance.random() >= _SAME_AGAIN:  # else it must be answered unchanged
+        if self._rng.random() >= _SAME_AGAIN:  # else it must be answered unchanged
             self._last[wanted] = not self._last[wanted]
         label, request = self._send(wanted, self._last[wanted])
         self.ledgers[wanted].add(request)
@@ -274,7 +274,7 @@ class Toggles(Operation):
     def find_lost(self, rows: Rows) -> list[Lost]:
         users = ", ".join(["%s"] * len(self.tokens))
         saved = {
-            Wanted(kind, user_id, item_id)
+            ClientReaction(kind, user_id, item_id)
             for kind, user_id, item_id in rows(
                 "SELECT kind, actor_id, target_id FROM reaction WHERE state = 1"
                 f" AND actor_id IN ({users})",
@@ -286,30 +286,30 @@ class Toggles(Operation):
             for wanted, ledger in self.ledgers.items()
             for what in [
                 *ledger.wrong,
-                *find_broken(ledger, wanted in saved, self._read(wanted)[1] is True),
+                *find_violations(ledger, wanted in saved, self._read(wanted)[1] is True),
             ]
         ]
 
-    def _look(self, wanted: Wanted) -> tuple[float, str]:
+    def _check_state(self, wanted: ClientReaction) -> tuple[float, str]:
         began_s = time.monotonic()
         label, state = self._read(wanted)
         if state is not None:
-            self.ledgers[wanted].see(state)
+            self.ledgers[wanted].observe(state)
         return time.monotonic() - began_s, label
 
-    def _use_two_devices(self, wanted: Wanted) -> tuple[float, str]:
-        first_on = self._chance.random() < 0.5
+    def _use_two_devices(self, wanted: ClientReaction) -> tuple[float, str]:
+        first_on = self._rng.random() < 0.5
         (label, first), (other, second) = self._send_twice(wanted, first_on, not first_on)
         self.ledgers[wanted].add_both(first, second)
         took_s = max(one.ended_s - one.began_s for one in (first, second))
         return took_s, other if label in self.normal else label
 
-    def _send_twice(self, wanted: Wanted, *both: bool) -> list[tuple[str, Request]]:
+    def _send_twice(self, wanted: ClientReaction, *both: bool) -> list[tuple[str, Request]]:
         """Each device sends one want, at the same time."""
         sent = [self._devices.submit(self._send, wanted, on) for on in both]
         return [future.result() for future in sent]
 
-    def _send(self, wanted: Wanted, on: bool) -> tuple[str, Request]:
+    def _send(self, wanted: ClientReaction, on: bool) -> tuple[str, Request]:
         began_s = time.monotonic()
         reply = self.address.ask(
             "PUT" if on else "DELETE", wanted.path, self.tokens[wanted.user_id]
@@ -322,14 +322,14 @@ class Toggles(Operation):
         if reply.status == 200:
             changed = reply.body["changed"]
         if reply.status in (200, 202) and reply.body[wanted.field] is not on:
-            label = f"{reply.status} for the contrary"
+            label = f"{reply.status} for the opposite state"
         if label == "202":  # a follow: its answer has no ``exact``
             label = "202 inexact"
         is_open = reply.status == 202 and not is_promise
         status = NO_ANSWER if is_open else reply.status
         return label, Request(began_s, time.monotonic(), on, status, changed)
 
-    def _read(self, wanted: Wanted) -> tuple[str, bool | None]:
+    def _read(self, wanted: ClientReaction) -> tuple[str, bool | None]:
         """How it is answered, and the caller's own state; None unless that is exact."""
         token = self.tokens[wanted.user_id]
         if wanted.kind == "follow":
@@ -455,7 +455,7 @@ class Orders(Operation):
                 again.append(f"buyer {buyer} hears {label_of(reply)} after all was well again")
         return again
 
-    def undecided(self, rows: Rows) -> int:
+    def count_undecided(self, rows: Rows) -> int:
         return len(self.promised.keys() - self._decided(rows).keys())
 
     def find_lost(self, rows: Rows) -> list[Lost]:
@@ -517,7 +517,7 @@ class SignIns(Operation):
                 return slowest_s, label_of(sent)
             code = self.read_code(phone)
             if code is None:
-                return slowest_s, "202 and the code is gone"
+                return slowest_s, "202 without a code"
             self._waiting = phone, source, {"challenge": sent.body["challenge"], "code": code}, 1
         phone, source, body, tries = self._waiting
         took_s, reply = timed(
@@ -545,7 +545,7 @@ class SignIns(Operation):
         return lost
 
 
-class Crowd:
+class Workload:
     """Each operation in a thread of its own, until it is told to stop."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
@@ -557,7 +557,7 @@ class Crowd:
             threading.Thread(target=self._do, args=(one,), daemon=True) for one in operations
         ]
 
-    def __enter__(self) -> Crowd:
+    def __enter__(self) -> Workload:
         for thread in self._threads:
             thread.start()
         return self
@@ -578,7 +578,7 @@ class Crowd:
             self.samples[operation.name].append(Sample(at_s, took_s, label))
             self._stop.wait(operation.pause_s)
 
-    def well_since(self, operation: Operation, since_s: float, in_a_row: int) -> bool:
+    def is_normal_since(self, operation: Operation, since_s: float, in_a_row: int) -> bool:
         """Whether the last ``in_a_row`` answers to what was asked after ``since_s`` are normal."""
         late = [s for s in self.samples[operation.name] if s.at_s >= since_s][-in_a_row:]
         return len(late) == in_a_row and all(s.label in operation.normal for s in late)

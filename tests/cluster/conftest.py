@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from bench.api import Handler, like_event, load_handler
-from local.audit.evidence import read_cache, read_record
-from local.audit.truth import Truth, compare
+from local.audit.compare import AuditReport, compare
+from local.audit.stores import read_mysql_state, read_redis_state
 from local.stack.cluster import Cluster, prepare_cluster
-from local.stack.servers import running
+from local.stack.servers import run_server
 from plaza import follows
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable
@@ -30,13 +30,13 @@ from plaza.reactions import (
     LIKE,
     Kind,
     Target,
-    reacting,
-    reading,
+    queries,
+    react,
     redis_keys,
-    sweeping,
+    sweep,
 )
-from plaza.reactions.reactions import TooManyChanges
-from tests.chaos.ledger import Ledger, Request, find_broken
+from plaza.reactions.model import TooManyChanges
+from tests.chaos.ledger import Ledger, Request, find_violations
 from tests.support.plaza import World, forget, set_up_for
 
 NODE_TIMEOUT_MS = 1_500
@@ -48,7 +48,7 @@ POSTS = [Target("post", n) for n in range(101, 131)]
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """The cluster; after each test all of it runs again."""
     directory: Path = tmp_path_factory.mktemp("cluster") / "redis"
-    with running(prepare_cluster(directory, node_timeout_ms=NODE_TIMEOUT_MS)) as cluster:
+    with run_server(prepare_cluster(directory, node_timeout_ms=NODE_TIMEOUT_MS)) as cluster:
         yield cluster
 
 
@@ -65,7 +65,7 @@ def whole(nodes: Cluster) -> Iterator[None]:
     yield
     nodes.resume()
     nodes.start()
-    nodes.wait_until_well()
+    nodes.wait_until_healthy()
     forget()
 
 
@@ -97,7 +97,7 @@ class Traffic:
             self._good_s[post.id] = ended_s
         return status
 
-    def go_on(self, for_s: float) -> None:
+    def run_for(self, for_s: float) -> None:
         """Likes for so long, and each post once at least."""
         until_s = time.monotonic() + for_s
         while True:
@@ -106,9 +106,9 @@ class Traffic:
             if time.monotonic() > until_s:
                 return
 
-    def go_on_until_well(self, most_s: float = 30) -> None:
+    def run_until_normal(self, max_s: float = 30) -> None:
         """Likes until each post has taken one again, one after the other."""
-        until_s = time.monotonic() + most_s
+        until_s = time.monotonic() + max_s
         while [self.like(post) for post in self.posts] != [200] * len(self.posts):
             assert time.monotonic() < until_s, f"it does not recover: {self.statuses}"
 
@@ -123,26 +123,26 @@ def traffic(plaza: World) -> Traffic:
     """Thirty posts that are in Redis, over all masters."""
     plaza.add(*POSTS)
     mysql.write(
-        "INSERT INTO user_counter (user_id, posts_total, ver) VALUES (99, %s, 1)", (len(POSTS),)
+        "INSERT INTO user_counter (user_id, posts_total, version) VALUES (99, %s, 1)", (len(POSTS),)
     )
     made = Traffic(load_handler(), POSTS)
-    made.go_on_until_well()
+    made.run_until_normal()
     return made
 
 
 @pytest.fixture
-def quiet(plaza: World, nodes: Cluster, mysql_url: str) -> Callable[[], Truth]:
-    """Let consumers and sweeper work until nothing is on its way; the table of truth then."""
+def quiet(plaza: World, nodes: Cluster, mysql_url: str) -> Callable[[], AuditReport]:
+    """Let consumers and sweeper work until nothing is on its way; the audit report then."""
 
-    def calm_down() -> Truth:
+    def calm_down() -> AuditReport:
         plaza.queues.away = False
         forget()
         for _ in range(20):
             plaza.queues.drain()
             plaza.let_sweeps_be_due()
-            if sweeping.sweep_outbox(grace_us=0) == 0 and not any(plaza.queues.messages.values()):
+            if sweep.sweep_outbox(grace_us=0) == 0 and not any(plaza.queues.messages.values()):
                 break
-        return compare(read_record(mysql_url), read_cache(nodes.url, cluster=True), {})
+        return compare(read_mysql_state(mysql_url), read_redis_state(nodes.url, cluster=True), {})
 
     return calm_down
 
@@ -175,13 +175,13 @@ class Toggles:
     ledgers: dict[Pair, Ledger]
     on: dict[Pair, bool] = field(default_factory=dict)
 
-    def go_on(self, for_s: float) -> None:
+    def run_for(self, for_s: float) -> None:
         """Want the contrary of each, again and again for so long, and read each state."""
         until_s = time.monotonic() + for_s
         while True:
             for pair in self.ledgers:
                 self.toggle(pair)
-                self.look(pair)
+                self.read_state(pair)
             if time.monotonic() > until_s:
                 return
 
@@ -198,7 +198,7 @@ class Toggles:
                 change = follows.follow if self.on[pair] else follows.unfollow
                 outcome = change(target.id, actor)
             else:
-                outcome = reacting.react(kind, target, actor, self.on[pair])
+                outcome = react.react(kind, target, actor, self.on[pair])
             status, changed = (200 if outcome.exact else 202), outcome.changed
         except TooManyChanges:
             with suppress(Unavailable):
@@ -210,15 +210,15 @@ class Toggles:
         self.ledgers[pair].add(request)
         return status
 
-    def look(self, pair: Pair) -> None:
+    def read_state(self, pair: Pair) -> None:
         """Read the actor's own state."""
         kind, target, actor = pair
         with suppress(Unavailable):
-            [found], exact = reading.count([(kind, target)], actor)
+            [found], exact = queries.read_counts([(kind, target)], actor)
             if exact:
-                self.ledgers[pair].see(found.mine)
+                self.ledgers[pair].observe(found.viewer_state)
 
-    def find_broken(self) -> list[str]:
+    def find_violations(self) -> list[str]:
         """Wrong answers on the way, and rows and states that are not the last answer, at quiet."""
         saved = set(
             mysql.fetch_all(
@@ -228,8 +228,8 @@ class Toggles:
         broken = []
         for (kind, target, actor), ledger in self.ledgers.items():
             row = (kind.name, *target, actor) in saved
-            [found], _ = reading.count([(kind, target)], actor)
-            problems = [*ledger.wrong, *find_broken(ledger, row, found.mine)]
+            [found], _ = queries.read_counts([(kind, target)], actor)
+            problems = [*ledger.wrong, *find_violations(ledger, row, found.viewer_state)]
             broken += [f"{kind.name} of {target} by {actor}: {problem}" for problem in problems]
         return broken
 

@@ -13,17 +13,18 @@ import pytest
 import redis as redis_py
 from redis.cluster import ClusterNode
 
-from local.audit.truth import Truth
+from local.audit.compare import AuditReport
 from local.stack.cluster import Cluster, connect_node
 from local.stack.servers import Server
-from plaza.checkins import checking_in
-from plaza.checkins.redis_checkins import Keys
-from plaza.flash_sales import ordering, recovering, redis_vouchers
+from plaza.checkins import daily_checkin
+from plaza.checkins.redis_store import CheckInKeys
+from plaza.flash_sales import place_order, recover_orders
+from plaza.flash_sales import redis_store as sale_store
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable
 from plaza.infra.redis import RedisDown
-from plaza.reactions import LIKE, failovers, reacting, reading, sweeping
-from plaza.reactions.reactions import ReactionEvent
+from plaza.reactions import LIKE, failover_recovery, queries, react, sweep
+from plaza.reactions.model import ReactionEvent
 from tests.cluster.conftest import (
     NODE_TIMEOUT_MS,
     POSTS,
@@ -43,18 +44,18 @@ LONGEST_GAP_S = NODE_TIMEOUT_MS / 1000 + 1 + 12
 # A node that hangs costs one timeout, asking another for the topology is in the noise.
 LONGEST_REQUEST_S = REDIS_TIMEOUT_S + 1.5
 
-Tell = Callable[[str, object], None]
+RecordFigure = Callable[[str, object], None]
 
 
-def tell_figures(tell: Tell, traffic: Traffic, lost: int) -> None:
-    tell("answers", dict(sorted(traffic.statuses.items())))
-    tell("longest request", f"{traffic.longest_s:.2f} s")
-    tell("longest time without a 200 of a post", f"{traffic.gap_s:.2f} s")
-    tell("acknowledged", len(traffic.acknowledged))
-    tell("lost", lost)
+def record_figures(record: RecordFigure, traffic: Traffic, lost: int) -> None:
+    record("answers", dict(sorted(traffic.statuses.items())))
+    record("longest request", f"{traffic.longest_s:.2f} s")
+    record("longest time without a 200 of a post", f"{traffic.gap_s:.2f} s")
+    record("acknowledged", len(traffic.acknowledged))
+    record("lost", lost)
 
 
-def end_master(nodes: Cluster, key: str, how: str) -> tuple[Server, Server]:
+def stop_master(nodes: Cluster, key: str, how: str) -> tuple[Server, Server]:
     """Let the master of ``key`` fail over, die or hang; the master, and the replica after it."""
     master = nodes.master_of(key)
     replica = nodes.replica_of(master)
@@ -74,27 +75,27 @@ def end_master(nodes: Cluster, key: str, how: str) -> tuple[Server, Server]:
 def test_likes_go_on_when_a_master_ends(
     traffic: Traffic,
     nodes: Cluster,
-    quiet: Callable[[], Truth],
-    record_property: Tell,
+    quiet: Callable[[], AuditReport],
+    record_property: RecordFigure,
     how: str,
 ) -> None:
-    traffic.go_on(0.5)
+    traffic.run_for(0.5)
     key = meta_key(POSTS[0])
-    master, replica = end_master(nodes, key, how)
-    traffic.go_on(NODE_TIMEOUT_MS / 1000 + 2)
+    master, replica = stop_master(nodes, key, how)
+    traffic.run_for(NODE_TIMEOUT_MS / 1000 + 2)
     nodes.wait_for_master(key, replica)
-    traffic.go_on_until_well()
+    traffic.run_until_normal()
     if how == "hang":
         master.resume()  # it still thinks that it is the master, for a moment
-        traffic.go_on(1)
-        traffic.go_on_until_well()
+        traffic.run_for(1)
+        traffic.run_until_normal()
 
     assert set(traffic.statuses) <= {200, 202, 503}, "never a 500"
     assert traffic.longest_s < LONGEST_REQUEST_S
     assert traffic.gap_s < LONGEST_GAP_S
     truth = quiet()
     lost = len(traffic.acknowledged - rows())
-    tell_figures(record_property, traffic, lost)
+    record_figures(record_property, traffic, lost)
     assert lost == 0, "the facts were on the queue"
     assert truth.clean, truth.differences
 
@@ -102,22 +103,26 @@ def test_likes_go_on_when_a_master_ends(
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["fail over", "die", "hang"])
 def test_the_last_answered_want_stands_when_a_master_ends(
-    toggles: Toggles, nodes: Cluster, quiet: Callable[[], Truth], record_property: Tell, how: str
+    toggles: Toggles,
+    nodes: Cluster,
+    quiet: Callable[[], AuditReport],
+    record_property: RecordFigure,
+    how: str,
 ) -> None:
-    toggles.go_on(0.5)
+    toggles.run_for(0.5)
     key = meta_key(POSTS[0])
-    master, replica = end_master(nodes, key, how)
-    toggles.go_on(NODE_TIMEOUT_MS / 1000 + 2)
+    master, replica = stop_master(nodes, key, how)
+    toggles.run_for(NODE_TIMEOUT_MS / 1000 + 2)
     nodes.wait_for_master(key, replica)
     redis.REDIS.breaker.close()
-    toggles.go_on(1)
+    toggles.run_for(1)
     if how == "hang":
         master.resume()  # it still thinks that it is the master, for a moment
-        toggles.go_on(1)
+        toggles.run_for(1)
     truth = quiet()
     statuses = Counter(one.status for ledger in toggles.ledgers.values() for one in ledger.requests)
     assert set(statuses) <= {200, 202, 503}, "never a 500"
-    assert toggles.find_broken() == []
+    assert toggles.find_violations() == []
     assert truth.clean, truth.differences
 
 
@@ -128,86 +133,89 @@ def toggle_until_answered(toggles: Toggles, pair: Pair, on: bool) -> None:
 
 
 def test_an_unlike_stands_after_a_like_that_only_the_queue_has(
-    toggles: Toggles, nodes: Cluster, quiet: Callable[[], Truth]
+    toggles: Toggles, nodes: Cluster, quiet: Callable[[], AuditReport]
 ) -> None:
     """The master dies before it replicates the like, and the new one answers the unlike."""
     pair = next(iter(toggles.ledgers))
     assert toggles.toggle(pair, on=False) == 200
     assert quiet().clean
-    with nodes.losing_the_newest(meta_key(pair[1])):
+    with nodes.lose_unreplicated_writes(meta_key(pair[1])):
         assert toggles.toggle(pair, on=True) == 200
     toggle_until_answered(toggles, pair, on=False)
     truth = quiet()
     assert truth.clean, truth.differences
     # The unlike may be answered as unchanged: nothing but the queue knew of the like.
     toggles.ledgers[pair].wrong.clear()
-    assert toggles.find_broken() == []
+    assert toggles.find_violations() == []
 
 
 def test_an_unlike_that_is_answered_stands_over_a_like_that_was_accepted_before(
-    toggles: Toggles, nodes: Cluster, quiet: Callable[[], Truth]
+    toggles: Toggles, nodes: Cluster, quiet: Callable[[], AuditReport]
 ) -> None:
     """202 while the master is away, then the contrary at the new one, then the 202 is saved."""
     pair = next(iter(toggles.ledgers))
     assert toggles.toggle(pair, on=False) == 200
     assert quiet().clean
     key = meta_key(pair[1])
-    _, replica = end_master(nodes, key, "die")
+    _, replica = stop_master(nodes, key, "die")
     assert toggles.toggle(pair, on=True) == 202
     nodes.wait_for_master(key, replica)
     redis.REDIS.breaker.close()
     toggle_until_answered(toggles, pair, on=False)
-    toggles.look(pair)
+    toggles.read_state(pair)
     truth = quiet()
     assert truth.clean, truth.differences
-    assert toggles.find_broken() == []
+    assert toggles.find_violations() == []
 
 
 def test_a_like_that_the_queue_has_outlives_a_master_that_dies_before_it_replicates(
-    traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], Truth]
+    traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], AuditReport]
 ) -> None:
     assert quiet().clean
     post = POSTS[0]
-    before = reading.count([(LIKE, post)], None)[0][0][0]
-    with nodes.losing_the_newest(meta_key(post)):
+    before = queries.read_counts([(LIKE, post)], None)[0][0][0]
+    with nodes.lose_unreplicated_writes(meta_key(post)):
         assert [traffic.like(post) for _ in range(5)] == [200] * 5
-    traffic.go_on_until_well()
+    traffic.run_until_normal()
     truth = quiet()
     assert traffic.acknowledged <= rows()
     assert truth.clean, truth.differences
-    assert reading.count([(LIKE, post)], None)[0][0][0] >= before + 6
+    assert queries.read_counts([(LIKE, post)], None)[0][0][0] >= before + 6
 
 
 def test_what_was_saved_and_told_to_a_master_that_died_unreplicated_is_read_again(
-    traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], Truth]
+    traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], AuditReport]
 ) -> None:
     """On no queue and in no outbox any more, and the new master has never heard of it: what it has
     of the target was loaded in another run of another node."""
     assert quiet().clean
-    assert [failovers.settle_after_failover() for _ in range(2)] == [0, 0]
+    assert [failover_recovery.acknowledge_after_failover() for _ in range(2)] == [0, 0]
     post = POSTS[0]
-    before = reading.count([(LIKE, post)], None)[0][0].total
-    with nodes.losing_the_newest(meta_key(post)):
+    before = queries.read_counts([(LIKE, post)], None)[0][0].total
+    with nodes.lose_unreplicated_writes(meta_key(post)):
         assert [traffic.like(post) for _ in range(5)] == [200] * 5
         plaza.queues.drain()
-    traffic.go_on_until_well()
-    assert reading.count([(LIKE, post)], None)[0][0].total >= before + 5
-    assert failovers.settle_after_failover() >= 5
+    traffic.run_until_normal()
+    assert queries.read_counts([(LIKE, post)], None)[0][0].total >= before + 5
+    assert failover_recovery.acknowledge_after_failover() >= 5
     truth = quiet()
     assert truth.clean, truth.differences
     assert traffic.acknowledged <= rows()
-    assert failovers.settle_after_failover() == 0
+    assert failover_recovery.acknowledge_after_failover() == 0
 
 
 def test_a_long_log_is_settled_again_by_several_runs(
-    traffic: Traffic, nodes: Cluster, quiet: Callable[[], Truth], monkeypatch: pytest.MonkeyPatch
+    traffic: Traffic,
+    nodes: Cluster,
+    quiet: Callable[[], AuditReport],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(failovers, "_PAGE", 10)
-    assert failovers.settle_after_failover() == 0
-    traffic.go_on_until_well()
+    monkeypatch.setattr(failover_recovery, "_PAGE", 10)
+    assert failover_recovery.acknowledge_after_failover() == 0
+    traffic.run_until_normal()
     quiet()
     nodes.fail_over(meta_key(POSTS[0]))
-    asked = [failovers.settle_after_failover(most_s=0) for _ in range(8)]
+    asked = [failover_recovery.acknowledge_after_failover(max_s=0) for _ in range(8)]
     assert asked[0] == 10
     assert sum(asked) == len(traffic.acknowledged)
     assert asked[-1] == 0
@@ -218,20 +226,20 @@ def test_a_like_that_sqs_refused_outlives_a_master_that_dies_before_it_replicate
     traffic: Traffic,
     nodes: Cluster,
     plaza: World,
-    quiet: Callable[[], Truth],
+    quiet: Callable[[], AuditReport],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What is answered 200 has two copies; without them the answer is 202 or 503."""
     assert quiet().clean
     post = POSTS[0]
-    with nodes.losing_the_newest(meta_key(post)):
+    with nodes.lose_unreplicated_writes(meta_key(post)):
         plaza.queues.away = True
         statuses = [traffic.like(post) for _ in range(5)]
         plaza.queues.away = False
     assert set(statuses) <= {200, 202, 503}
     assert events(capsys.readouterr().out, "publish_postponed"), "operators are told"
-    traffic.go_on_until_well()
-    sweeping.sweep_outbox()
+    traffic.run_until_normal()
+    sweep.sweep_outbox()
     truth = quiet()
     assert truth.clean, truth.differences
     lost = traffic.acknowledged - rows()
@@ -239,43 +247,43 @@ def test_a_like_that_sqs_refused_outlives_a_master_that_dies_before_it_replicate
 
 
 def test_an_order_that_sqs_refused_outlives_a_master_that_dies_before_it_replicates(
-    traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], Truth]
+    traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], AuditReport]
 ) -> None:
     voucher = sales.offer(stock=10)
-    assert ordering.order(voucher.id, 700)[1]
+    assert place_order.place_order(voucher.id, 700)[1]
     assert quiet().clean
     promised: dict[int, int] = {}
-    with nodes.losing_the_newest(redis_vouchers.state_key(voucher.id)):
+    with nodes.lose_unreplicated_writes(sale_store.state_key(voucher.id)):
         plaza.queues.away = True
         for buyer in range(701, 706):
             with suppress(Unavailable):
-                promised[ordering.order(voucher.id, buyer)[0].id] = buyer
+                promised[place_order.place_order(voucher.id, buyer)[0].id] = buyer
         plaza.queues.away = False
     redis.REDIS.breaker.close()
     quiet()
     deadline_s = time.monotonic() + 30
     while True:  # the sale is held until its queue is empty
         with suppress(Unavailable):
-            ordering.order(voucher.id, 706)
+            place_order.place_order(voucher.id, 706)
             break
         assert time.monotonic() < deadline_s
-    recovering.recover_orders()
+    recover_orders.recover_orders()
     plaza.queues.drain()
     decided = sales.rows(voucher.id)
     assert {order: decided[order].buyer_id for order in promised if order in decided} == promised
 
 
 def test_a_check_in_that_sqs_refused_outlives_a_master_that_dies_before_it_replicates(
-    traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], Truth]
+    traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], AuditReport]
 ) -> None:
     user_id = 711
     mysql.write("INSERT INTO user (id, nickname) VALUES (%s, 'somebody')", (user_id,))
-    checking_in.read_month(user_id, date(2026, 1, 1))
-    with nodes.losing_the_newest(Keys(user_id).head):
+    daily_checkin.read_month(user_id, date(2026, 1, 1))
+    with nodes.lose_unreplicated_writes(CheckInKeys(user_id).head):
         plaza.queues.away = True
         exact = False
         with suppress(Unavailable):
-            exact = checking_in.check_in(user_id).exact
+            exact = daily_checkin.check_in(user_id).exact
         plaza.queues.away = False
     redis.REDIS.breaker.close()
     quiet()
@@ -284,37 +292,37 @@ def test_a_check_in_that_sqs_refused_outlives_a_master_that_dies_before_it_repli
 
 
 def test_an_unlike_after_a_failover_to_a_slow_clock_may_have_to_be_said_again(
-    traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], Truth]
+    traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], AuditReport]
 ) -> None:
     """The like's version was an hour ahead and died with its master, the queue has it."""
     assert quiet().clean
     post, who = POSTS[0], 7
-    with nodes.losing_the_newest(meta_key(post)):
-        assert reacting.react(LIKE, post, who, True).changed
+    with nodes.lose_unreplicated_writes(meta_key(post)):
+        assert react.react(LIKE, post, who, True).changed
         [body] = plaza.queues.take("reactions")
-    ver_us = ReactionEvent.from_json(body).stamped
-    ahead_us = ver_us + 3_600_000_000
-    plaza.queues.send("reactions", body.replace(str(ver_us), str(ahead_us)))
+    version_us = ReactionEvent.from_json(body).effective_version_us
+    ahead_us = version_us + 3_600_000_000
+    plaza.queues.send("reactions", body.replace(str(version_us), str(ahead_us)))
     deadline_s = time.monotonic() + 10
-    while not (outcome := reacting.react(LIKE, post, who, False)).exact:
+    while not (outcome := react.react(LIKE, post, who, False)).exact:
         assert time.monotonic() < deadline_s
     assert (outcome.on, outcome.changed) == (False, False), "nobody knows of the like yet"
-    assert reacting.react(LIKE, post, who, True).changed
-    assert reacting.react(LIKE, post, who, False).changed
+    assert react.react(LIKE, post, who, True).changed
+    assert react.react(LIKE, post, who, False).changed
     truth = quiet()
     assert truth.clean, truth.differences
     assert (post.id, who) in rows(), "of two versions the later stands, however it came by its time"
 
-    again = reacting.react(LIKE, post, who, False)
+    again = react.react(LIKE, post, who, False)
     assert (again.changed, again.exact) == (True, True)
     [body] = plaza.queues.messages["reactions"]
-    assert ReactionEvent.from_json(body).stamped > ahead_us, "later than all it knows"
+    assert ReactionEvent.from_json(body).effective_version_us > ahead_us, "later than all it knows"
     assert quiet().clean
     assert (post.id, who) not in rows()
 
 
 def test_a_master_without_enough_replicas_refuses_and_likes_are_provisional(
-    traffic: Traffic, nodes: Cluster, quiet: Callable[[], Truth]
+    traffic: Traffic, nodes: Cluster, quiet: Callable[[], AuditReport]
 ) -> None:
     """``min-replicas-to-write 1``: what is not replicated is not taken."""
     master = nodes.master_of(meta_key(POSTS[0]))
@@ -330,7 +338,7 @@ def test_a_master_without_enough_replicas_refuses_and_likes_are_provisional(
         nodes.configure("min-replicas-to-write", 0)
         nodes.start()
     redis.REDIS.breaker.close()
-    traffic.go_on_until_well()
+    traffic.run_until_normal()
     assert quiet().clean
     assert traffic.acknowledged <= rows()
 
@@ -350,7 +358,7 @@ def test_while_a_master_is_away_the_others_work(
             redis.REDIS.breaker.close()  # a like may fail at two calls, and five open it
             assert [traffic.like(post) for post in elsewhere] == [200] * len(elsewhere)
         redis.REDIS.breaker.close()
-        assert reading.count([(LIKE, post) for post in elsewhere], None)[1], "exact"
+        assert queries.read_counts([(LIKE, post) for post in elsewhere], None)[1], "exact"
         with pytest.raises(RedisDown):
             redis.execute("HGET", meta_key(there[0]), "base")
     finally:

@@ -9,14 +9,14 @@ import pytest
 from redis.crc import key_slot
 from redis.exceptions import ResponseError
 
-from bench.round_trips import counting
-from local.audit.truth import Truth
+from bench.round_trips import count_round_trips
+from local.audit.compare import AuditReport
 from local.stack.cluster import Cluster, connect_node
 from plaza.infra import redis
 from plaza.infra.lua import Script, load_script
 from plaza.infra.redis import Call, RedisDown
 from plaza.infra.shards import SHARDS
-from plaza.reactions import LIKE, Target, reacting, reading
+from plaza.reactions import LIKE, Target, queries, react
 from tests.cluster.conftest import POSTS, Traffic, meta_key
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
@@ -41,11 +41,11 @@ def test_a_pipeline_over_all_shards_is_one_round_trip_with_its_answers_in_order(
     calls = [Call(put_and_get, (f"{tag}:a",), (tag,)) for tag in TAGS]
     commands = [("GET", f"{tag}:a") for tag in reversed(TAGS)]
     redis.pipeline(commands)  # every node has a connection
-    with counting() as first:
+    with count_round_trips() as first:
         answers = redis.run_all(calls, commands)
     assert [answer[: answer.index("}") + 1] for answer in answers[:SHARDS]] == TAGS
     assert first.sent == 2, "no node knew the script"
-    with counting() as second:
+    with count_round_trips() as second:
         answers = redis.run_all(calls, commands)
     assert answers[SHARDS:] == [*reversed(TAGS)]
     assert second.sent == 1
@@ -59,7 +59,7 @@ def test_a_script_that_one_node_forgot_costs_a_round_trip_more_there(
     redis.run_all(calls)
     with connect_node(nodes.masters()[1]) as client:
         client.execute_command("SCRIPT", "FLUSH")
-    with counting() as counter:
+    with count_round_trips() as counter:
         redis.run_all(calls)
     assert counter.sent == 2
     with connect_node(nodes.masters()[0]) as client:
@@ -73,7 +73,7 @@ def test_a_command_without_a_key_is_for_all_nodes_also_when_hot_keys_are_to_be_t
 ) -> None:
     redis.run_all([Call(put_and_get, (f"{tag}:a",), (tag,)) for tag in TAGS])
     hot = [("ZINCRBY", "{1}:hot", 1, "a")]
-    monkeypatch.setattr("plaza.infra.redis.sampler.notice", lambda commands: hot)
+    monkeypatch.setattr("plaza.infra.redis.sampler.sample", lambda commands: hot)
     redis.execute("FLUSHALL")
     assert find_keys("*:a") == []
 
@@ -88,7 +88,7 @@ def test_keys_of_two_slots_in_one_script_are_a_defect_and_not_an_outage(
 
 
 def test_targets_in_all_shards_are_reacted_to_saved_and_read(
-    plaza: World, quiet: Callable[[], Truth]
+    plaza: World, quiet: Callable[[], AuditReport]
 ) -> None:
     by_shard: dict[str, Target] = {}
     number = 0
@@ -100,15 +100,15 @@ def test_targets_in_all_shards_are_reacted_to_saved_and_read(
     plaza.add(*targets)
     hundreds = [targets[i : i + 100] for i in range(0, SHARDS, 100)]
     for part in hundreds:
-        reading.count([(LIKE, target) for target in part], 7)
-    with counting() as counter:
+        queries.read_counts([(LIKE, target) for target in part], 7)
+    with count_round_trips() as counter:
         for part in hundreds:
-            reading.count([(LIKE, target) for target in part], 7)
+            queries.read_counts([(LIKE, target) for target in part], 7)
     assert counter.sent == len(hundreds), "one round trip a page"
     for target in targets:
-        assert reacting.react(LIKE, target, 7, True).changed
+        assert react.react(LIKE, target, 7, True).changed
     truth = quiet()
-    assert (truth.drift, truth.pending, truth.dirty, truth.persisted) == (0, 0, 0, SHARDS)
+    assert (truth.drift, truth.pending, truth.outbox_index, truth.persisted) == (0, 0, 0, SHARDS)
 
 
 def migrate(nodes: Cluster, key: str, *, all_keys: bool) -> Callable[[], None]:
@@ -146,7 +146,7 @@ def migrate(nodes: Cluster, key: str, *, all_keys: bool) -> Callable[[], None]:
 
 @pytest.mark.parametrize("all_keys", [False, True])
 def test_likes_go_on_while_their_slot_moves_to_another_master(
-    traffic: Traffic, nodes: Cluster, quiet: Callable[[], Truth], all_keys: bool
+    traffic: Traffic, nodes: Cluster, quiet: Callable[[], AuditReport], all_keys: bool
 ) -> None:
     post = POSTS[0]
     end = migrate(nodes, meta_key(post), all_keys=all_keys)
@@ -155,7 +155,7 @@ def test_likes_go_on_while_their_slot_moves_to_another_master(
     end()
     redis.REDIS.breaker.close()
     assert traffic.like(post) == 200, "the new master was told in the answer"
-    traffic.go_on_until_well()
+    traffic.run_until_normal()
     truth = quiet()
     assert truth.clean, truth.differences
 
@@ -164,12 +164,12 @@ def test_after_a_failover_the_first_request_finds_the_new_master(
     traffic: Traffic, nodes: Cluster
 ) -> None:
     nodes.fail_over(meta_key(POSTS[0]))
-    with counting() as counter:
+    with count_round_trips() as counter:
         assert traffic.like(POSTS[0]) == 200
     # MOVED, the topology, a connection, the target loaded again, the scripts as text.
     assert counter.sent <= 16
     assert [traffic.like(post) for post in POSTS] == [200] * len(POSTS)
-    with counting() as counter:
+    with count_round_trips() as counter:
         assert [traffic.like(post) for post in POSTS] == [200] * len(POSTS)
     assert counter.sent <= len(POSTS) + 1
 
@@ -180,7 +180,7 @@ def test_a_pipeline_that_meets_a_dead_master_fails_as_a_whole_and_quickly(
     nodes.configure("cluster-node-timeout", 60_000)
     try:
         nodes.master_of(meta_key(POSTS[0])).pause()
-        with counting() as counter, pytest.raises(RedisDown, match="Timeout"):
+        with count_round_trips() as counter, pytest.raises(RedisDown, match="Timeout"):
             redis.pipeline([("GET", f"{tag}:a") for tag in TAGS])
         assert counter.sent <= 3, "one trip, and one for the topology, by a new connection maybe"
     finally:

@@ -61,7 +61,7 @@ def problem(reply: Reply) -> str:
     return str(reply.json["type"]).rpartition("/")[2]
 
 
-def counted(rows: Callable[..., Any], post: int) -> tuple[int, int]:
+def read_like_totals(rows: Callable[..., Any], post: int) -> tuple[int, int]:
     """(counter, COUNT(*)) of a post's likes in MySQL."""
     counter = rows("SELECT like_total FROM content_counter WHERE target_id = %s", post)
     number = rows(

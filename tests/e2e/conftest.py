@@ -52,10 +52,10 @@ class Tokens:
 
     def open(self, user_id: int, role: str) -> str:
         """A session token. A process that an outage ended is replaced, once."""
-        token = self._ask(user_id, role)
+        token = self._request_token(user_id, role)
         if not token:
             self.close()
-            token = self._ask(user_id, role)
+            token = self._request_token(user_id, role)
         assert token, f"no session for user {user_id}"
         return token
 
@@ -65,7 +65,7 @@ class Tokens:
             self._process.communicate(timeout=30)
             self._process = None
 
-    def _ask(self, user_id: int, role: str) -> str:
+    def _request_token(self, user_id: int, role: str) -> str:
         if self._process is None:
             command = [sys.executable, "-m", "tests.e2e.token_process", str(self._stack.directory)]
             pipe = subprocess.PIPE
@@ -125,8 +125,8 @@ def add(rows: Callable[..., Any]) -> Callable[..., int]:
         )
         if content_type == "post" and not deleted:
             rows(
-                "INSERT INTO user_counter (user_id, posts_total, ver) VALUES (%s, 1, 1)"
-                " ON DUPLICATE KEY UPDATE posts_total = posts_total + 1, ver = ver + 1",
+                "INSERT INTO user_counter (user_id, posts_total, version) VALUES (%s, 1, 1)"
+                " ON DUPLICATE KEY UPDATE posts_total = posts_total + 1, version = version + 1",
                 AUTHOR,
             )
         return content_id

@@ -59,7 +59,7 @@ def test_a_streak_is_right_after_redis_lost_a_users_keys(
     wait_until("it is saved", lambda: rows("SELECT day FROM checkin WHERE user_id = %s", BO))
     for back in range(1, 40):
         day = today - timedelta(days=back)
-        rows("INSERT INTO checkin (user_id, day, ver) VALUES (%s, %s, 1)", BO, day)
+        rows("INSERT INTO checkin (user_id, day, version) VALUES (%s, %s, 1)", BO, day)
     wait_until("nothing is pending", lambda: not in_redis.keys(f"*:user:{BO}:checkins:outbox"))
     in_redis.delete(*in_redis.keys(f"*:user:{BO}:checkins*"))
     again = bo("PUT", "/checkins/today")
@@ -98,5 +98,5 @@ def test_big_keys_are_shown_in_a_table(stack: Stack, in_redis: Any) -> None:
     assert shown.returncode == told.returncode == 1, shown.stderr
     assert "too big" in shown.stdout
     report = json.loads(told.stdout)
-    assert "{1}:e2e:big" in [row["key"] for row in report["above"]]
-    assert report["whole"]
+    assert "{1}:e2e:big" in [row["key"] for row in report["oversized"]]
+    assert report["complete"]

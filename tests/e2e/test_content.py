@@ -146,7 +146,7 @@ def test_redis_hears_of_what_was_announced_although_nobody_told_it(
     assert anyone("GET", path).status == 200
     rows("UPDATE content SET deleted_at = UTC_TIMESTAMP(6) WHERE content_id = %s", post_id)
     rows(
-        "UPDATE user_counter SET posts_total = posts_total - 1, ver = ver + 1 WHERE user_id = %s",
+        "UPDATE user_counter SET posts_total = posts_total - 1, version = version + 1 WHERE user_id = %s",
         OTHER,
     )
     assert anyone("GET", path).status == 200, "Redis has not heard of it"

@@ -12,9 +12,9 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi.checks import unsupported_method
 
-from local.stack.contract import CONTRACT
+from local.stack.openapi import CONTRACT
 from local.stack.stack import Stack
-from plaza.auth.phones import WRITTEN
+from plaza.auth.phones import PHONE_PATTERN
 from plaza.infra.http import pack_cursor
 from tests.e2e.client import Client
 
@@ -65,7 +65,7 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
     if isinstance(case.body, dict) and _is(TIME_ZONE, case.body.get("time_zone")):
         case.body = {**case.body, "time_zone": "Asia/Shanghai"}
     # A phone is one that some country has: neither can a pattern say that.
-    if isinstance(case.body, dict) and _is(WRITTEN, case.body.get("phone")):
+    if isinstance(case.body, dict) and _is(PHONE_PATTERN, case.body.get("phone")):
         case.body = {**case.body, "phone": "+12025550123"}
 
 

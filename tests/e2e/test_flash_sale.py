@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from local.stack.stack import Stack
-from plaza.flash_sales.redis_vouchers import state_key
+from plaza.flash_sales.redis_store import state_key
 from tests.e2e.client import Client, Reply, problem, wait_until
 
 ADMIN = 5_900_001
@@ -130,9 +130,9 @@ def test_an_order_whose_message_was_lost_is_sent_again(
     base = state_key(voucher).removesuffix("state")
     order_id, buyer = voucher + 1_000_000, BUYERS[1]
     with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
-        epoch = client.hget(base + "state", "epoch")
-        client.hset(f"{base}{epoch}:buyers:0", str(buyer), f"pending:{order_id}")
-        client.zadd(f"{base}{epoch}:recovery", {f"{order_id}:{buyer}": 1})
+        generation = client.hget(base + "state", "generation")
+        client.hset(f"{base}{generation}:buyers:0", str(buyer), f"pending:{order_id}")
+        client.zadd(f"{base}{generation}:recovery", {f"{order_id}:{buyer}": 1})
         client.hincrby(base + "state", "pending", 1)
         client.hincrby(base + "state", "stock", -1)
     assert stack.invoke("RecoverOrders", {})["recovered"] >= 1

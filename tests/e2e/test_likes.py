@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from local.stack.stack import Stack
-from tests.e2e.client import Client, counted, problem, wait_until
+from tests.e2e.client import Client, problem, read_like_totals, wait_until
 
 
 def test_a_like_goes_from_http_into_mysql_and_back(
@@ -32,7 +32,7 @@ def test_a_like_goes_from_http_into_mysql_and_back(
         "changed": True,
         "exact": True,
     }
-    wait_until("MySQL has one like", lambda: counted(rows, post) == (1, 1))
+    wait_until("MySQL has one like", lambda: read_like_totals(rows, post) == (1, 1))
     likers = anyone("GET", f"/posts/{post}/likers").json
     assert [item["user_id"] for item in likers["items"]] == ["2"]
     assert likers["next"] is None
@@ -47,7 +47,7 @@ def test_clicks_from_many_tabs_at_once_are_one_like(
     assert {reply.status for reply in replies} == {200}
     assert sum(reply.json["changed"] for reply in replies) == 1
     assert {reply.json["likes"] for reply in replies} == {1}
-    wait_until("MySQL has one like", lambda: counted(rows, post) == (1, 1))
+    wait_until("MySQL has one like", lambda: read_like_totals(rows, post) == (1, 1))
 
 
 def test_posts_comments_and_reviews_can_be_liked_and_posts_collected(
@@ -219,7 +219,7 @@ def test_a_poison_record_goes_to_the_dlq_alone_and_its_neighbours_are_saved(
     stack: Stack, user: Callable[[int], Client], add: Callable[..., int], rows: Callable[..., Any]
 ) -> None:
     def is_saved(post: int) -> bool:
-        return counted(rows, post) == (1, 1)
+        return read_like_totals(rows, post) == (1, 1)
 
     sqs = stack.connect("sqs")
     dead = stack.queues["reactions_dlq"]
@@ -232,7 +232,7 @@ def test_a_poison_record_goes_to_the_dlq_alone_and_its_neighbours_are_saved(
             "kind": "like",
             "actor_id": 7,
             "state": 1,
-            "ver": 1_700_000_000_000_000 + post,
+            "version": 1_700_000_000_000_000 + post,
         }
         for post in posts
     ]

@@ -38,7 +38,7 @@ def send(stack: Stack) -> Callable[[int, int, int, int], None]:
     def one(post_id: int, actor: int, state: int, days_ago: int) -> None:
         said = {
             "protocol": 2, "target_type": "post", "target_id": post_id, "kind": "like",
-            "actor_id": actor, "state": state, "ver": now_us - days_ago * DAY_US,
+            "actor_id": actor, "state": state, "version": now_us - days_ago * DAY_US,
         }  # fmt: skip
         sqs.send_message(QueueUrl=stack.queues["reactions"], MessageBody=json.dumps(said))
 
@@ -69,10 +69,10 @@ def test_days_that_are_over_are_in_s3_and_count_as_ever(
     done = stack.invoke("MaintainLog", {})
     assert (done["corrupt"], done["unsplit"]) == (0, 0)
     assert done["created"] >= 15
-    assert done["facts"] >= 6
+    assert done["events"] >= 6
     assert in_log(rows, post_id) == 2
     again = stack.invoke("MaintainLog", {})
-    assert (again["created"], again["facts"]) == (0, 0)
+    assert (again["created"], again["events"]) == (0, 0)
 
     bucket = stack.environment()["PLAZA_ARCHIVE_BUCKET"]
     found = stack.connect("s3").list_objects_v2(Bucket=bucket, Prefix="reaction_log/date=")
@@ -85,7 +85,7 @@ def test_days_that_are_over_are_in_s3_and_count_as_ever(
     assert run(stack, "rebuild", "--target", f"post:{post_id}")[0] == 0
     status, told = run(stack, "rebuild", "--from-log", "--target", f"post:{post_id}")
     assert (status, told["agrees"], told["contradicting"]) == (0, True, 0)
-    assert told["facts_archived"] >= 6
+    assert told["events_archived"] >= 6
     then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 15 * 86_400))
     status, told = run(
         stack, "rebuild", "--from-log", "--as-of", then, "--target", f"post:{post_id}"
@@ -101,7 +101,7 @@ def test_days_that_are_over_are_in_s3_and_count_as_ever(
 def test_what_differs_is_shown(stack: Stack, add: Callable[..., int], rows: Rows) -> None:
     post_id = add()
     rows(
-        "INSERT INTO content_counter (target_type, target_id, like_total, like_ver)"
+        "INSERT INTO content_counter (target_type, target_id, like_total, like_version)"
         " VALUES ('post', %s, 3, 1)",
         post_id,
     )

@@ -13,7 +13,7 @@ import pytest
 
 from local.paths import ROOT
 from local.stack.stack import Stack
-from plaza.reactions.reactions import Key, ReactionEvent
+from plaza.reactions.model import ReactionEvent, ReactionKey
 from tests.e2e.client import Client, problem, wait_until
 
 ADMIN, ADA = 5_200_001, 5_200_002
@@ -69,7 +69,7 @@ def test_a_poison_is_seen_sent_back_and_buried_again_and_what_was_given_up_is_sa
     assert "target_type" in letter["cause"]
 
     # One that was given up while MySQL was away, say.
-    fact = ReactionEvent(Key("post", post, "like", ADA), True, time.time_ns() // 1000)
+    fact = ReactionEvent(ReactionKey("post", post, "like", ADA), True, time.time_ns() // 1000)
     dead(fact.to_json(), request_id="my-like-was-late")
     assert len(shown(admin)) == 2
     listed = {q["name"]: q for q in admin("GET", "/ops/queues").json["items"]}

@@ -13,7 +13,7 @@ import pytest
 from local.paths import ROOT
 from local.stack.servers import Server
 from local.stack.stack import Stack
-from tests.e2e.client import Client, Reply, counted, problem, wait_until
+from tests.e2e.client import Client, Reply, problem, read_like_totals, wait_until
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def mysql_server(stack: Stack) -> Iterator[Server]:
 
 
 def audit(stack: Stack) -> dict[str, Any]:
-    """The table of truth, once it is quiet."""
+    """The audit report, once it is quiet."""
     command = [sys.executable, "-m", "local", "--dir", str(stack.directory), "audit"]
     done = subprocess.run([*command, "--json", "--wait"], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout, done.stderr
@@ -72,13 +72,13 @@ def test_without_redis_a_like_is_a_wish_that_mysql_grants_and_redis_learns_of(
 ) -> None:
     post, clients = add(), [user(n) for n in (31, 32, 33)]
     assert like(clients[0], post).json["likes"] == 1
-    wait_until("the first like is saved", lambda: counted(rows, post) == (1, 1))
+    wait_until("the first like is saved", lambda: read_like_totals(rows, post) == (1, 1))
 
     getattr(redis_server, how)()
     wish = like(clients[1], post)
     assert wish.status == 202
     assert wish.json == {"liked": True, "likes": None, "changed": None, "exact": False}
-    wait_until("MySQL has the wish", lambda: counted(rows, post) == (2, 2))
+    wait_until("MySQL has the wish", lambda: read_like_totals(rows, post) == (2, 2))
     question = {"targets": [{"type": "post", "id": str(post)}]}
     answer = anyone("POST", "/reactions/query", question)
     assert answer.status == 200
@@ -88,7 +88,7 @@ def test_without_redis_a_like_is_a_wish_that_mysql_grants_and_redis_learns_of(
     redis_server.resume()
     redis_server.start()
     assert until_answered(clients[2], post, 200).json["liked"] is True
-    wait_until("all three are saved", lambda: counted(rows, post) == (3, 3))
+    wait_until("all three are saved", lambda: read_like_totals(rows, post) == (3, 3))
     truth = audit(stack)
     assert truth["clean"], truth
     likers = anyone("GET", f"/posts/{post}/likers").json["items"]
@@ -109,7 +109,7 @@ def test_without_mysql_what_redis_knows_is_decided_and_the_rest_is_asked_to_come
     clients = [user(n) for n in (41, 42)]
     for client in clients:  # their sessions and the post are in Redis from here on
         like(client, warm)
-    wait_until("both likes are saved", lambda: counted(rows, warm) == (2, 2))
+    wait_until("both likes are saved", lambda: read_like_totals(rows, warm) == (2, 2))
 
     getattr(mysql_server, how)()
     unlike = clients[0]("DELETE", f"/posts/{warm}/likes/me")
@@ -124,8 +124,8 @@ def test_without_mysql_what_redis_knows_is_decided_and_the_rest_is_asked_to_come
     assert until_answered(clients[1], cold, 200).json["likes"] == 1
     truth = audit(stack)
     assert truth["clean"], truth
-    assert counted(rows, warm) == (1, 1)
-    assert counted(rows, cold) == (1, 1)
+    assert read_like_totals(rows, warm) == (1, 1)
+    assert read_like_totals(rows, cold) == (1, 1)
 
 
 def test_without_both_the_answer_is_503_and_says_when_to_come_again(
@@ -155,7 +155,7 @@ def test_an_emptied_redis_is_filled_again_from_mysql(
     post = add()
     for n in (61, 62, 63):
         like(user(n), post)
-    wait_until("three likes are saved", lambda: counted(rows, post) == (3, 3))
+    wait_until("three likes are saved", lambda: read_like_totals(rows, post) == (3, 3))
     redis_server.kill()
     redis_server.start()
     again = until_answered(user(61), post, 200)

@@ -139,30 +139,30 @@ def test_nobody_follows_themselves_or_somebody_who_is_not_there(
 def follow_4999(actor_id: int, rows: Callable[..., Any]) -> None:
     """As if the user had followed as many long ago: the audit looks at them, too."""
     rows(
-        "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
+        "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
         " SELECT 'user', 4000000 + seq, 'follow', %s, 1, 1000 + seq FROM seq_1_to_4999",
         actor_id,
     )
     rows(
         "INSERT INTO reaction_log"
-        " (target_type, target_id, kind, actor_id, ver, state, change_by, commit_n, create_date)"
-        " SELECT target_type, target_id, kind, actor_id, ver, 1, 1, 1, '1970-01-01'"
+        " (target_type, target_id, kind, actor_id, version, state, change_by, db_version, create_date)"
+        " SELECT target_type, target_id, kind, actor_id, version, 1, 1, 1, '1970-01-01'"
         " FROM reaction WHERE actor_id = %s",
         actor_id,
     )
     rows(
-        "INSERT INTO content_counter (target_type, target_id, follow_total, follow_ver)"
+        "INSERT INTO content_counter (target_type, target_id, follow_total, follow_version)"
         " SELECT target_type, target_id, 1, 1 FROM reaction WHERE actor_id = %s",
         actor_id,
     )
     rows(
-        "INSERT INTO user_counter (user_id, followers_total, ver)"
+        "INSERT INTO user_counter (user_id, followers_total, version)"
         " SELECT target_id, 1, 1 FROM reaction WHERE actor_id = %s",
         actor_id,
     )
     rows(
-        "INSERT INTO user_counter (user_id, following_total, ver) VALUES (%s, 4999, 4999)"
-        " ON DUPLICATE KEY UPDATE following_total = 4999, ver = user_counter.ver + 1",
+        "INSERT INTO user_counter (user_id, following_total, version) VALUES (%s, 4999, 4999)"
+        " ON DUPLICATE KEY UPDATE following_total = 4999, version = user_counter.version + 1",
         actor_id,
     )
 
@@ -224,11 +224,11 @@ def test_what_is_not_ones_to_change_is_refused(
     some: Callable[[int], list[tuple[int, Client]]], rows: Callable[..., Any], said: Any, field: str
 ) -> None:
     [(ada_id, ada)] = some(1)
-    before = rows("SELECT nickname, avatar, role, ver FROM user WHERE id = %s", ada_id)
+    before = rows("SELECT nickname, avatar, role, version FROM user WHERE id = %s", ada_id)
     refused = ada("PATCH", "/users/me", said, {"content-type": "application/json"})
     assert (refused.status, problem(refused)) == (400, "bad-input")
     assert field in [error["field"] for error in refused.json["errors"]]
-    assert rows("SELECT nickname, avatar, role, ver FROM user WHERE id = %s", ada_id) == before
+    assert rows("SELECT nickname, avatar, role, version FROM user WHERE id = %s", ada_id) == before
     assert before[0][2] == "user"
 
 

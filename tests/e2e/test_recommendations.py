@@ -18,7 +18,7 @@ POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "
 
 # What the facts of the log changed: a like of somebody who likes it already changed nothing.
 TURNS = (
-    "SELECT target_id AS post_id, ver DIV 3600000000 AS hour, change_by AS turn"
+    "SELECT target_id AS post_id, version DIV 3600000000 AS hour, change_by AS turn"
     " FROM reaction_log WHERE target_type = 'post' AND kind = 'like'"
 )
 LIVE = (

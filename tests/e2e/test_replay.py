@@ -1,4 +1,4 @@
-"""A crowd through the deployed stack, at its worst, and then the table of truth.
+"""A crowd through the deployed stack, at its worst, and then the audit report.
 
 Commands run as people run them, in processes of their own.
 """
@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from local.load.crowd import make_crowd
+from local.load.demo import make_interactions
 from local.load.interactions import Interaction, plan, write_file
-from local.load.requests import foresee
+from local.load.requests import predict
 from local.paths import ROOT
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
@@ -54,9 +54,9 @@ def test_a_skewed_file_with_duplicates_and_killed_consumers_ends_as_the_file_say
     stack: Stack, tmp_path: Path
 ) -> None:
     path = tmp_path / "skewed.csv"
-    interactions = make_crowd(40, 25, 300, first_id=8_000_001, seed=11)
+    interactions = make_interactions(40, 25, 300, first_id=8_000_001, seed=11)
     write_file(path, interactions)
-    _, after = foresee(plan(interactions), set())
+    _, after = predict(plan(interactions), set())
     likes = sum(reaction.kind == "like" for reaction in after)
 
     # 40 a second: slow enough for some consumers to die
@@ -80,9 +80,9 @@ def test_a_skewed_file_with_duplicates_and_killed_consumers_ends_as_the_file_say
 
 def test_the_demo_crowd_ends_with_a_clean_audit(stack: Stack) -> None:
     play = (
-        "import sys; from pathlib import Path; from local.paths import reach_the_layer;"
-        " reach_the_layer(); from local.load import crowd; from local.stack.stack import Stack;"
-        " crowd.play(Stack.load(Path(sys.argv[1])))"
+        "import sys; from pathlib import Path; from local.paths import add_layer_to_path;"
+        " add_layer_to_path(); from local.load import demo; from local.stack.stack import Stack;"
+        " demo.play(Stack.load(Path(sys.argv[1])))"
     )
     done = subprocess.run(
         [sys.executable, "-c", play, str(stack.directory)],

@@ -66,7 +66,7 @@ def test_a_schedule_fires_and_its_function_does_its_work(
 
 def test_schedules_of_a_minute_fire_by_themselves(stack: Stack) -> None:
     logs = stack.directory / "logs" / "functions"
-    for logical_id in ("PublishUnsent", "SettleVouchers"):  # which no test invokes
+    for logical_id in ("PublishUnsent", "FinalizeVouchers"):  # which no test invokes
         wait_until(f"{logical_id} ran", (logs / f"{logical_id}.log").exists, MAX_FIRING_S)
 
 

@@ -8,17 +8,17 @@ import os
 import sys
 from pathlib import Path
 
-from local.paths import reach_the_layer
+from local.paths import add_layer_to_path
 from local.stack.stack import Stack
 from local.stack.tokens import open_sessions
 
 
 def main() -> None:
     """Answer until stdin is closed."""
-    reach_the_layer()
+    add_layer_to_path()
     tokens = os.fdopen(os.dup(1), "w")
     sys.stdout = sys.stderr
-    stack = Stack.load(Path(sys.argv[1]), whole=False)
+    stack = Stack.load(Path(sys.argv[1]), require_all=False)
     for line in sys.stdin:
         user_id, role = line.split()
         [token] = open_sessions(stack, [int(user_id)], role)

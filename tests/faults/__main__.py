@@ -21,8 +21,8 @@ from pathlib import Path
 
 from local.stack import servers
 from tests.faults.expected import find_expected
+from tests.faults.harness import open_harness
 from tests.faults.play import Player
-from tests.faults.scene import open_scene
 from tests.faults.transport import Mode
 from tests.faults.use_cases import USE_CASES, UseCase
 
@@ -47,11 +47,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         redis_server = servers.prepare_redis(Path(directory) / "redis")
         mysql_server = servers.prepare_mysql(Path(directory) / "mysql", for_tests=True)
         with (
-            servers.running(redis_server),
-            servers.running(mysql_server),
-            open_scene(redis_server.url, mysql_server.url) as scene,
+            servers.run_server(redis_server),
+            servers.run_server(mysql_server),
+            open_harness(redis_server.url, mysql_server.url) as harness,
         ):
-            return play_all(Player(scene), cases, modes, until_s, only_calls=args.calls)
+            return play_all(Player(harness), cases, modes, until_s, only_calls=args.calls)
 
 
 def play_all(
@@ -82,7 +82,7 @@ def play_all(
             problems = player.play(triple)
             expected = find_expected(triple)
             key = ("expected failures" if expected else "failed") if problems else "passed"
-            if player.scene.transport.reached is None:
+            if player.harness.transport.reached is None:
                 key = "not reached"
             outcome[key] += 1
             by_mode[triple.fault.mode] += 1

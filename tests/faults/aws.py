@@ -76,11 +76,11 @@ class Aws:
         with self._lock:
             return {name: len(messages) for name, messages in self.queues.items() if messages}
 
-    def take(self, queue: str, most: int) -> list[QueuedMessage]:
+    def remove_messages(self, queue: str, limit: int) -> list[QueuedMessage]:
         """Remove messages from a queue, the oldest first, as if every delay had ended."""
         with self._lock:
             messages = self.queues.get(queue, [])
-            taken, self.queues[queue] = messages[:most], messages[most:]
+            taken, self.queues[queue] = messages[:limit], messages[limit:]
             return taken
 
     def put(self, queue: str, messages: list[QueuedMessage]) -> None:
@@ -103,43 +103,45 @@ class Aws:
             self.objects.clear()
             self.refusing.clear()
 
-    def _call(self, target: str, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def _call(self, target: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         service, _, action = target.partition(".")
         if service == "secretsmanager":
-            secret_id = asked["SecretId"]
+            secret_id = request["SecretId"]
             return 200, {"Name": secret_id, "SecretString": f"the secret {secret_id}"}
         if service != "AmazonSQS":
             return 400, {"__type": "UnknownOperationException", "message": target}
-        queue = urlsplit(asked["QueueUrl"]).path.rpartition("/")[2]
+        queue = urlsplit(request["QueueUrl"]).path.rpartition("/")[2]
         if queue in self.refusing:
             return 503, {"__type": "ServiceUnavailable", "message": "refused"}
         with self._lock:
-            return 200, self._sqs(action, self.queues.setdefault(queue, []), asked)
+            return 200, self._sqs(action, self.queues.setdefault(queue, []), request)
 
     def _sqs(
-        self, action: str, messages: list[QueuedMessage], asked: dict[str, Any]
+        self, action: str, messages: list[QueuedMessage], request: dict[str, Any]
     ) -> dict[str, Any]:
         match action:
             case "SendMessage":
-                return _send(messages, asked)
+                return _send(messages, request)
             case "SendMessageBatch":
-                sent = [{"Id": one["Id"], **_send(messages, one)} for one in asked["Entries"]]
+                sent = [{"Id": one["Id"], **_send(messages, one)} for one in request["Entries"]]
                 return {"Successful": sent, "Failed": []}
             case "ReceiveMessage":
-                most = asked.get("MaxNumberOfMessages", 1)
-                received = [message for message in messages if message.is_visible][:most]
+                limit = request.get("MaxNumberOfMessages", 1)
+                received = [message for message in messages if message.is_visible][:limit]
                 return {"Messages": [_receive(message) for message in received]}
             case "DeleteMessageBatch":
-                gone = {one["ReceiptHandle"] for one in asked["Entries"]}
+                gone = {one["ReceiptHandle"] for one in request["Entries"]}
                 messages[:] = [message for message in messages if message.id not in gone]
-                return {"Successful": [{"Id": one["Id"]} for one in asked["Entries"]]}
+                return {"Successful": [{"Id": one["Id"]} for one in request["Entries"]]}
             case "ChangeMessageVisibilityBatch":
                 shown = {
-                    one["ReceiptHandle"] for one in asked["Entries"] if not one["VisibilityTimeout"]
+                    one["ReceiptHandle"]
+                    for one in request["Entries"]
+                    if not one["VisibilityTimeout"]
                 }
                 for message in messages:
                     message.is_received &= message.id not in shown
-                return {"Successful": [{"Id": one["Id"]} for one in asked["Entries"]]}
+                return {"Successful": [{"Id": one["Id"]} for one in request["Entries"]]}
             case "GetQueueAttributes":
                 in_flight = sum(message.is_received for message in messages)
                 visible = sum(message.is_visible for message in messages)
@@ -229,9 +231,9 @@ class Aws:
         return Handler
 
 
-def _send(messages: list[QueuedMessage], asked: dict[str, Any]) -> dict[str, Any]:
+def _send(messages: list[QueuedMessage], request: dict[str, Any]) -> dict[str, Any]:
     message = QueuedMessage(
-        asked["MessageBody"], asked.get("MessageAttributes", {}), asked.get("DelaySeconds", 0)
+        request["MessageBody"], request.get("MessageAttributes", {}), request.get("DelaySeconds", 0)
     )
     messages.append(message)
     return {

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 from local.stack.processes import wait_until
 from plaza.infra.process import clear_caches
-from tests.faults.scene import CONTRACT, Answer, Id, Scene, Snapshot, operations
+from tests.faults.harness import CONTRACT, Answer, Harness, Id, Snapshot, operations
 from tests.faults.transport import Call, Fault, Mode
-from tests.faults.use_cases import READER, Ask, ScheduledRun, UseCase, populate
+from tests.faults.use_cases import READER, ClientRequest, ScheduledRun, UseCase, populate
 
 _LARGE = 2**40
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
@@ -31,7 +31,7 @@ _TOKEN = re.compile(r"\b[0-9a-f]{16,}\b")
 _DIGITS = re.compile(r"\d+")
 # Columns that count how often something was written or in which run, or name the request that wrote
 # it: what is swept, or tried again, is of another request or of none.
-_UNCOMPARED = re.compile(r"(\w+_)?ver|seq|run_id|epoch|request_id")
+_UNCOMPARED = re.compile(r"(\w+_)?version|seq|run_id|epoch|generation|request_id")
 # What is appended for each time that something was accepted, which may be twice.
 _JOURNAL = "_log"
 # About the system, not about what people did.
@@ -92,10 +92,10 @@ class Reference:
 
 
 class Player:
-    """Plays use cases on a scene. ``lines`` is what the last run logged."""
+    """Plays use cases on a harness. ``lines`` is what the last run logged."""
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
+    def __init__(self, harness: Harness) -> None:
+        self.harness = harness
         self.lines = ""
         self._base: Snapshot | None = None
         self._references: dict[str, Reference] = {}
@@ -121,21 +121,23 @@ class Player:
         return [*run.problems, *judge(reference, run, triple.case)]
 
     def _refer(self, case: UseCase) -> Reference:
-        scene = self.scene
+        harness = self.harness
         with self._logging():
             if self._base is None:
-                scene.restore(Snapshot([], {table: ([], []) for table in scene.tables}, {}, {}, {}))
-                with scene.mysql.cursor() as cursor:
+                harness.restore(
+                    Snapshot([], {table: ([], []) for table in harness.tables}, {}, {}, {})
+                )
+                with harness.mysql.cursor() as cursor:
                     cursor.execute("INSERT IGNORE INTO log_gate (id) VALUES (1)")
-                scene.mysql.commit()
-                populate(scene)
-                self._base = scene.take_snapshot()
-            scene.restore(self._base)
-            case.given(scene)
-            snapshot = scene.take_snapshot()
+                harness.mysql.commit()
+                populate(harness)
+                self._base = harness.take_snapshot()
+            harness.restore(self._base)
+            case.given(harness)
+            snapshot = harness.take_snapshot()
         self._run(case, snapshot, None)  # Redis knows the scripts after it
         once = self._run(case, snapshot, None)
-        calls = list(scene.transport.calls)
+        calls = list(harness.transport.calls)
         again = self._run(case, snapshot, None)
         undone = self._run(case, snapshot, None, is_done=False)
         for run in (once, again):
@@ -149,81 +151,83 @@ class Player:
     def _run(
         self, case: UseCase, snapshot: Snapshot, fault: Fault | None, *, is_done: bool = True
     ) -> Run:
-        scene, transport = self.scene, self.scene.transport
+        harness, transport = self.harness, self.harness.transport
         with self._logging():
-            scene.restore(snapshot)
-            case.reset(scene)
+            harness.restore(snapshot)
+            case.reset(harness)
             first = None
             if is_done:
                 with transport.recording(fault):
-                    first = case.act(scene)
+                    first = case.act(harness)
                 if transport.is_dead:
-                    scene.new_process()
+                    harness.new_process()
             if fault and fault.mode == Mode.DELAYED:
                 transport.execute_late()
             if isinstance(case.act, ScheduledRun):  # the next one comes, whatever became of this
-                case.act(scene)
-            scene.aws.end_visibility()
-            then = [self._ask_until_available(ask) for ask in case.then]
+                case.act(harness)
+            harness.aws.end_visibility()
+            then = [self._retry_until_available(ask) for ask in case.then]
             transport.execute_late()
-            scene.new_process()
+            harness.new_process()
             may_hold_claims = bool(first and not first.is_final) or bool(
                 fault and fault.mode in (Mode.DELAYED, Mode.OVERTAKEN)
             )
-            return Run(first, then, *self._look(may_hold_claims=may_hold_claims))
+            return Run(first, then, *self._observe_end(may_hold_claims=may_hold_claims))
 
-    def _ask_until_available(self, ask: Ask) -> Answer:
+    def _retry_until_available(self, ask: ClientRequest) -> Answer:
         """The answer to a client that tries again while it is answered 503."""
-        answer = ask(self.scene)
+        answer = ask(self.harness)
         for _ in range(_MAX_RETRIES):
             if answer.status != 503:
                 break
-            self.scene.settle()
+            self.harness.run_until_quiet()
             clear_caches()  # for two seconds a silent SQS is not asked again
-            answer = ask(self.scene)
+            answer = ask(self.harness)
         return answer
 
-    def _look(self, *, may_hold_claims: bool) -> tuple[End, list[str]]:
+    def _observe_end(self, *, may_hold_claims: bool) -> tuple[End, list[str]]:
         """Bring the system to quiet; (what is there then, what is wrong with it).
 
         ``may_hold_claims``: a claim may be left, which would end by itself within an hour. That is
         one whose request came to no end, and one that was executed late.
         """
-        scene = self.scene
-        truth = scene.settle()
+        harness = self.harness
+        truth = harness.run_until_quiet()
         differences = [
             difference
             for difference in truth.differences
-            if not (may_hold_claims and difference.of.startswith("claims of "))
+            if not (may_hold_claims and difference.subject.startswith("claims of "))
         ]
         problems = [f"audit: {difference}" for difference in differences[:_SHOWN]]
-        if truth.pending or truth.dirty:
-            problems.append(f"pending for ever: {truth.pending} in outboxes, {truth.dirty} marked")
+        if truth.pending or truth.outbox_index:
+            problems.append(
+                f"pending for ever: {truth.pending} in outboxes, {truth.outbox_index} marked"
+            )
         left = {name: count for name, count in {**truth.queued, **truth.dead}.items() if count}
         if left:
             problems.append(f"messages left: {left}")
-        if not wait_until(lambda: scene.open_transactions() == 0, _MAX_WAIT_S, _POLL_S):
+        if not wait_until(lambda: harness.open_transactions() == 0, _MAX_WAIT_S, _POLL_S):
             problems.append("a transaction stays open")
-        names = _invert(scene.ids)
+        names = _invert(harness.ids)
         tables = {
-            table: _read(scene, table, names)
-            for table in scene.tables
+            table: _read(harness, table, names)
+            for table in harness.tables
             if not table.endswith(_JOURNAL)
         }
-        return End(tables, self._views(names), _lasting_keys(scene)), problems
+        return End(tables, self._views(names), _lasting_keys(harness)), problems
 
     def _views(self, names: dict[str, str]) -> dict[str, str]:
         """What the reader is answered by every route that reads."""
         views = {}
         for operation in operations("get"):
             path = operation.partition(" ")[2]
-            known = all(name in self.scene.ids for name in re.findall(r"\{(\w+)\}", path))
+            known = all(name in self.harness.ids for name in re.findall(r"\{(\w+)\}", path))
             if path.startswith(_UNVIEWED) or not known:
                 continue
             declared = CONTRACT["paths"][path]["get"].get("parameters", ())
             wanted = {p["name"] for p in declared if p["in"] == "query" and p.get("required")}
             query = {name: _VIEW_QUERY[name] for name in wanted if name in _VIEW_QUERY}
-            answer = self.scene.request(operation, READER, query=query)
+            answer = self.harness.request(operation, READER, query=query)
             shown = _without(answer.body or {}, _UNSHOWN)
             if isinstance(shown.get("items"), list):  # what was late is newer, and elsewhere
                 shown["items"] = sorted(_show(item, names) for item in shown["items"])
@@ -235,7 +239,7 @@ class Player:
     def _logging(self) -> Iterator[None]:
         # Installed for each run: plugins of pytest put ``socket.socket`` back after each test.
         with (
-            self.scene.transport.installed(),
+            self.harness.transport.installed(),
             contextlib.redirect_stdout(io.StringIO()) as log,
         ):
             try:
@@ -358,8 +362,8 @@ def normalize(text: str, names: dict[str, str]) -> str:
     return _TOKEN.sub("<token>", text)
 
 
-def _read(scene: Scene, table: str, names: dict[str, str]) -> list[dict[str, str]]:
-    columns, rows = scene.read_table(table)
+def _read(harness: Harness, table: str, names: dict[str, str]) -> list[dict[str, str]]:
+    columns, rows = harness.read_table(table)
     return [
         {
             column: _plain(value, names)
@@ -383,10 +387,10 @@ def _plain(value: Any, names: dict[str, str]) -> str:
     return normalize(str(value), names)
 
 
-def _lasting_keys(scene: Scene) -> set[str]:
+def _lasting_keys(harness: Harness) -> set[str]:
     """The shapes of the keys of Redis that do not end by themselves."""
-    found = list(scene.redis.scan_iter(count=1000))
-    pipe = scene.redis.pipeline(transaction=False)
+    found = list(harness.redis.scan_iter(count=1000))
+    pipe = harness.redis.pipeline(transaction=False)
     for name in found:
         pipe.pttl(name)
     return {

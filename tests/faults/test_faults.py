@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults.expected import EXPECTED, Expected, find_expected
+from tests.faults.harness import open_harness
 from tests.faults.play import Player
-from tests.faults.scene import open_scene
 from tests.faults.use_cases import ROUTES, USE_CASES, UseCase
 from tests.support.servers import IS_CLUSTER
 
@@ -32,8 +32,8 @@ def sample() -> list[UseCase]:
 
 @pytest.fixture(scope="module")
 def player(redis_url: str, mysql_url: str) -> Iterator[Player]:
-    with open_scene(redis_url, mysql_url) as scene:
-        yield Player(scene)
+    with open_harness(redis_url, mysql_url) as harness:
+        yield Player(harness)
 
 
 @pytest.mark.parametrize("case", sample(), ids=lambda case: case.name)
@@ -55,7 +55,7 @@ def test_known_failure_still_fails(player: Player, expected: Expected) -> None:
 
 def test_missing_announcement_is_found(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:
     """The harness finds a deletion that Redis never hears of when its process is killed."""
-    monkeypatch.setattr("plaza.targets.announcing.announce", lambda *_: False)
+    monkeypatch.setattr("plaza.targets.announce.announce_write", lambda *_: False)
     [case] = [case for case in USE_CASES if case.name == "DELETE /posts/{post_id}"]
     monkeypatch.setattr(player, "_references", {})
     killed = [t for t in player.triples(case) if t.fault.mode == "killed"]

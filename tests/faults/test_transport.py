@@ -144,7 +144,7 @@ def test_sqs_and_s3_answer_botocore(monkeypatch: pytest.MonkeyPatch) -> None:
         assert list(found.values()) == ["0", "1", "1"]
         gone = [{"Id": "0", "ReceiptHandle": received["ReceiptHandle"]}]
         sqs.delete_message_batch(QueueUrl=queue, Entries=gone)
-        assert [message.body for message in aws.take("likes", 10)] == ["two"]
+        assert [message.body for message in aws.remove_messages("likes", 10)] == ["two"]
 
         s3.put_object(Bucket="logs", Key="a/b", Body=b"text")
         assert s3.get_object(Bucket="logs", Key="a/b")["Body"].read() == b"text"

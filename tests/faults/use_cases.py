@@ -17,10 +17,10 @@ from typing import Any
 
 from plaza.auth.sms import read_echo
 from tests.faults.aws import QueuedMessage
-from tests.faults.scene import (
+from tests.faults.harness import (
     Answer,
     Consumer,
-    Scene,
+    Harness,
     consumers,
     open_session,
     sample_body,
@@ -39,12 +39,12 @@ _TYPE = sample_body("POST /shop-types")
 _DAYS = 12
 _BEGAN = datetime.now(UTC)
 
-Given = Callable[[Scene], None]
-Body = Mapping[str, Any] | Callable[[Scene], Mapping[str, Any]] | None
+Given = Callable[[Harness], None]
+Body = Mapping[str, Any] | Callable[[Harness], Mapping[str, Any]] | None
 
 
 @dataclass(frozen=True)
-class Ask:
+class ClientRequest:
     """A request. ``key``: its Idempotency-Key; ``token``: the name of its session among the ids."""
 
     operation: str
@@ -55,16 +55,16 @@ class Ask:
     token: str = ""
     address: str = "203.0.113.7"
 
-    def __call__(self, scene: Scene) -> Answer:
-        body = self.body(scene) if callable(self.body) else self.body
+    def __call__(self, harness: Harness) -> Answer:
+        body = self.body(harness) if callable(self.body) else self.body
         headers = {"idempotency-key": self.key} if self.key else {}
-        return scene.request(
+        return harness.request(
             self.operation,
             self.caller,
             body,
             role=self.role,
             headers=headers,
-            token=str(scene.ids[self.token]) if self.token else "",
+            token=str(harness.ids[self.token]) if self.token else "",
             address=self.address,
         )
 
@@ -81,9 +81,9 @@ class Deliver:
         [found] = [one for one in consumers() if one.folder == self.folder]
         return found
 
-    def __call__(self, scene: Scene) -> None:
+    def __call__(self, harness: Harness) -> None:
         with contextlib.suppress(Killed):
-            assert scene.deliver(self.consumer), f"{self.folder} has nothing to do"
+            assert harness.deliver(self.consumer), f"{self.folder} has nothing to do"
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,9 @@ class ScheduledRun:
 
     folder: str
 
-    def __call__(self, scene: Scene) -> None:
+    def __call__(self, harness: Harness) -> None:
         with contextlib.suppress(Killed, Exception):
-            scene.run_schedule(self.folder)
+            harness.run_schedule(self.folder)
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,11 @@ class UseCase:
     """
 
     covers: str
-    act: Ask | Deliver | ScheduledRun
-    given: Given = lambda scene: None
-    then: Sequence[Ask] = ()
+    act: ClientRequest | Deliver | ScheduledRun
+    given: Given = lambda harness: None
+    then: Sequence[ClientRequest] = ()
     variant: str = ""
-    reset: Given = lambda scene: None
+    reset: Given = lambda harness: None
     separate: Collection[str] = ()
     varying: Collection[str] = ()
 
@@ -124,32 +124,36 @@ class UseCase:
 # ---------------------------------------------------------------- what is there before
 
 
-def populate(scene: Scene) -> None:
+def populate(harness: Harness) -> None:
     """People, a shop, a post that many like, its comment, a review, a sale; all of it saved."""
     for user_id in (ADMIN, READER, NEIGHBOUR, AUTHOR, FAN, *CROWD):
         role = "admin" if user_id == ADMIN else "user"
-        scene.sql(
+        harness.sql(
             "INSERT INTO user (id, nickname, role) VALUES (%s, %s, %s)", user_id, "somebody", role
         )
-    scene.ids["type_id"] = 3
-    scene.sql("INSERT INTO shop_type (id, name) VALUES (3, 'Noodles')")
-    scene.ids["user_id"] = AUTHOR
-    scene.ids["shop_id"] = scene.must("POST /shops", ADMIN, _shop("Bistro"), role="admin")["id"]
-    scene.ids["post_id"] = scene.must("POST /posts", AUTHOR, _POST)["id"]
-    comment = scene.must("POST /posts/{post_id}/comments", AUTHOR, _COMMENT)
-    scene.ids["comment_id"] = comment["id"]
-    review = scene.must("POST /shops/{shop_id}/reviews", AUTHOR, _REVIEW)
-    scene.ids["review_id"] = review["id"]
+    harness.ids["type_id"] = 3
+    harness.sql("INSERT INTO shop_type (id, name) VALUES (3, 'Noodles')")
+    harness.ids["user_id"] = AUTHOR
+    harness.ids["shop_id"] = harness.expect_success(
+        "POST /shops", ADMIN, _shop("Bistro"), role="admin"
+    )["id"]
+    harness.ids["post_id"] = harness.expect_success("POST /posts", AUTHOR, _POST)["id"]
+    comment = harness.expect_success("POST /posts/{post_id}/comments", AUTHOR, _COMMENT)
+    harness.ids["comment_id"] = comment["id"]
+    review = harness.expect_success("POST /shops/{shop_id}/reviews", AUTHOR, _REVIEW)
+    harness.ids["review_id"] = review["id"]
     for user_id in (FAN, *CROWD):
-        scene.must("PUT /posts/{post_id}/likes/me", user_id)
-    scene.must("PUT /reviews/{review_id}/likes/me", FAN)
-    scene.must("PUT /users/{user_id}/followers/me", FAN)
-    scene.must("PUT /checkins/today", FAN)
-    scene.ids["voucher_id"] = _offer(scene, stock=3)
-    scene.ids["order_id"] = scene.must("POST /vouchers/{voucher_id}/orders", FAN)["order_id"]
-    scene.drain()
-    scene.must("GET /feed", FAN)
-    truth = scene.settle()
+        harness.expect_success("PUT /posts/{post_id}/likes/me", user_id)
+    harness.expect_success("PUT /reviews/{review_id}/likes/me", FAN)
+    harness.expect_success("PUT /users/{user_id}/followers/me", FAN)
+    harness.expect_success("PUT /checkins/today", FAN)
+    harness.ids["voucher_id"] = _offer(harness, stock=3)
+    harness.ids["order_id"] = harness.expect_success("POST /vouchers/{voucher_id}/orders", FAN)[
+        "order_id"
+    ]
+    harness.drain()
+    harness.expect_success("GET /feed", FAN)
+    truth = harness.run_until_quiet()
     assert truth.clean, truth.to_json()
 
 
@@ -157,119 +161,121 @@ def _shop(name: str) -> dict[str, Any]:
     return {**sample_body("POST /shops"), "name": name, "type_id": "3"}
 
 
-def _empty_type(scene: Scene) -> None:
+def _empty_type(harness: Harness) -> None:
     """A type that no shop has."""
-    scene.ids["type_id"] = scene.must("POST /shop-types", ADMIN, _TYPE, role="admin")["id"]
-    scene.settle()
+    harness.ids["type_id"] = harness.expect_success("POST /shop-types", ADMIN, _TYPE, role="admin")[
+        "id"
+    ]
+    harness.run_until_quiet()
 
 
 def _voucher(
-    scene: Scene, stock: int = 3, closes_at: datetime = _BEGAN + timedelta(days=1)
+    harness: Harness, stock: int = 3, closes_at: datetime = _BEGAN + timedelta(days=1)
 ) -> dict[str, Any]:
     return {
         **sample_body("POST /vouchers"),
-        "shop_id": scene.ids["shop_id"],
+        "shop_id": harness.ids["shop_id"],
         "stock": stock,
         "opens_at": (_BEGAN - timedelta(hours=1)).isoformat(),
         "closes_at": closes_at.isoformat(),
     }
 
 
-def _offer(scene: Scene, **said: Any) -> str:
-    body = _voucher(scene, **said)
-    return str(scene.must("POST /vouchers", ADMIN, body, role="admin")["id"])
+def _offer(harness: Harness, **options: Any) -> str:
+    body = _voucher(harness, **options)
+    return str(harness.expect_success("POST /vouchers", ADMIN, body, role="admin")["id"])
 
 
-def _last_unit(scene: Scene) -> None:
-    scene.ids["voucher_id"] = _offer(scene, stock=1)
-    scene.settle()
+def _last_unit(harness: Harness) -> None:
+    harness.ids["voucher_id"] = _offer(harness, stock=1)
+    harness.run_until_quiet()
 
 
-def _asked(operation: str, caller: int = READER, **said: Any) -> Given:
+def _requested(operation: str, caller: int = READER, **options: Any) -> Given:
     """The request was answered and everything of it is saved."""
 
-    def given(scene: Scene) -> None:
-        scene.must(operation, caller, **said)
-        scene.settle()
+    def given(harness: Harness) -> None:
+        harness.expect_success(operation, caller, **options)
+        harness.run_until_quiet()
 
     return given
 
 
-def _sessions(scene: Scene) -> None:
+def _sessions(harness: Harness) -> None:
     for name, user_id in (("token", READER), ("other_token", READER), ("neighbour", NEIGHBOUR)):
-        scene.ids[name] = open_session(user_id)
+        harness.ids[name] = open_session(user_id)
 
 
-def _sessions_of_author(scene: Scene) -> None:
+def _sessions_of_author(harness: Harness) -> None:
     for _ in range(2):
         open_session(AUTHOR)
 
 
-def _codes(scene: Scene) -> None:
+def _codes(harness: Harness) -> None:
     for user_id, phone in _PHONES.items():
-        answer = scene.must(
+        answer = harness.expect_success(
             "POST /auth/codes", None, {"phone": phone}, address=f"198.51.100.{user_id}"
         )
-        scene.ids[f"code of {user_id}"] = (read_echo(phone) or "")[:6]
-        scene.ids[f"answer to {user_id}"] = json.dumps(answer)
+        harness.ids[f"code of {user_id}"] = (read_echo(phone) or "")[:6]
+        harness.ids[f"answer to {user_id}"] = json.dumps(answer)
 
 
-def _sign_in(user_id: int) -> Callable[[Scene], Mapping[str, Any]]:
-    def body(scene: Scene) -> dict[str, Any]:
-        sent = json.loads(str(scene.ids[f"answer to {user_id}"]))
-        code = scene.ids[f"code of {user_id}"]
+def _sign_in(user_id: int) -> Callable[[Harness], Mapping[str, Any]]:
+    def body(harness: Harness) -> dict[str, Any]:
+        sent = json.loads(str(harness.ids[f"answer to {user_id}"]))
+        code = harness.ids[f"code of {user_id}"]
         return {"challenge": sent["challenge"], "code": code}
 
     return body
 
 
-def _dead_letters(scene: Scene) -> None:
+def _dead_letters(harness: Harness) -> None:
     """What a queue gave up, with its cause repaired since."""
     consumer = consumers()[0]
-    scene.must("PUT /posts/{post_id}/likes/me", READER)
-    scene.must("PUT /posts/{post_id}/likes/me", NEIGHBOUR)
-    _move(scene, consumer.queue, consumer.dead_letters)
-    scene.ids["queue"] = consumer.queue
+    harness.expect_success("PUT /posts/{post_id}/likes/me", READER)
+    harness.expect_success("PUT /posts/{post_id}/likes/me", NEIGHBOUR)
+    _move(harness, consumer.queue, consumer.dead_letters)
+    harness.ids["queue"] = consumer.queue
 
 
-def _move(scene: Scene, source: str, target: str) -> None:
-    moved = scene.aws.take(source, 1000)
+def _move(harness: Harness, source: str, target: str) -> None:
+    moved = harness.aws.remove_messages(source, 1000)
     assert moved, f"{source} has no messages"
-    scene.aws.put(target, moved)
+    harness.aws.put(target, moved)
 
 
-def _lost_messages(*asks: Ask) -> Given:
+def _lost_messages(*asks: ClientRequest) -> Given:
     """Each request was answered by a process that died before it sent anything to a queue."""
 
-    def given(scene: Scene) -> None:
+    def given(harness: Harness) -> None:
         for ask in asks:
-            assert ask(scene).is_final
-        scene.aws.clear()
+            assert ask(harness).is_final
+        harness.aws.clear()
 
     return given
 
 
-def _refused_messages(*asks: Ask) -> Given:
+def _refused_messages(*asks: ClientRequest) -> Given:
     """Each request was answered while SQS was away."""
 
-    def given(scene: Scene) -> None:
-        scene.aws.refusing = {one.queue for one in consumers()}
+    def given(harness: Harness) -> None:
+        harness.aws.refusing = {one.queue for one in consumers()}
         for ask in asks:
-            assert ask(scene).is_final
-        scene.aws.refusing = set()
+            assert ask(harness).is_final
+        harness.aws.refusing = set()
 
     return given
 
 
-def _queued(folder: str, *asks: Ask, first: Given = lambda scene: None) -> Given:
+def _queued(folder: str, *asks: ClientRequest, first: Given = lambda harness: None) -> Given:
     """The queue of a consumer has what the requests left, by way of other consumers or not."""
 
-    def given(scene: Scene) -> None:
-        first(scene)
+    def given(harness: Harness) -> None:
+        first(harness)
         for ask in asks:
-            answer = ask(scene)
+            answer = ask(harness)
             assert answer.is_final, answer
-        scene.drain(until=Deliver(folder).consumer.queue)
+        harness.drain(until=Deliver(folder).consumer.queue)
 
     return given
 
@@ -277,8 +283,8 @@ def _queued(folder: str, *asks: Ask, first: Given = lambda scene: None) -> Given
 def _sampled(folder: str) -> Given:
     """The queue has the messages of the function's sample, about what is there."""
 
-    def given(scene: Scene) -> None:
-        real = {11: int(scene.ids["post_id"]), 21: int(scene.ids["comment_id"])}
+    def given(harness: Harness) -> None:
+        real = {11: int(harness.ids["post_id"]), 21: int(harness.ids["comment_id"])}
 
         def adapt(said: Any) -> Any:
             if isinstance(said, dict):
@@ -288,85 +294,85 @@ def _sampled(folder: str) -> Given:
             return real.get(said, said) if isinstance(said, int) else said
 
         bodies = [json.dumps(adapt(json.loads(body))) for body in samples(folder)]
-        scene.aws.put(Deliver(folder).consumer.queue, [QueuedMessage(body) for body in bodies])
+        harness.aws.put(Deliver(folder).consumer.queue, [QueuedMessage(body) for body in bodies])
 
     return given
 
 
-def _given_up_orders(scene: Scene) -> None:
+def _dead_orders(harness: Harness) -> None:
     consumer = Deliver("queue/save_orders").consumer
     for caller in (READER, NEIGHBOUR):
-        scene.must("POST /vouchers/{voucher_id}/orders", caller)
-    _move(scene, consumer.queue, consumer.dead_letters)
+        harness.expect_success("POST /vouchers/{voucher_id}/orders", caller)
+    _move(harness, consumer.queue, consumer.dead_letters)
 
 
-def _drifted(scene: Scene) -> None:
+def _drifted(harness: Harness) -> None:
     """A counter that somebody changed by hand."""
-    scene.sql(
-        "UPDATE content_counter SET like_total = like_total + 1, like_ver = like_ver + 1"
+    harness.sql(
+        "UPDATE content_counter SET like_total = like_total + 1, like_version = like_version + 1"
         " WHERE target_type = 'post' AND target_id = %s",
-        scene.ids["post_id"],
+        harness.ids["post_id"],
     )
 
 
-def _drift_found(scene: Scene) -> None:
-    _drifted(scene)
-    scene.must("POST /ops/reconciliations", ADMIN, role="admin")
+def _drift_found(harness: Harness) -> None:
+    _drifted(harness)
+    harness.expect_success("POST /ops/reconciliations", ADMIN, role="admin")
 
 
-def _liked(scene: Scene) -> None:
+def _liked(harness: Harness) -> None:
     """Likes are saved, and nothing was made of them yet."""
     for operation in ("PUT /posts/{post_id}/likes/me", "PUT /reviews/{review_id}/likes/me"):
         for caller in (READER, NEIGHBOUR):
-            scene.must(operation, caller)
-    scene.drain()
+            harness.expect_success(operation, caller)
+    harness.drain()
 
 
-def _rolled_up(scene: Scene) -> None:
-    _liked(scene)
-    scene.run_schedule("schedule/roll_up_votes")
+def _rolled_up(harness: Harness) -> None:
+    _liked(harness)
+    harness.run_schedule("schedule/roll_up_votes")
 
 
-def _recommendation_asked(scene: Scene) -> None:
-    _rolled_up(scene)
-    scene.run_schedule("schedule/refresh_recommendations")
+def _recommendation_asked(harness: Harness) -> None:
+    _rolled_up(harness)
+    harness.run_schedule("schedule/refresh_recommendations")
 
 
-def _closed_sale(scene: Scene) -> None:
-    scene.ids["voucher_id"] = _offer(
-        scene, stock=1, closes_at=datetime.now(UTC) + timedelta(seconds=0.5)
+def _closed_sale(harness: Harness) -> None:
+    harness.ids["voucher_id"] = _offer(
+        harness, stock=1, closes_at=datetime.now(UTC) + timedelta(seconds=0.5)
     )
-    scene.must("POST /vouchers/{voucher_id}/orders", READER)
-    scene.drain()
+    harness.expect_success("POST /vouchers/{voucher_id}/orders", READER)
+    harness.drain()
     time.sleep(0.6)  # there is no sale that closed before it was offered
-    scene.run_schedule("schedule/recover_orders")
+    harness.run_schedule("schedule/recover_orders")
 
 
-def _expired(scene: Scene) -> None:
-    _sessions(scene)
-    scene.sql("UPDATE session SET expires_at = '2020-01-01'")
+def _expired(harness: Harness) -> None:
+    _sessions(harness)
+    harness.sql("UPDATE session SET expires_at = '2020-01-01'")
 
 
-def _shop_changed(scene: Scene) -> None:
+def _shop_changed(harness: Harness) -> None:
     """Somebody changed a shop past the API."""
-    scene.run_schedule("schedule/follow_binlog")
-    scene.drain()
+    harness.run_schedule("schedule/follow_binlog")
+    harness.drain()
 
 
-def _change_shop(scene: Scene) -> None:
-    scene.sql("UPDATE shop SET name = 'Past the API' WHERE id = %s", scene.ids["shop_id"])
+def _change_shop(harness: Harness) -> None:
+    harness.sql("UPDATE shop SET name = 'Past the API' WHERE id = %s", harness.ids["shop_id"])
 
 
-def _old_log(scene: Scene) -> None:
+def _old_log(harness: Harness) -> None:
     """Days of the log that are over, and a like of today."""
-    scene.sql(
+    harness.sql(
         f"UPDATE reaction_log SET create_date = create_date - INTERVAL {_DAYS} DAY,"
-        f" ver = ver - {_DAYS} * 86400000000"
+        f" version = version - {_DAYS} * 86400000000"
     )
-    scene.sql(f"UPDATE reaction SET ver = ver - {_DAYS} * 86400000000")
-    scene.redis.flushall()
-    scene.must("PUT /posts/{post_id}/likes/me", READER)
-    scene.settle()
+    harness.sql(f"UPDATE reaction SET version = version - {_DAYS} * 86400000000")
+    harness.redis.flushall()
+    harness.expect_success("PUT /posts/{post_id}/likes/me", READER)
+    harness.run_until_quiet()
 
 
 # ---------------------------------------------------------------- the table
@@ -380,14 +386,14 @@ def _route(
     role: str = "user",
     key: str = "",
     token: str = "",
-    given: Given = lambda scene: None,
-    then: Sequence[Ask] | None = None,
+    given: Given = lambda harness: None,
+    then: Sequence[ClientRequest] | None = None,
     variant: str = "",
     separate: Collection[str] = (),
     varying: Collection[str] = (),
 ) -> UseCase:
     """A request; it is followed by that of a neighbour in the same process, or by ``then``."""
-    act = Ask(operation, caller, body, role, key, token)
+    act = ClientRequest(operation, caller, body, role, key, token)
     if then is None:
         then = (replace(act, caller=NEIGHBOUR if caller == READER else caller, key=f"{key}2"),)
     return UseCase(operation, act, given, tuple(then), variant, separate=separate, varying=varying)
@@ -395,8 +401,8 @@ def _route(
 
 def _reaction(path: str) -> list[UseCase]:
     """Given and taken back, with a neighbour and with the opposite behind it."""
-    on, off = Ask(f"PUT {path}"), Ask(f"DELETE {path}")
-    done = _asked(on.operation)
+    on, off = ClientRequest(f"PUT {path}"), ClientRequest(f"DELETE {path}")
+    done = _requested(on.operation)
     return [
         _route(on.operation),
         _route(on.operation, then=[off], variant="then taken back"),
@@ -412,7 +418,7 @@ def _deletion(operation: str, caller: int = AUTHOR, role: str = "user") -> UseCa
 def _creation(
     operation: str, body: Body, caller: int = READER, role: str = "user"
 ) -> list[UseCase]:
-    again = Ask(operation, caller, body, role, key="once")
+    again = ClientRequest(operation, caller, body, role, key="once")
     return [
         _route(operation, caller=caller, role=role, body=body),
         _route(
@@ -428,16 +434,16 @@ def _creation(
 
 
 _ORDER = "POST /vouchers/{voucher_id}/orders"
-_LIKE = Ask("PUT /posts/{post_id}/likes/me")
-_FOLLOW = Ask("PUT /users/{user_id}/followers/me")
-_WRITE = Ask("POST /posts", AUTHOR, _POST)
-_CHECK_IN = Ask("PUT /checkins/today")
-_REPLACE_SHOP = Ask("PUT /shops/{shop_id}", ADMIN, _shop("Renamed"), role="admin")
+_LIKE = ClientRequest("PUT /posts/{post_id}/likes/me")
+_FOLLOW = ClientRequest("PUT /users/{user_id}/followers/me")
+_WRITE = ClientRequest("POST /posts", AUTHOR, _POST)
+_CHECK_IN = ClientRequest("PUT /checkins/today")
+_REPLACE_SHOP = ClientRequest("PUT /shops/{shop_id}", ADMIN, _shop("Renamed"), role="admin")
 _REACTIONS = [
     _LIKE,
     replace(_LIKE, caller=NEIGHBOUR),
-    Ask("DELETE /posts/{post_id}/likes/me", FAN),
-    Ask("PUT /posts/{post_id}/collects/me"),
+    ClientRequest("DELETE /posts/{post_id}/likes/me", FAN),
+    ClientRequest("PUT /posts/{post_id}/collects/me"),
     _FOLLOW,
 ]
 
@@ -446,14 +452,18 @@ ROUTES: list[UseCase] = [
         "POST /auth/codes",
         caller=None,
         body={"phone": _PHONES[READER]},
-        then=[Ask("POST /auth/codes", None, {"phone": "+14155550109"}, address="198.51.100.9")],
+        then=[
+            ClientRequest(
+                "POST /auth/codes", None, {"phone": "+14155550109"}, address="198.51.100.9"
+            )
+        ],
     ),
     _route(
         "POST /auth/sessions",
         caller=None,
         body=_sign_in(READER),
         given=_codes,
-        then=[Ask("POST /auth/sessions", None, _sign_in(NEIGHBOUR))],
+        then=[ClientRequest("POST /auth/sessions", None, _sign_in(NEIGHBOUR))],
         separate={"session"},  # the user is made first
     ),
     *(
@@ -461,7 +471,7 @@ ROUTES: list[UseCase] = [
             operation,
             given=_sessions,
             token="token",
-            then=[Ask(operation, NEIGHBOUR, token="neighbour")],
+            then=[ClientRequest(operation, NEIGHBOUR, token="neighbour")],
         )
         for operation in ("DELETE /auth/sessions", "DELETE /auth/sessions/current")
     ),
@@ -487,7 +497,7 @@ ROUTES: list[UseCase] = [
     _deletion("DELETE /comments/{comment_id}"),
     _deletion("DELETE /reviews/{review_id}"),
     _route("PATCH /users/me", body={"nickname": "Ann", "time_zone": "Asia/Shanghai"}),
-    _route("POST /reactions/query", body=lambda scene: {"targets": _targets(scene)}),
+    _route("POST /reactions/query", body=lambda harness: {"targets": _targets(harness)}),
     _route("POST /shops", caller=ADMIN, role="admin", body=_shop("Tavern")),
     _route("PUT /shops/{shop_id}", caller=ADMIN, role="admin", body=_REPLACE_SHOP.body, then=[]),
     _deletion("DELETE /shops/{shop_id}", ADMIN, "admin"),
@@ -496,7 +506,7 @@ ROUTES: list[UseCase] = [
     _route("DELETE /shop-types/{type_id}", caller=ADMIN, role="admin", given=_empty_type, then=[]),
     *_creation("POST /vouchers", _voucher, ADMIN, "admin"),
     _route(_ORDER),
-    _route(_ORDER, then=[Ask(_ORDER)], variant="twice"),
+    _route(_ORDER, then=[ClientRequest(_ORDER)], variant="twice"),
     _route(_ORDER, given=_last_unit, variant="the last unit"),
     _route(
         "POST /ops/queues/{queue}/redrives",
@@ -504,16 +514,17 @@ ROUTES: list[UseCase] = [
         role="admin",
         body={},
         given=_dead_letters,
-        then=[Ask("POST /ops/queues/{queue}/redrives", ADMIN, {}, "admin")],
+        then=[ClientRequest("POST /ops/queues/{queue}/redrives", ADMIN, {}, "admin")],
         varying={"moved", "left"},
     ),
     _route("POST /ops/reconciliations", caller=ADMIN, role="admin", given=_drifted),
 ]
 
 
-def _targets(scene: Scene) -> list[dict[str, str]]:
+def _targets(harness: Harness) -> list[dict[str, str]]:
     return [
-        {"type": name, "id": str(scene.ids[f"{name}_id"])} for name in ("post", "comment", "review")
+        {"type": name, "id": str(harness.ids[f"{name}_id"])}
+        for name in ("post", "comment", "review")
     ]
 
 
@@ -521,21 +532,26 @@ def _consumer(folder: str, given: Given) -> UseCase:
     return UseCase(folder, Deliver(folder), given)
 
 
-def _after(folder: str, *asks: Ask, first: Given = lambda scene: None) -> UseCase:
+def _after(folder: str, *asks: ClientRequest, first: Given = lambda harness: None) -> UseCase:
     return _consumer(folder, _queued(folder, *asks, first=first))
 
 
 CONSUMERS: list[UseCase] = [
     _after("queue/save_reactions", *_REACTIONS),
-    _consumer("queue/settle_reactions", _sampled("queue/settle_reactions")),
+    _consumer("queue/acknowledge_reactions", _sampled("queue/acknowledge_reactions")),
     _consumer("queue/rebuild_target", _sampled("queue/rebuild_target")),
     _after("queue/refresh_projections", _WRITE),
     _after("queue/fan_out_post", _WRITE),
     _after("queue/apply_follow_changes", _FOLLOW),
-    _after("queue/rebuild_inboxes", Ask("GET /feed")),
+    _after("queue/rebuild_inboxes", ClientRequest("GET /feed")),
     _after("queue/rebuild_recommendations", first=_recommendation_asked),
-    _after("queue/save_orders", Ask(_ORDER), Ask(_ORDER, NEIGHBOUR), Ask(_ORDER, AUTHOR)),
-    _consumer("queue/give_up_orders", _given_up_orders),
+    _after(
+        "queue/save_orders",
+        ClientRequest(_ORDER),
+        ClientRequest(_ORDER, NEIGHBOUR),
+        ClientRequest(_ORDER, AUTHOR),
+    ),
+    _consumer("queue/decide_dead_orders", _dead_orders),
     _after("queue/rebuild_shops", _REPLACE_SHOP),
     _after("queue/drop_cached", _REPLACE_SHOP),
     _after("queue/save_checkins", _CHECK_IN, replace(_CHECK_IN, caller=NEIGHBOUR)),
@@ -547,14 +563,16 @@ SCHEDULES: list[UseCase] = [
     UseCase(folder, ScheduledRun(folder), given)
     for folder, given in {
         "schedule/sweep_outbox": _lost_messages(_LIKE, _FOLLOW, _CHECK_IN),
-        "schedule/scan_keys": lambda scene: None,
+        "schedule/scan_keys": lambda harness: None,
         "schedule/delete_expired": _expired,
         "schedule/publish_unsent": _refused_messages(_WRITE),
         "schedule/roll_up_votes": _liked,
         "schedule/refresh_recommendations": _rolled_up,
         "schedule/refresh_rankings": _rolled_up,
-        "schedule/recover_orders": _lost_messages(Ask(_ORDER), Ask(_ORDER, NEIGHBOUR)),
-        "schedule/settle_vouchers": _closed_sale,
+        "schedule/recover_orders": _lost_messages(
+            ClientRequest(_ORDER), ClientRequest(_ORDER, NEIGHBOUR)
+        ),
+        "schedule/finalize_vouchers": _closed_sale,
         "schedule/reconcile": _drifted,
     }.items()
 ] + [
@@ -568,7 +586,7 @@ SCHEDULES: list[UseCase] = [
         "schedule/maintain_log",
         ScheduledRun("schedule/maintain_log"),
         _old_log,
-        reset=lambda scene: merge_partitions(),
+        reset=lambda harness: merge_partitions(),
     ),
 ]
 
@@ -591,9 +609,9 @@ _TOUCHES_REDIS = {
 def _cold(case: UseCase) -> UseCase:
     """``case`` with a Redis that lost all it had."""
 
-    def given(scene: Scene) -> None:
-        case.given(scene)
-        scene.redis.flushall()
+    def given(harness: Harness) -> None:
+        case.given(harness)
+        harness.redis.flushall()
 
     return replace(case, given=given, variant="cold")
 

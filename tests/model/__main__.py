@@ -36,8 +36,10 @@ def started() -> Iterator[tuple[World, pytest.MonkeyPatch]]:
     fake = FakeQueues()
     with (
         tempfile.TemporaryDirectory() as directory,
-        servers.running(servers.prepare_redis(Path(directory) / "redis")) as redis,
-        servers.running(servers.prepare_mysql(Path(directory) / "mysql", for_tests=True)) as mysql,
+        servers.run_server(servers.prepare_redis(Path(directory) / "redis")) as redis,
+        servers.run_server(
+            servers.prepare_mysql(Path(directory) / "mysql", for_tests=True)
+        ) as mysql,
         set_up_for(redis.url, mysql.url, is_cluster=False, redis_timeout_s=5),
     ):
         for name in ("send", "send_all", "measure"):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from plaza.reactions import reacting
+from plaza.reactions import react
 from tests.model.reactions_model import rewrite
 
 
@@ -30,7 +30,10 @@ MUTATIONS: Mapping[str, Mutation] = {
         ("away", "late", "queue"),
     ),
     "order": Mutation(
-        "APPLY", "elseif n == meta.s + 1 then", "elseif n > meta.s then", ("none", "drops")
+        "APPLY",
+        "elseif db_version == meta.db_version + 1 then",
+        "elseif db_version > meta.db_version then",
+        ("none", "drops"),
     ),
     "deadline": Mutation(
         "GATE", "if now > tonumber(ARGV[4]) then", "if false then", ("late", "all")
@@ -44,7 +47,7 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
     "fence": Mutation(
         "HYDRATE",
-        "if tonumber(redis.call('GET', fence) or 0) > s then",
+        "if tonumber(redis.call('GET', fence) or 0) > db_version then",
         "if false then",
         ("away", "all"),
     ),
@@ -57,15 +60,15 @@ MUTATIONS: Mapping[str, Mutation] = {
         "",
         ("none", "drops"),
     ),
-    "asked": Mutation(
+    "row_requests": Mutation(
         "GATE",
         "if not (at and ARGV[6] ~= '' and tonumber(ARGV[7]) >= tonumber(at)) then",
         "if ARGV[6] == '' then",
         ("none", "drops"),
     ),
-    "asked is forgotten when a row is applied": Mutation(
+    "row_requests is forgotten when a row is applied": Mutation(
         "APPLY",
-        "if redis.call('EXISTS', asked) == 1 then redis.call('HDEL', asked, unpack(actors)) end",
+        "if redis.call('EXISTS', row_requests) == 1 then redis.call('HDEL', row_requests, unpack(actors)) end",
         "",
         ("none", "drops"),
     ),
@@ -80,16 +83,19 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
     "the floor": Mutation("APPLY", "if meta.floor > 0 then", "if false then", ("away", "late")),
     "commits wait ahead": Mutation(
-        "APPLY", "redis.call('HSET', ahead, n_text, total .. '|' .. text)", "", ("none",)
+        "APPLY", "redis.call('HSET', ahead, db_version_text, total .. '|' .. text)", "", ("none",)
     ),
     "who leaves the first page": Mutation(
         "APPLY", "changed = changed or listed[actor] or", "changed = changed or", ("none", "queue")
     ),
     "who comes into the first page": Mutation(
-        "APPLY", "or states[i] ~= '0' and tonumber(vers[i]) <= last", "", ("away", "late", "all")
+        "APPLY",
+        "or states[i] ~= '0' and tonumber(versions[i]) <= last",
+        "",
+        ("away", "late", "all"),
     ),
     "the version of the first page": Mutation(
-        "KEEP_EARLIEST", "or tonumber(m[1]) > tonumber(ARGV[2])", "", ("none", "queue")
+        "CACHE_EARLIEST", "or tonumber(m[1]) > tonumber(ARGV[2])", "", ("none", "queue")
     ),
 }
 
@@ -105,11 +111,11 @@ def mutate(name: str) -> Callable[[pytest.MonkeyPatch], None]:
         for script in scripts:
             rewrite(patch, script, mutation.old, mutation.new)
         if name == "insist":
-            publish = reacting.publish
+            publish = react.publish
 
             def publish_changed(event: Any) -> bool:
-                return True if event.ver_us == 1 else publish(event)
+                return True if event.version_us == 1 else publish(event)
 
-            patch.setattr(reacting, "publish", publish_changed)
+            patch.setattr(react, "publish", publish_changed)
 
     return apply

@@ -17,8 +17,8 @@ import redis as redis_py
 from greenlet import getcurrent, greenlet
 
 from plaza import counters, follows
-from plaza.counters import UserCounter, mysql_counters, redis_counters
-from plaza.follows import FollowLimit, following
+from plaza.counters import UserCounter, mysql_store, redis_store
+from plaza.follows import FollowLimit, follow_user
 from plaza.infra import cluster, mysql, redis, settings
 from plaza.infra.errors import Unavailable
 from plaza.infra.hot_keys import bind
@@ -31,32 +31,32 @@ from plaza.reactions import (
     Kind,
     Target,
     mysql_reactions,
-    reacting,
-    reading,
-    rebuilding,
+    persist,
+    queries,
+    react,
+    rebuild,
+    redis_bloom,
     redis_commits,
-    redis_filter,
     redis_gate,
+    redis_hydration,
     redis_inspection,
     redis_keys,
-    redis_loads,
     redis_outbox,
-    redis_reads,
-    saving,
-    sweeping,
+    redis_queries,
+    sweep,
 )
 from plaza.reactions import queues as reactions_queues
-from plaza.reactions.reactions import Key, ReactionEvent, TooManyChanges
+from plaza.reactions.model import ReactionEvent, ReactionKey, TooManyChanges
 from tests.model.replica import check_replica
 from tests.model.scheduler import Scheduler
 from tests.support.keyspace import find_keys
-from tests.support.looking import add_users
 from tests.support.plaza import FakeQueues, World, forget, lift_budgets, read_event
 from tests.support.servers import IS_CLUSTER
+from tests.support.stores import add_users
 
 CAP, MAX_AHEAD, MAX_FOLLOWED = 3, 3, 3
 # Of the model's clock, which on a cluster is the real one: there a busy machine must not be late.
-GATE_TIMEOUT_S, LOAD_WAIT_S, GAP_US = 0.5 if IS_CLUSTER else 0.03, 0.05, 100_000
+GATE_TIMEOUT_S, HYDRATE_WAIT_S, GAP_US = 0.5 if IS_CLUSTER else 0.03, 0.05, 100_000
 LEASES_MS = (30, 500)  # of real time; one of them in a run
 GRACE_US = 300_000
 PAGE_OF_READERS = 3
@@ -74,13 +74,13 @@ MAX_QUIET_STEPS = 400_000 if IS_CLUSTER else 20_000  # there leases end by the r
 
 STORES = (
     redis_commits,
-    redis_counters,
-    redis_filter,
+    redis_store,
+    redis_bloom,
     redis_gate,
     redis_inspection,
-    redis_loads,
+    redis_hydration,
     redis_outbox,
-    redis_reads,
+    redis_queries,
 )
 
 Pair = tuple[Kind, Target, int]
@@ -199,7 +199,7 @@ class Run:
             if kind is FOLLOW and want:
                 outcome = follows.follow(target.id, actor)
             else:
-                outcome = reacting.react(kind, target, actor, want)
+                outcome = react.react(kind, target, actor, want)
         except (Unavailable, FollowLimit, TooManyChanges) as error:
             request.answer = "failed"
             self.stats[type(error).__name__] += 1
@@ -236,7 +236,7 @@ class Run:
 
         def work() -> None:
             deltas: Mapping[tuple[str, int], dict[str, int]] = {target: {"comment_total": 1}}
-            mysql.atomically(lambda cursor: counters.add_to_content(cursor, deltas))
+            mysql.run_in_transaction(lambda cursor: counters.add_to_content(cursor, deltas))
             self.comments += 1
 
         self.comments_begun += 1
@@ -252,7 +252,7 @@ class Run:
 
         def work() -> None:
             with suppress(Unavailable):
-                saving.save([read_event(body) for body in batch])
+                persist.save([read_event(body) for body in batch])
                 if not again:
                     self._delete(waiting, batch)
 
@@ -263,13 +263,13 @@ class Run:
         for body in bodies:
             waiting[:] = [other for other in waiting if other is not body]
 
-    def settle_again(self) -> None:
-        waiting = self.queues.messages[reactions_queues.SETTLEMENTS]
+    def acknowledge_again(self) -> None:
+        waiting = self.queues.messages[reactions_queues.ACKNOWLEDGEMENTS]
         body = self.rng.choice(waiting)
 
         def work() -> None:
             with suppress(Unavailable):
-                saving.settle_again([reactions_queues.Unacknowledged.from_json(body)])
+                persist.acknowledge_again([reactions_queues.Unacknowledged.from_json(body)])
                 self._delete(waiting, [body])
 
         self.scheduler.spawn(work)
@@ -282,9 +282,9 @@ class Run:
         def work() -> None:
             with suppress(Unavailable):
                 if body is None:
-                    reacting.ask_rebuild(kind, target)
+                    react.request_rebuild(kind, target)
                     return
-                rebuilding.rebuild([reactions_queues.REBUILDS.decode(body)])
+                rebuild.rebuild([reactions_queues.REBUILDS.decode(body)])
                 self.stats["built"] += 1
                 self._delete(waiting, [body])
 
@@ -296,7 +296,7 @@ class Run:
         def work() -> None:
             with suppress(Unavailable):
                 # Longer than a request takes: what is not answered yet is not published.
-                sweeping.sweep_outbox(grace_us=GRACE_US)
+                sweep.sweep_outbox(grace_us=GRACE_US)
 
         self.scheduler.spawn(work)
 
@@ -307,10 +307,12 @@ class Run:
             limit = self.rng.choice((PAGE_OF_READERS, 20))
             with suppress(Unavailable):
                 self._check_count(kind, target, actor)
-                listed, _ = reading.reactors(kind, target, None, self.rng.random() < 0.5, limit)
+                listed, _ = queries.list_reactors(
+                    kind, target, None, self.rng.random() < 0.5, limit
+                )
                 actors = [reactor.actor_id for reactor in listed]
                 assert len(set(actors)) == len(actors), f"a list names an actor twice: {listed}"
-                reading.reacted(LIKE, actor, None, 5)
+                queries.list_reacted(LIKE, actor, None, 5)
                 counters.read_users([actor, *IDOLS])
 
         self.scheduler.spawn(work)
@@ -321,7 +323,7 @@ class Run:
         mine = self.decided[kind, target, actor]
         totals, states = {on}, {mine}
         held = dict(self.decided)
-        [(total, seen)], exact = reading.count([(kind, target)], actor)
+        [(total, seen)], exact = queries.read_counts([(kind, target)], actor)
         for pair, want in self.decisions[first:]:
             if pair[:2] == (kind, target):
                 on += want - held.get(pair, False)
@@ -338,7 +340,7 @@ class Run:
             self.stats["replicas"] += 1
             return
         with suppress(RedisDown):
-            seen = redis_reads.read_all([(kind, target)], None)
+            seen = redis_queries.read_all([(kind, target)], None)
             assert seen == [None], f"{kind.name} {target}: {seen} of another run of the node"
 
     def _count_on(self, kind: Kind, target: Target) -> int:
@@ -374,8 +376,8 @@ class Run:
 
     def drop(self) -> None:
         self.note("DROP")
-        redis_loads.drop_all([(*self.rng.choice(self.targets), None)])
-        key = redis_counters.user_key(self.rng.choice(ACTORS))
+        redis_hydration.evict_all([(*self.rng.choice(self.targets), None)])
+        key = redis_store.user_key(self.rng.choice(ACTORS))
         if redis.execute("HEXISTS", key, "value"):
             redis.execute("DEL", key)
             self.losses += 1
@@ -407,8 +409,8 @@ class Run:
         processes = [self.read, self.sweep, self.rebuild, self.comment]
         if self.queues.messages[reactions_queues.REACTIONS]:
             processes += [self.consume] * 6
-        if self.queues.messages[reactions_queues.SETTLEMENTS]:
-            processes += [self.settle_again] * 2
+        if self.queues.messages[reactions_queues.ACKNOWLEDGEMENTS]:
+            processes += [self.acknowledge_again] * 2
         return self.rng.choice(processes)
 
     def execute_late(self) -> None:
@@ -436,7 +438,7 @@ class Run:
                 self.queues.drain()
             else:
                 self.world.let_sweeps_be_due()
-                sweeping.sweep_outbox(grace_us=0)
+                sweep.sweep_outbox(grace_us=0)
                 if not any(self.queues.messages.values()) and self.is_quiet():
                     for kind, target in self.targets:  # the killed loaded nothing, and hold leases
                         redis.execute("DEL", redis_keys.keys_of(kind.name, target).lease)
@@ -468,7 +470,7 @@ class Run:
             if self.meta(kind, target) and redis.execute("EXISTS", ahead):
                 return False
             [(_, n)] = mysql_reactions.read_counters([(kind, target)])
-            s = self.meta(kind, target).get("s")
+            s = self.meta(kind, target).get("db_version")
             if s is not None and int(s) != n:
                 raise AssertionError(f"{kind.name} {target} is at {s}, MySQL at {n}, for ever")
         return True
@@ -479,7 +481,7 @@ class Run:
         """The meta of a target that is loaded in this run of the node, else nothing."""
         keys = redis_keys.keys_of(kind.name, target)
         found: dict[str, str] = redis.client().hgetall(keys.meta)
-        return found if found.get("run_id") == redis.node_of(keys.meta).run_id else {}
+        return found if found.get("run_id") == redis.find_node(keys.meta).run_id else {}
 
     def watch(self, command: Sequence[Any], answer: Any) -> None:
         """Take note of what the gate decided."""
@@ -520,13 +522,15 @@ class Run:
             return
         actor = self.rng.choice(ACTORS)
         for (kind, target), seen in zip(
-            self.targets, redis_reads.read_all(self.targets, actor), strict=True
+            self.targets, redis_queries.read_all(self.targets, actor), strict=True
         ):
             if seen is not None:
                 name, on = f"{kind.name} {target}", self._count_on(kind, target)
                 assert seen.total == on, f"{name}: total {seen.total}, {on} were decided on"
                 mine = self.decided[kind, target, actor]
-                assert seen.mine in (mine, None), f"{name} of {actor}: {seen.mine}, decided {mine}"
+                assert seen.viewer_state in (mine, None), (
+                    f"{name} of {actor}: {seen.viewer_state}, decided {mine}"
+                )
         self.is_unchecked = False
 
 
@@ -570,11 +574,13 @@ def _save_earlier(run: Run) -> None:
         for actor in run.rng.sample(ACTORS, run.rng.randint(CAP + 1, 2 * CAP + 1)):
             pair = kind, target, actor
             if kind is not FOLLOW or target.id != actor:
-                ver_us = run.scheduler.clock.now_us - 1_000 + len(events)
-                events.append(ReactionEvent(Key(*target, kind.name, actor), True, ver_us))
+                version_us = run.scheduler.clock.now_us - 1_000 + len(events)
+                events.append(
+                    ReactionEvent(ReactionKey(*target, kind.name, actor), True, version_us)
+                )
                 run.decided[pair] = True
                 run.requests[pair].append(Request(True, 0, 0, "changed"))
-    saving.save(events)
+    persist.save(events)
     redis.execute("FLUSHALL")
     run.queues.messages.clear()
 
@@ -604,7 +610,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         ][:limit]
 
     monkeypatch.setattr(redis_outbox, "find_due", find_due)
-    hydrate_all, drop_all = redis_loads.hydrate_all, redis_loads.drop_all
+    hydrate_all, evict_all = redis_hydration.hydrate_all, redis_hydration.evict_all
     read_state = mysql_reactions.read_state
 
     def stall(most: int) -> None:
@@ -626,15 +632,15 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         return found
 
     def count_drops(targets: Any) -> list[str]:
-        codes = drop_all(list(targets))
-        run.stats["dropped"] += codes.count("DROPPED")
+        codes = evict_all(list(targets))
+        run.stats["dropped"] += codes.count("EVICTED")
         return codes
 
-    monkeypatch.setattr(redis_loads, "hydrate_all", hydrate_late)
+    monkeypatch.setattr(redis_hydration, "hydrate_all", hydrate_late)
     monkeypatch.setattr(mysql_reactions, "read_state", read_state_late)
-    monkeypatch.setattr(redis_loads, "drop_all", count_drops)
+    monkeypatch.setattr(redis_hydration, "evict_all", count_drops)
 
-    learn_node = redis._learn_node
+    learn_node = redis._read_node_info
 
     def learn_clock_of_model(connection: Any) -> None:
         learn_node(connection)
@@ -642,7 +648,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
     if not IS_CLUSTER:
         monkeypatch.setattr(redis, "_send", send_at)
-        monkeypatch.setattr(redis, "_learn_node", learn_clock_of_model)
+        monkeypatch.setattr(redis, "_read_node_info", learn_clock_of_model)
         redis.forget_client()
     _hold_back_fills(run, monkeypatch)
     execute, send = redis.client().__class__.execute_command, cluster.send
@@ -695,7 +701,7 @@ def _set_clock(run: Run) -> None:
 def _forget_clocks() -> None:
     """There is one clock in a model."""
     for name, node in redis._nodes.items():
-        redis._nodes[name] = node._replace(clock_us=0)
+        redis._nodes[name] = node._replace(clock_offset_us=0)
 
 
 def _hold_back_fills(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -703,18 +709,18 @@ def _hold_back_fills(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
     Projections do not withstand that (docs/limits.md, caches and projections).
     """
-    read, keep = mysql_counters.read_users, redis_counters.keep_users
+    read, keep = mysql_store.read_users, redis_store.project_users
 
     def read_users(ids: Sequence[int]) -> dict[int, UserCounter]:
         run.read_after[getcurrent()] = run.losses
         return read(ids)
 
-    def keep_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
+    def project_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
         if not create or run.read_after[getcurrent()] == run.losses:
             keep(totals, create=create)
 
-    monkeypatch.setattr(mysql_counters, "read_users", read_users)
-    monkeypatch.setattr(redis_counters, "keep_users", keep_users)
+    monkeypatch.setattr(mysql_store, "read_users", read_users)
+    monkeypatch.setattr(redis_store, "project_users", project_users)
 
 
 # ---------------------------------------------------------------- what must hold when it is quiet
@@ -729,7 +735,7 @@ def check_quiet(run: Run) -> None:
         name = f"{kind.name} {target}"
         assert counter == len(on), f"{name}: counter {counter}, rows {len(on)}"
         [(logged, commits)] = mysql.fetch_all(
-            "SELECT COALESCE(SUM(change_by), 0), COUNT(DISTINCT commit_n) FROM reaction_log"
+            "SELECT COALESCE(SUM(change_by), 0), COUNT(DISTINCT db_version) FROM reaction_log"
             " WHERE target_type = %s AND target_id = %s AND kind = %s",
             (*target, kind.name),
         )
@@ -747,7 +753,7 @@ def check_quiet(run: Run) -> None:
             listed = _read_list(kind, target, latest)
             assert listed == (in_order[::-1] if latest else in_order), f"{name}: list {listed}"
         for actor in ACTORS:
-            [(count, mine)], exact = reading.count([(kind, target)], actor)
+            [(count, mine)], exact = queries.read_counts([(kind, target)], actor)
             assert (count, mine, exact) == (len(on), actor in on, True), f"{name}: read by {actor}"
     _check_my_lists()
     _check_users(run)
@@ -767,8 +773,8 @@ def _check_redis(
     if not meta:
         return
     keys = redis_keys.keys_of(kind.name, target)
-    assert (int(meta["s"]), int(meta["base"])) == (n, len(on)), f"{name}: {meta}"
-    assert (meta["delta"], meta["waiting"]) == ("0", "0"), f"{name}: {meta}"
+    assert (int(meta["db_version"]), int(meta["base"])) == (n, len(on)), f"{name}: {meta}"
+    assert (meta["delta"], meta["outbox_count"]) == ("0", "0"), f"{name}: {meta}"
     assert redis.execute("PTTL", keys.meta) > 0, f"{name}: what is quiet expires some day"
     floor = int(meta["floor"])
     pairs = redis.execute("ZRANGE", keys.recent, 0, -1, "WITHSCORES")
@@ -777,10 +783,10 @@ def _check_redis(
     assert {a: v for a, v in recent.items() if v > floor} == above, f"{name}: recent {recent}"
     assert set(recent) <= on, f"{name}: recent {recent}, on {on}"
     for actor in ACTORS:
-        [seen] = redis_reads.read_all([(kind, target)], actor)
-        if seen is not None and seen.mine is not None:
-            assert seen.mine == (actor in on), (
-                f"{name}: {actor} is {seen.mine}, row {rows.get(actor)}"
+        [seen] = redis_queries.read_all([(kind, target)], actor)
+        if seen is not None and seen.viewer_state is not None:
+            assert seen.viewer_state == (actor in on), (
+                f"{name}: {actor} is {seen.viewer_state}, row {rows.get(actor)}"
             )
 
 
@@ -805,18 +811,18 @@ def _allowed(mine: Sequence[Request]) -> set[bool]:
 
 def _rows(kind: Kind, target: Target) -> dict[int, tuple[bool, int]]:
     found = mysql.fetch_all(
-        "SELECT actor_id, state, ver FROM reaction"
+        "SELECT actor_id, state, version FROM reaction"
         " WHERE target_type = %s AND target_id = %s AND kind = %s",
         (*target, kind.name),
     )
-    return {actor: (state == 1, ver) for actor, state, ver in found}
+    return {actor: (state == 1, version) for actor, state, version in found}
 
 
 def _read_list(kind: Kind, target: Target, latest: bool) -> list[int]:
     listed: list[int] = []
     after = None
     while True:
-        page, after = reading.reactors(kind, target, after, latest, PAGE_OF_READERS)
+        page, after = queries.list_reactors(kind, target, after, latest, PAGE_OF_READERS)
         listed += [reactor.actor_id for reactor in page]
         if after is None:
             return listed
@@ -825,15 +831,15 @@ def _read_list(kind: Kind, target: Target, latest: bool) -> list[int]:
 def _check_my_lists() -> None:
     for kind in (LIKE, FOLLOW):
         for actor in ACTORS:
-            listed, _ = reading.reacted(kind, actor, None, 100)
+            listed, _ = queries.list_reacted(kind, actor, None, 100)
             saved = mysql_reactions.read_reacted(kind, actor, None, 100)
             assert listed == saved, f"{kind.name}s of {actor}: {listed}, rows {saved}"
 
 
 def _check_users(run: Run) -> None:
     """The counters of users = the rows that they count, in MySQL and in Redis."""
-    saved = mysql_counters.read_users(ACTORS)
-    in_redis = redis_counters.read_users(ACTORS)
+    saved = mysql_store.read_users(ACTORS)
+    in_redis = redis_store.read_users(ACTORS)
     for user_id, counted in saved.items():
         rows = mysql.fetch_all(
             "SELECT COALESCE(SUM(target_type = 'user' AND target_id = %s), 0),"
@@ -846,7 +852,7 @@ def _check_users(run: Run) -> None:
             [user_id] * 4,
         )
         followers, following_, likes, collects = map(int, rows[0])
-        expected = UserCounter(followers, following_, 0, likes, collects, counted.ver)
+        expected = UserCounter(followers, following_, 0, likes, collects, counted.version)
         assert counted == expected, f"the counters of user {user_id}"
         if not run.trouble.rollback:
             assert in_redis.get(user_id, counted) == counted, f"user {user_id} in Redis"
@@ -905,13 +911,13 @@ def run_seed(
 def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     """An empty world in which targets are small and waits are short."""
     patch.setenv("PLAZA_RECENT_CAP", str(CAP))
-    patch.setattr(following, "FOLLOW_LIMIT", MAX_FOLLOWED)
-    patch.setattr(redis_counters, "CLOCKS_APART_US", 0)  # it is one clock here
-    patch.setattr(reacting, "LOAD_WAIT_S", LOAD_WAIT_S)
-    patch.setattr(rebuilding, "PAGE", PAGE)
-    patch.setattr(reading, "EARLIEST_LENGTH", PAGE_OF_READERS + 1)
+    patch.setattr(follow_user, "FOLLOW_LIMIT", MAX_FOLLOWED)
+    patch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 0)  # it is one clock here
+    patch.setattr(react, "HYDRATE_WAIT_S", HYDRATE_WAIT_S)
+    patch.setattr(rebuild, "PAGE", PAGE)
+    patch.setattr(queries, "EARLIEST_LENGTH", PAGE_OF_READERS + 1)
     lift_budgets(patch)
-    patch.setattr(redis_loads, "LOAD_LEASE_TTL_MS", LEASES_MS[seed % len(LEASES_MS)])
+    patch.setattr(redis_hydration, "HYDRATION_LEASE_TTL_MS", LEASES_MS[seed % len(LEASES_MS)])
     forget()
     if not IS_CLUSTER:
         for name in (

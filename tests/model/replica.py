@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from local.audit.evidence import Hot
+from local.audit.stores import TargetState
 from plaza.infra import mysql, redis
 from plaza.reactions import Kind, Target, redis_keys
 
@@ -17,7 +17,7 @@ class RowAt(NamedTuple):
     """A row as it was at a version of the counter, and whether it was written since."""
 
     on: bool
-    ver: int
+    version: int
     changed_since: bool
 
 
@@ -31,24 +31,28 @@ def check_replica(kind: Kind, target: Target) -> bool:
     """
     keys, client = redis_keys.keys_of(kind.name, target), redis.client()
     meta: Mapping[str, str] = client.hgetall(keys.meta)
-    if meta.get("run_id") != redis.node_of(keys.meta).run_id:
+    if meta.get("run_id") != redis.find_node(keys.meta).run_id:
         return False
-    name, s, floor = f"{kind.name} {target}", int(meta["s"]), int(meta["floor"])
+    name, s, floor = f"{kind.name} {target}", int(meta["db_version"]), int(meta["floor"])
     fence = int(client.get(keys.fence) or 0)
     assert s >= fence, f"{name}: loaded as of {s}, and {fence} was heard of before"
     rows = read_rows_at(kind, target, s)
-    on = {actor: row.ver for actor, row in rows.items() if row.on}
+    on = {actor: row.version for actor, row in rows.items() if row.on}
     settled = {actor for actor, row in rows.items() if not row.changed_since}
     assert int(meta["base"]) == len(on), f"{name}: base {meta['base']} @{s}, log {on}"
 
-    recent = {int(a): int(ver) for a, ver in client.zrange(keys.recent, 0, -1, withscores=True)}
-    above = {a: ver for a, ver in on.items() if meta["complete"] == "1" or ver > floor}
+    recent = {
+        int(a): int(version) for a, version in client.zrange(keys.recent, 0, -1, withscores=True)
+    }
+    above = {a: version for a, version in on.items() if meta["complete"] == "1" or version > floor}
     assert recent.items() <= on.items(), f"{name}: recent {recent} @{s}, log {on}"
     assert above.items() <= recent.items(), f"{name}: recent {recent} @{s}, above {floor}: {above}"
-    below = {actor: ver for actor, ver in recent.items() if ver < floor}
+    below = {actor: version for actor, version in recent.items() if version < floor}
     assert not below, f"{name}: in recent, and below the floor {floor}: {below}"
     if bits := int(meta["bloom"]):
-        hot = Hot(bits=bits, bloom=client.execute_command("GET", keys.bloom, NEVER_DECODE=True))
+        hot = TargetState(
+            bits=bits, bloom=client.execute_command("GET", keys.bloom, NEVER_DECODE=True)
+        )
         denied = {
             actor for actor in (on.keys() - recent.keys()) & settled if not hot.may_have(actor)
         }
@@ -56,12 +60,14 @@ def check_replica(kind: Kind, target: Target) -> bool:
 
     delta, outbox = 0, client.hgetall(keys.outbox)
     for actor, entry in outbox.items():
-        want, ver, base = map(int, entry.split(":")[:3])
+        want, version, base = map(int, entry.split(":")[:3])
         row = rows.get(int(actor), RowAt(False, 0, False))
-        assert ver > row.ver, f"{name} of {actor}: entry {entry} @{s}, and it is answered by {row}"
+        assert version > row.version, (
+            f"{name} of {actor}: entry {entry} @{s}, and it is answered by {row}"
+        )
         assert base == row.on or row.changed_since, f"{name} of {actor}: entry {entry} @{s}, {row}"
         delta += want - base
-    held = int(meta["delta"]), int(meta["waiting"])
+    held = int(meta["delta"]), int(meta["outbox_count"])
     assert held == (delta, len(outbox)), f"{name}: {held} in meta, outbox {outbox}"
     return True
 
@@ -69,12 +75,12 @@ def check_replica(kind: Kind, target: Target) -> bool:
 def read_rows_at(kind: Kind, target: Target, s: int) -> dict[int, RowAt]:
     """The rows as of a version of the counter, by actor, from the log. One statement."""
     found: Any = mysql.fetch_all(
-        "SELECT actor_id, SUM(IF(commit_n <= %s, change_by, 0)),"
-        " MAX(IF(commit_n <= %s, ver, 0)), MAX(commit_n) > %s FROM reaction_log"
+        "SELECT actor_id, SUM(IF(db_version <= %s, change_by, 0)),"
+        " MAX(IF(db_version <= %s, version, 0)), MAX(db_version) > %s FROM reaction_log"
         " WHERE target_type = %s AND target_id = %s AND kind = %s GROUP BY actor_id",
         (s, s, s, *target, kind.name),
     )
     return {
-        actor: RowAt(state == 1, ver, changed_since == 1)
-        for actor, state, ver, changed_since in found
+        actor: RowAt(state == 1, version, changed_since == 1)
+        for actor, state, version, changed_since in found
     }

@@ -18,7 +18,7 @@ import pytest
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from plaza.infra import clock, mysql, redis
-from plaza.infra.dependencies import Dependency, Repeat
+from plaza.infra.dependencies import Dependency, RetryRule
 from plaza.infra.redis import RedisDown
 from tests.support.servers import IS_CLUSTER
 
@@ -135,11 +135,11 @@ class Scheduler:
     def _pausing(self, dependency: Dependency) -> Callable[..., Any]:
         call = dependency.call
 
-        def paused(work: Callable[[], Any], *repeats: Repeat) -> Any:
+        def paused(work: Callable[[], Any], *retries: RetryRule) -> Any:
             self.pause()
             if dependency is redis.REDIS and self.redis_away and getcurrent() is not self._main:
                 raise RedisDown("Redis is away (the model says so)", may_have_run=False)
-            result = call(work, *repeats)
+            result = call(work, *retries)
             self.pause()
             return result
 

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from plaza.checkins import (
-    CheckedIn,
-    checking_in,
-    mysql_checkins,
-    redis_checkins,
-    saving,
-    sweeping,
+    CheckInEvent,
+    daily_checkin,
+    mysql_store,
+    persist,
+    redis_store,
+    sweep,
 )
-from plaza.checkins.checkins import Undecided, month_of
+from plaza.checkins.model import CheckInsKeepChanging, month_of
 from plaza.checkins.queues import CHECKINS
-from plaza.checkins.redis_checkins import Keys
+from plaza.checkins.redis_store import CheckInKeys
 from plaza.infra import mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
@@ -33,7 +33,7 @@ from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 
 ADA = 7
-KEYS = Keys(ADA)
+KEYS = CheckInKeys(ADA)
 SEEDS = range(40)
 STEPS = 60
 ZONES = ["UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Shanghai", "America/New_York"]
@@ -60,7 +60,7 @@ class History:
         self.rng.choices(list(acts), list(acts.values()))[0]()
 
     def come(self) -> None:
-        self.accepted.add(checking_in.check_in(ADA).today)
+        self.accepted.add(daily_checkin.check_in(ADA).today)
 
     def come_unheard(self) -> None:
         """The queue is away."""
@@ -73,8 +73,8 @@ class History:
             raise RedisDown("Redis is away (a test says so)")
 
         with self.monkeypatch.context() as patch:
-            patch.setattr(redis_checkins, "check_in", away)
-            month = checking_in.check_in(ADA)
+            patch.setattr(redis_store, "check_in", away)
+            month = daily_checkin.check_in(ADA)
         assert (month.streak, month.exact) == (None, False)
         self.accepted.add(month.today)
 
@@ -85,24 +85,24 @@ class History:
         profiles.change_profile(ADA, {"time_zone": self.rng.choice(ZONES)})
         self.queues.take("refreshes")
 
-    def take_some(self) -> list[CheckedIn]:
+    def take_some(self) -> list[CheckInEvent]:
         waiting = self.queues.take(CHECKINS)
         self.rng.shuffle(waiting)
         cut = self.rng.randint(0, len(waiting))
         some, rest = waiting[:cut], waiting[cut:]
         again = [body for body in some if self.rng.random() < 0.3]
         self.queues.messages[CHECKINS] += rest + again
-        return [CheckedIn.from_json(body) for body in some]
+        return [CheckInEvent.from_json(body) for body in some]
 
     def deliver(self) -> None:
-        saving.save(self.take_some())
+        persist.persist_checkins(self.take_some())
 
     def die(self) -> None:
         """A consumer commits and dies; its messages come again."""
         facts = self.take_some()
         with self.monkeypatch.context() as patch:
-            patch.setattr(redis_checkins, "settle_all", lambda facts: 0)
-            saving.save(facts)
+            patch.setattr(redis_store, "acknowledge_all", lambda facts: 0)
+            persist.persist_checkins(facts)
         self.queues.messages[CHECKINS] += [fact.to_json() for fact in facts]
 
     def wait_for_mysql(self) -> None:
@@ -114,16 +114,16 @@ class History:
         facts = self.take_some()
         if facts:
             with self.monkeypatch.context() as patch, suppress(MysqlDown):
-                patch.setattr(mysql_checkins, "save", away)
-                saving.save(facts)
+                patch.setattr(mysql_store, "insert", away)
+                persist.persist_checkins(facts)
         self.queues.messages[CHECKINS] += [fact.to_json() for fact in facts]
 
     def look(self) -> None:
-        checking_in.read_month(ADA, self.rng.choice(self.months()))
+        daily_checkin.read_month(ADA, self.rng.choice(self.months()))
 
     def look_slowly(self) -> None:
         """A consumer saves and settles while a reader is bringing a month back."""
-        read = mysql_checkins.read
+        read = mysql_store.read
 
         def read_and_wait(*args: Any) -> Any:
             found = read(*args)
@@ -132,8 +132,8 @@ class History:
 
         redis.execute("DEL", KEYS.head)
         with self.monkeypatch.context() as patch:
-            patch.setattr(mysql_checkins, "read", read_and_wait)
-            with suppress(Undecided):
+            patch.setattr(mysql_store, "read", read_and_wait)
+            with suppress(CheckInsKeepChanging):
                 self.look()
 
     def check_when_quiet(self) -> None:
@@ -145,7 +145,7 @@ class History:
         for key in find_keys("*:checkins:outboxes"):
             for member in redis.execute("ZRANGE", key, 0, -1):
                 redis.execute("ZADD", key, 0, member)
-        sweeping.sweep_checkins(grace_us=-(2**50))
+        sweep.sweep_checkins(grace_us=-(2**50))
 
     def lose_a_key(self) -> None:
         """Evicted: what has a time to live may go at any moment."""
@@ -179,7 +179,7 @@ class History:
 
     def check_what_is_shown(self) -> None:
         for first in self.months():
-            seen = checking_in.read_month(ADA, first)
+            seen = daily_checkin.read_month(ADA, first)
             own = sorted(d.day for d in self.accepted if month_of(d) == first)
             assert list(seen.days or []) == own
             assert seen.streak == self.streak(seen.today)

@@ -17,24 +17,24 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from local.stack.registry import load_queues
-from plaza.content import Place, publishing
-from plaza.content import writing as content_writing
-from plaza.content.content import Text
-from plaza.feed import fanning_out, following, redis_feed
-from plaza.feed import reading as feed_reading
-from plaza.feed.feed import Timeline
+from local.stack.queue_registry import load_queues
+from plaza.content import ListPosition, publish
+from plaza.content import commands as content_commands
+from plaza.content.model import Text
+from plaza.feed import apply_follows, fan_out, redis_store
+from plaza.feed import queries as feed_queries
+from plaza.feed.model import Timeline
 from plaza.infra import mysql, redis, settings
 from plaza.infra.errors import PlazaError, Unavailable
 from plaza.infra.process import clear_caches
-from plaza.reactions import FOLLOW, Target, reacting, sweeping
-from plaza.targets import announcing
+from plaza.reactions import FOLLOW, Target, react, sweep
+from plaza.targets import announce
 from plaza.targets import queues as targets_queues
 from tests.model.scheduler import Scheduler
 from tests.support.feeds import BASE_US, insert_posts, scroll, truth
 from tests.support.keyspace import find_keys
-from tests.support.looking import add_users
 from tests.support.plaza import FakeQueues, World, decode, forget
+from tests.support.stores import add_users
 
 RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "120"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
@@ -42,7 +42,7 @@ QUIET_S = 30
 STEPS = 350
 USERS = range(1, 8)
 AUTHORS = (1, 2, 3)
-MOST_ALIVE = 6
+MAX_ALIVE = 6
 
 
 @dataclass
@@ -102,10 +102,10 @@ class Run:
         def request() -> None:
             self.writing += 1
             try:
-                announcing.announce("post", post_id)
+                announce.announce_write("post", post_id)
                 insert_posts([(post_id, author, at_us)])
                 self.note(f"{author} posted {post_id} at {at_us - BASE_US}")
-                publishing.publish([post_id])
+                publish.publish([post_id])
             finally:
                 self.writing -= 1
 
@@ -119,7 +119,7 @@ class Run:
                 found = mysql.fetch_all(
                     "SELECT author_id FROM content WHERE content_id = %s", (post_id,)
                 )
-                content_writing.delete(Target("post", post_id), found[0][0] if found else 1)
+                content_commands.delete(Target("post", post_id), found[0][0] if found else 1)
                 self.note(f"deleted {post_id}")
 
         self.scheduler.spawn(request)
@@ -132,7 +132,7 @@ class Run:
 
         def request() -> None:
             with suppress(Unavailable):
-                reacting.react(FOLLOW, Target("user", whom), who, on)
+                react.react(FOLLOW, Target("user", whom), who, on)
                 self.note(f"{who} {'+' if on else '-'} {whom}")
 
         self.scheduler.spawn(request)
@@ -142,9 +142,9 @@ class Run:
 
         def request() -> None:
             with suppress(Unavailable):
-                after: Place | None = None
+                after: ListPosition | None = None
                 for _ in range(pages):
-                    _, after = feed_reading.read_feed(user, after, size)
+                    _, after = feed_queries.read_feed(user, after, size)
                     if after is None:
                         break
                 self.note(f"{user} read")
@@ -194,7 +194,7 @@ class Run:
         if alive and rng.random() < trouble.kill:
             self.note("KILL")
             self.scheduler.kill()
-        elif len(alive) < MOST_ALIVE and rng.random() < 0.35:
+        elif len(alive) < MAX_ALIVE and rng.random() < 0.35:
             doings = [self.post] * 3 + [self.follow] * 3 + [self.read] * 4
             if self.posts:
                 doings.append(self.delete)
@@ -218,8 +218,8 @@ class Run:
         while time.monotonic() < deadline_s:  # a lost commit is noticed after a second
             self.queues.drain()
             self.world.let_sweeps_be_due()
-            published = publishing.publish_unsent()
-            swept = sweeping.sweep_outbox(grace_us=0)
+            published = publish.publish_unsent()
+            swept = sweep.sweep_outbox(grace_us=0)
             if published + swept == 0 and not any(self.queues.messages.values()):
                 return
         raise AssertionError("it never went quiet")
@@ -243,10 +243,10 @@ def check_scroll(run: Run) -> None:
     ended: list[bool] = []
 
     def request() -> None:
-        after: Place | None = None
+        after: ListPosition | None = None
         while not ended:
             with suppress(Unavailable):
-                page, after = feed_reading.read_feed(run.scroller, after, size)
+                page, after = feed_queries.read_feed(run.scroller, after, size)
                 seen.extend(whole.text for whole in page)
                 ended.extend([True] if after is None else [])
             run.scheduler.pause()
@@ -276,10 +276,10 @@ def test_when_it_is_quiet_every_feed_is_what_mysql_says(
 ) -> None:
     monkeypatch.setenv("PLAZA_FAN_OUT_LIMIT", "3")
     monkeypatch.setattr(Timeline, "cap", 6)
-    monkeypatch.setattr(fanning_out, "PAGE", 2)
-    monkeypatch.setattr(following, "BACKFILL", 3)
-    monkeypatch.setattr(redis_feed, "YOUNG_US", 1)
-    monkeypatch.setattr(redis_feed, "ASK_AGAIN_US", 1)
+    monkeypatch.setattr(fan_out, "PAGE", 2)
+    monkeypatch.setattr(apply_follows, "BACKFILL", 3)
+    monkeypatch.setattr(redis_store, "MIN_REBUILD_AGE_US", 1)
+    monkeypatch.setattr(redis_store, "REQUEST_INTERVAL_US", 1)
     forget()
     assert settings.settings().fan_out_limit == 3
     add_users(*USERS)
@@ -299,7 +299,7 @@ def test_when_it_is_quiet_every_feed_is_what_mysql_says(
         clear_caches()
         with monkeypatch.context() as patch:
             rng = random.Random(seed)
-            patch.setattr(redis_feed, "REBUILD_AFTER_US", rng.choice((1, 10**12)))
+            patch.setattr(redis_store, "REBUILD_AFTER_US", rng.choice((1, 10**12)))
             run = Run(seed, TROUBLES[trouble], plaza, Scheduler(rng))
             run.scheduler.hook(patch)
             try:

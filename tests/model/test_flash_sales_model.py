@@ -23,23 +23,23 @@ from plaza.flash_sales import (
     FAILED,
     SUCCESS,
     Order,
-    OrderReserved,
+    OrderEvent,
     Voucher,
-    loading,
-    lookup,
+    backlog,
+    finalize_vouchers,
+    load_sale,
     mysql_orders,
-    ordering,
-    reading,
-    recovering,
-    redis_vouchers,
-    saving,
-    settling,
-    waiting,
+    persist,
+    place_order,
+    queries,
+    recover_orders,
+    redis_store,
+    voucher_lookup,
 )
-from plaza.flash_sales.flash_sales import Life, OrderMissing
+from plaza.flash_sales.model import OrderMissing, SaleGeneration
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
-from plaza.infra import ids, mysql, redis, repeats, settings, sqs
-from plaza.infra.dependencies import Repeat
+from plaza.infra import ids, mysql, redis, resends, settings, sqs
+from plaza.infra.dependencies import RetryRule
 from plaza.infra.errors import PlazaError, Unavailable
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.process import clear_caches
@@ -55,7 +55,7 @@ RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "72"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
 STEPS = 400
 BUYERS = range(1, 9)
-MOST_ALIVE = 8
+MAX_ALIVE = 8
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Trouble:
     flush: float = 0.0
     redis_away: float = 0.0
     lost_reply: float = 0.0  # per call
-    most_pending: int = 1_000
+    max_pending: int = 1_000
     hold_us: int = 0
     saves: int = 4  # how much of the work is saving: little, and much is on its way when Redis goes
 
@@ -82,7 +82,7 @@ TROUBLES = {
     "flush": Trouble(flush=0.03, saves=1, give_up=0.1),
     "held": Trouble(flush=0.015, saves=2, hold_us=3_600_000_000),
     "replies": Trouble(
-        kill=0, lost_push=0.05, duplicate=0.1, lost_reply=0.15, saves=2, most_pending=2
+        kill=0, lost_push=0.05, duplicate=0.1, lost_reply=0.15, saves=2, max_pending=2
     ),
     "all": Trouble(flush=0.015, redis_away=0.02, lost_reply=0.05, saves=1),
 }
@@ -102,7 +102,7 @@ class Run:
     sent: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     calm: bool = False
     losses: int = 0
-    memories: list[dict[int, Life]] = field(default_factory=list)
+    memories: list[dict[int, SaleGeneration]] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
 
     @property
@@ -124,7 +124,7 @@ class Run:
         def request() -> None:
             losses = self.losses
             with suppress(PlazaError):
-                found, made = ordering.order(voucher.id, buyer)
+                found, made = place_order.place_order(voucher.id, buyer)
                 self.note(f"{buyer} {'made' if made else 'has'} {found}")
                 self.hear(found, buyer, losses)
 
@@ -139,8 +139,8 @@ class Run:
         def work() -> None:
             with suppress(Unavailable):
                 try:
-                    self.hear(reading.read_order(order_id, buyer), buyer, losses)
-                    listed, _ = reading.list_orders(buyer, None, 100)
+                    self.hear(queries.read_order(order_id, buyer), buyer, losses)
+                    listed, _ = queries.list_orders(buyer, None, 100)
                     assert order_id in [o.id for o in listed] or losses < self.losses
                 except OrderMissing:
                     raise AssertionError(f"{order_id} was promised and is not there") from None
@@ -167,7 +167,7 @@ class Run:
 
         def work() -> None:
             with suppress(Unavailable):
-                saving.save(sales.facts(batch))
+                persist.persist_orders(sales.facts(batch))
                 self.note(f"saved {batch}")
                 if self.rng.random() >= self.trouble.duplicate:
                     self.remove(ORDERS.name, batch)
@@ -187,7 +187,7 @@ class Run:
 
         def work() -> None:
             with suppress(Unavailable):
-                saving.give_up(sales.facts([body]))
+                persist.decide_dead_letters(sales.facts([body]))
                 self.note(f"gave up {body}")
                 if self.rng.random() >= self.trouble.duplicate:
                     self.remove(ORDERS_DLQ.name, [body])
@@ -195,12 +195,12 @@ class Run:
         self.scheduler.spawn(work)
 
     def recover(self) -> None:
-        give_up_after_s = 0.0 if self.rng.random() < self.trouble.give_up else 3600.0
+        decide_after_s = 0.0 if self.rng.random() < self.trouble.give_up else 3600.0
 
         def work() -> None:
             with suppress(Unavailable):
-                recovering.recover_orders(0, give_up_after_s)
-                self.note(f"recovered, too old after {give_up_after_s} s")
+                recover_orders.recover_orders(0, decide_after_s)
+                self.note(f"recovered, too old after {decide_after_s} s")
 
         self.scheduler.spawn(work)
 
@@ -243,7 +243,7 @@ class Run:
                 self.scheduler.spawn(lambda: call_late(work, losses))
             if not repeated:
                 raise RedisDown("The reply is lost (the model says so)")
-            repeats.note_repeat()
+            resends.note_resend()
             return call(work)
 
         return lossy
@@ -251,7 +251,7 @@ class Run:
     def lose_replies_of_mysql(self, call: Callable[..., Any]) -> Any:
         """``call``, and now and then nobody hears that it was executed."""
 
-        def lossy(work: Callable[[], Any], *again: Repeat) -> Any:
+        def lossy(work: Callable[[], Any], *again: RetryRule) -> Any:
             result = call(work, *again)
             if self.loses_reply():
                 raise MysqlDown("The reply is lost (the model says so)")
@@ -262,10 +262,10 @@ class Run:
     def let_time_pass(self) -> None:
         """Leases of the dead run out, refusals are forgotten, functions begin anew; or it is the
         turn of one that slept, and remembers a sale as it was then."""
-        self.memories.append(ordering._lives.get_all(voucher.id for voucher in self.vouchers))
+        self.memories.append(place_order._sales.get_all(voucher.id for voucher in self.vouchers))
         clear_caches()
         if self.rng.random() < 0.5:
-            ordering._lives.put_all(self.rng.choice(self.memories))
+            place_order._sales.put_all(self.rng.choice(self.memories))
         for key in find_keys("*:lease"):
             redis.client().execute_command("DEL", key)
 
@@ -282,7 +282,7 @@ class Run:
         if alive and rng.random() < trouble.kill:
             self.note("KILL")
             self.scheduler.kill()
-        elif len(alive) < MOST_ALIVE and rng.random() < 0.35:
+        elif len(alive) < MAX_ALIVE and rng.random() < 0.35:
             doings = [self.order] * 10 + [self.read] * 2 + [self.recover]
             if self.queues.messages[ORDERS]:
                 doings += [self.save] * trouble.saves
@@ -311,13 +311,15 @@ class Run:
             left = self.queues.take(ORDERS)
             self.rng.shuffle(left)
             for start in range(0, len(left), 2):
-                saving.save(sales.facts(left[start : start + 2]))
+                persist.persist_orders(sales.facts(left[start : start + 2]))
                 self.look()
             self.queues.drain()
             for voucher in self.vouchers:
-                loading.bring_back(voucher.id)
+                load_sale.load_sale(voucher.id)
             self.look()
-            if recovering.recover_orders(0, 3600) == 0 and not any(self.queues.messages.values()):
+            if recover_orders.recover_orders(0, 3600) == 0 and not any(
+                self.queues.messages.values()
+            ):
                 return
         raise AssertionError("it never went quiet")
 
@@ -326,17 +328,17 @@ def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
     """A run up to the quiet after it."""
     patch.setattr(redis.REDIS, "call", run.lose_replies_of_redis(redis.REDIS.call))
     patch.setattr(mysql.MYSQL, "call", run.lose_replies_of_mysql(mysql.MYSQL.call))
-    patch.setenv("PLAZA_MOST_PENDING_ORDERS", str(run.trouble.most_pending))
+    patch.setenv("PLAZA_MAX_PENDING_ORDERS", str(run.trouble.max_pending))
     settings.settings.cache_clear()
     run.scheduler.hook(patch)
-    patch.setattr(waiting._waiting, "_ttl_s", 0.0)
-    patch.setattr(redis_vouchers, "HOLD_US", run.trouble.hold_us)
+    patch.setattr(backlog._backlog, "_ttl_s", 0.0)
+    patch.setattr(redis_store, "MAX_DRAIN_US", run.trouble.hold_us)
     send = sqs.send
 
     def watched(queue: str, body: str, delay_s: int = 0) -> None:
         run.scheduler.pause()
         send(queue, body, delay_s)
-        fact = OrderReserved.from_json(body)
+        fact = OrderEvent.from_json(body)
         assert run.sent.setdefault(fact.order_id, fact.identity) == fact.identity, (
             "one id, two orders"
         )
@@ -355,13 +357,13 @@ def check(run: Run) -> None:
     settings.settings.cache_clear()
     for voucher in run.vouchers:
         rows = sales.rows(voucher.id)
-        won = [row for row in rows.values() if row.won]
+        won = [row for row in rows.values() if row.is_success]
         assert len(won) <= voucher.terms.stock, "oversold"
         assert len({row.buyer_id for row in won}) == len(won), "one for each"
         assert sales.stock(voucher.id) == voucher.terms.stock - len(won), "MySQL agrees with itself"
         assert sales.counts(voucher.id) == (sales.stock(voucher.id), 0, len(won)), "Redis = MySQL"
         for row in rows.values():
-            assert reading.read_order(row.order_id, row.buyer_id) == row.order
+            assert queries.read_order(row.order_id, row.buyer_id) == row.order
     decided = {
         order_id: row
         for voucher in run.vouchers
@@ -369,7 +371,7 @@ def check(run: Run) -> None:
     }
     reasons = {row.reason for row in decided.values()}
     assert run.losses or reasons <= {None}, "promised what there was not"
-    assert mysql_orders.read_stored(None, 1) == []
+    assert mysql_orders.read_outbox(None, 1) == []
     for order_id, (last, buyer, _) in run.told.items():
         assert order_id in decided, f"{order_id} was promised and is lost"
         assert decided[order_id].buyer_id == buyer
@@ -384,16 +386,16 @@ def check(run: Run) -> None:
     for voucher in run.vouchers:
         left, have = sales.stock(voucher.id), set(sales.holders(voucher.id))
         for buyer in [b for b in range(1, 30) if b not in have][:left]:
-            assert ordering.order(voucher.id, buyer)[1]
+            assert place_order.place_order(voucher.id, buyer)[1]
     run.queues.drain()
     for voucher in run.vouchers:
         assert len(sales.holders(voucher.id)) == voucher.terms.stock
         sales.check(voucher.id)
         over = sales.now_us() - 120_000_000
-        redis.execute("HSET", redis_vouchers.state_key(voucher.id), "closes_us", over)
+        redis.execute("HSET", redis_store.state_key(voucher.id), "closes_us", over)
     mysql.write("UPDATE voucher SET opens_at = FROM_UNIXTIME(1), closes_at = FROM_UNIXTIME(9)")
     clear_caches()
-    assert settling.settle_vouchers() == len(run.vouchers)
+    assert finalize_vouchers.finalize_vouchers() == len(run.vouchers)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
@@ -408,7 +410,9 @@ def test_when_it_is_quiet_all_is_sold_or_left_and_everybody_knows(
         plaza.queues.messages.clear()
         plaza.queues.away = False
         forget()
-        monkeypatch.setattr(lookup, "_lookup_budget", TokenBucket(rate_per_s=1e6, burst=10**6))
+        monkeypatch.setattr(
+            voucher_lookup, "_lookup_budget", TokenBucket(rate_per_s=1e6, burst=10**6)
+        )
         ids.new_id()
         vouchers = [sales.offer(stock=stock) for stock in (3, 6)]
         run = Run(TROUBLES[trouble], plaza, Scheduler(random.Random(seed)), vouchers)

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import pytest
 from pymysql.cursors import Cursor
 
-from local.audit import evidence
-from local.audit.evidence import read_cache, read_record
-from local.audit.truth import compare
+from local.audit import stores
+from local.audit.compare import compare
+from local.audit.stores import read_mysql_state, read_redis_state
 from plaza import counters
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable
 from plaza.reactions import redis_keys
-from plaza.reconciliation import PartAsked, RepairsAsked, repairing, running
+from plaza.reconciliation import ComparePart, RepairFindings, orchestrator, repair
 from plaza.reconciliation.queues import COMPARISONS, REPAIRS
 from tests.model import reactions_model
 from tests.model.reactions_model import ACTORS, AUTHORS, MAX_STEPS, TROUBLES, Request, Run
@@ -63,7 +63,7 @@ class Reconciled(Run):
             )
             counters.add_to_content(cursor, {("post", post_id): {"comment_total": 1}})
 
-        self.scheduler.spawn(lambda: mysql.atomically(write))
+        self.scheduler.spawn(lambda: mysql.run_in_transaction(write))
 
     def reconcile(self) -> None:
         """Start, or take a message: a part further, or a repair. Some are delivered twice."""
@@ -75,11 +75,11 @@ class Reconciled(Run):
         def work() -> None:
             with suppress(Unavailable):
                 if queue == COMPARISONS.name:
-                    running.take_parts([PartAsked.from_json(body)])
+                    orchestrator.process_parts([ComparePart.from_json(body)])
                 elif queue == REPAIRS.name:
-                    repairing.repair([RepairsAsked.from_json(body)])
+                    repair.repair([RepairFindings.from_json(body)])
                 else:
-                    running.start()
+                    orchestrator.start()
                 if queue and not again:
                     with suppress(ValueError):
                         waiting[queue].remove(body)
@@ -121,11 +121,11 @@ class Reconciled(Run):
                     mysql.write(f"DELETE FROM {table} {where}", (*target, kind.name, actor))
             case "projection" if redis.execute("HEXISTS", counters.user_key(actor), "value"):
                 shown = counters.UserCounter(*(self.rng.randint(0, 9) for _ in range(5)))
-                ver = int(redis.execute("HGET", counters.user_key(actor), "ver"))
-                ver += self.rng.choice([0, 50])
-                shown = shown._replace(ver=ver)
+                version = int(redis.execute("HGET", counters.user_key(actor), "version"))
+                version += self.rng.choice([0, 50])
+                shown = shown._replace(version=version)
                 redis.execute(
-                    "HSET", counters.user_key(actor), "ver", ver, "value", shown.to_json()
+                    "HSET", counters.user_key(actor), "version", version, "value", shown.to_json()
                 )
         if not redis.execute("HEXISTS", keys.meta, "base"):
             return
@@ -153,7 +153,7 @@ class Reconciled(Run):
 def finish(run: Reconciled) -> int:
     """Everything that waits is done, then one more run; the id of the last one."""
     run.calm_down()
-    run_id = running.start()
+    run_id = orchestrator.start()
     run.queues.drain()
     return run_id
 
@@ -161,9 +161,9 @@ def finish(run: Reconciled) -> int:
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reconciliation compares a few at a time."""
-    monkeypatch.setattr("plaza.reconciliation.comparing._ACTORS_PER_STEP", 2)
-    monkeypatch.setattr("plaza.reconciliation.comparing._SUSPECTS_PER_STEP", 2)
-    monkeypatch.setattr("plaza.reconciliation.mysql_counts.MOST_RELATIONS", 2)
+    monkeypatch.setattr("plaza.reconciliation.run_steps._ACTORS_PER_STEP", 2)
+    monkeypatch.setattr("plaza.reconciliation.run_steps._SUSPECTS_PER_STEP", 2)
+    monkeypatch.setattr("plaza.reconciliation.mysql_counts.MAX_RELATIONS", 2)
 
 
 def forget_runs() -> None:
@@ -176,7 +176,7 @@ def forget_runs() -> None:
 def count_posts() -> None:
     """The posts of the crowd come without being counted."""
     mysql.write(
-        "INSERT INTO user_counter (user_id, posts_total, ver)"
+        "INSERT INTO user_counter (user_id, posts_total, version)"
         " SELECT author_id, COUNT(*), 1 FROM content WHERE content_type = 'post'"
         " GROUP BY author_id ON DUPLICATE KEY UPDATE posts_total = VALUES(posts_total)"
     )
@@ -198,7 +198,7 @@ def test_what_is_damaged_is_right_in_the_end_and_what_moves_is_no_damage(
         with monkeypatch.context() as patch:
             reactions_model.set_up(plaza, patch, seed)
             if not IS_CLUSTER:  # a restart is the model's word: the server goes on
-                patch.setattr(evidence, "_read_run_ids", lambda _: {"": redis.node_of("").run_id})
+                patch.setattr(stores, "_read_run_ids", lambda _: {"": redis.find_node("").run_id})
             forget_runs()
             run = reactions_model.begin(seed, TROUBLES[trouble], plaza, Reconciled)
             assert isinstance(run, Reconciled)
@@ -210,21 +210,21 @@ def test_what_is_damaged_is_right_in_the_end_and_what_moves_is_no_damage(
                     for step in range(MAX_STEPS):
                         run.turn()
                         if not damages and trouble != "all" and step % AUDIT_EVERY == 0:
-                            cache = read_cache(redis_url)
-                            record = read_record(mysql_url, cache=cache)
+                            cache = read_redis_state(redis_url)
+                            record = read_mysql_state(mysql_url, cache=cache)
                             found_busy = compare(record, cache, {"reactions": (1, 0)}).differences
                             assert found_busy == [], "the audit, while it is busy"
                         if all(device.dead for device in run.devices):
                             break
                     found = finish(run)
-                reports = running.read_reports(limit=50)
+                reports = orchestrator.read_reports(limit=50)
                 if not damages and trouble == "none":
                     assert [r.examples for r in reports if r.differing] == [], "nothing was wrong"
-                assert running.read_report(found).is_settled
+                assert orchestrator.read_report(found).is_resolved
                 last = finish(run)
-                assert running.read_report(last).examples == [], "a second run is clean"
-                truth = compare(read_record(mysql_url), read_cache(redis_url), {})
-                wrong = [d for d in truth.differences if "claims" not in d.of]
+                assert orchestrator.read_report(last).examples == [], "a second run is clean"
+                truth = compare(read_mysql_state(mysql_url), read_redis_state(redis_url), {})
+                wrong = [d for d in truth.differences if "claims" not in d.subject]
                 assert wrong == [], "the audit"
                 assert truth.quiet
             except AssertionError as error:

@@ -13,9 +13,9 @@ from moto import mock_aws
 from local.stack.servers import connect_mysql
 from plaza.infra import mysql, objects
 from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, mysql_reactions
-from plaza.reactions.reactions import Key, ReactionEvent
+from plaza.reactions.model import ReactionEvent, ReactionKey
+from plaza.vote_log import model as days
 from plaza.vote_log import mysql_log
-from plaza.vote_log import vote_log as days
 from tests.support.plaza import World, forget
 
 BUCKET = "plaza-archive"
@@ -48,7 +48,7 @@ def merge_partitions() -> None:
     names = ", ".join(partition.name for partition in mysql_log.read_partitions())
     mysql.write(
         f"ALTER TABLE reaction_log REORGANIZE PARTITION {names} INTO"
-        " (PARTITION p_rest VALUES LESS THAN (MAXVALUE))"
+        " (PARTITION p_max VALUES LESS THAN (MAXVALUE))"
     )
 
 
@@ -62,22 +62,24 @@ def day(days_ago: int) -> date:
     return TODAY - timedelta(days=days_ago)
 
 
-def fact(
-    actor: int, ver_us: int, on: bool = True, target: Target | None = None, kind: Kind = LIKE
+def log_event(
+    actor: int, version_us: int, on: bool = True, target: Target | None = None, kind: Kind = LIKE
 ) -> ReactionEvent:
-    return ReactionEvent(Key(*(target or Target("post", 1)), kind.name, actor), on, ver_us)
+    return ReactionEvent(
+        ReactionKey(*(target or Target("post", 1)), kind.name, actor), on, version_us
+    )
 
 
 def random_history(draw: random.Random, count: int, days: int = 18) -> list[ReactionEvent]:
     """Facts of few actors about few targets of all kinds, of the last ``days``, out of order."""
-    facts = []
+    events = []
     for _ in range(count):
         kind = draw.choice((LIKE, LIKE, COLLECT, FOLLOW))
         target = Target(draw.choice(sorted(kind.targets)), draw.randint(1, 5))
-        ver_us = at(draw.randint(0, days), draw.randint(0, DAY_US - 1))
-        key = Key(*target, kind.name, draw.randint(1, 6))
-        facts.append(ReactionEvent(key, draw.random() < 0.6, ver_us))
-    return facts
+        version_us = at(draw.randint(0, days), draw.randint(0, DAY_US - 1))
+        key = ReactionKey(*target, kind.name, draw.randint(1, 6))
+        events.append(ReactionEvent(key, draw.random() < 0.6, version_us))
+    return events
 
 
 def write_content(authors: Sequence[int] = (90, 91)) -> None:
@@ -89,7 +91,7 @@ def write_content(authors: Sequence[int] = (90, 91)) -> None:
                 (of, target_id, authors[(number + target_id) % len(authors)]),
             )
     mysql.write(
-        "INSERT INTO user_counter (user_id, posts_total, ver) SELECT author_id, COUNT(*), 1"
+        "INSERT INTO user_counter (user_id, posts_total, version) SELECT author_id, COUNT(*), 1"
         " FROM content WHERE content_type = 'post' GROUP BY author_id"
     )
 
@@ -103,24 +105,26 @@ def _highest() -> int:
     return mysql_reactions.read_log_head()
 
 
-def facts_in_mysql(mysql_url: str) -> Known:
+def events_in_mysql(mysql_url: str) -> Known:
     with connect_mysql(mysql_url) as connection, connection.cursor() as cursor:
         cursor.execute(
-            "SELECT target_type, target_id, kind, actor_id, ver, state FROM reaction_log"
+            "SELECT target_type, target_id, kind, actor_id, version, state FROM reaction_log"
         )
         return set(cursor.fetchall())
 
 
-def known(facts: Sequence[ReactionEvent]) -> Known:
-    return {(*fact.key, fact.stamped, int(fact.on)) for fact in facts}
+def known(events: Sequence[ReactionEvent]) -> Known:
+    return {
+        (*log_event.key, log_event.effective_version_us, int(log_event.on)) for log_event in events
+    }
 
 
-def totals_of(facts: Sequence[ReactionEvent], until_us: int) -> dict[tuple[Target, str], int]:
-    """What content_counter must say after ``facts`` up to a version, told in plain Python."""
-    newest: dict[Key, ReactionEvent] = {}
-    for one in facts:
-        if one.stamped <= until_us and (
-            one.key not in newest or newest[one.key].stamped < one.stamped
+def totals_of(events: Sequence[ReactionEvent], until_us: int) -> dict[tuple[Target, str], int]:
+    """What content_counter must say after ``events`` up to a version, told in plain Python."""
+    newest: dict[ReactionKey, ReactionEvent] = {}
+    for one in events:
+        if one.effective_version_us <= until_us and (
+            one.key not in newest or newest[one.key].effective_version_us < one.effective_version_us
         ):
             newest[one.key] = one
     totals: dict[tuple[Target, str], int] = {}

@@ -10,16 +10,16 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from plaza.flash_sales import OrderReserved
-from plaza.flash_sales import saving as flash_sales_saving
+from plaza.flash_sales import OrderEvent
+from plaza.flash_sales import persist as flash_sales_persist
 from plaza.infra import mysql, redis, sqs
-from plaza.reactions import saving as reactions_saving
-from plaza.reactions.reactions import ReactionEvent
+from plaza.reactions import persist as reactions_saving
+from plaza.reactions.model import ReactionEvent
 
 WORK: dict[str, tuple[Callable[[str], Any], Callable[[list[Any]], None]]] = {
     "reactions": (ReactionEvent.from_json, reactions_saving.save),
-    "orders": (OrderReserved.from_json, flash_sales_saving.save),
-    "orders given up": (OrderReserved.from_json, flash_sales_saving.give_up),
+    "orders": (OrderEvent.from_json, flash_sales_persist.persist_orders),
+    "orders given up": (OrderEvent.from_json, flash_sales_persist.decide_dead_letters),
 }
 
 

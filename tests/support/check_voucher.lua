@@ -5,14 +5,14 @@
 
   Returns what is wrong, '' when nothing is. For tests: it looks for keys, so a cluster is asked voucher by voucher. ]]
 local function find_wrong(base)
-  local s = redis.call('HMGET', base .. 'state', 'initial', 'stock', 'pending', 'sold', 'phase', 'epoch')
+  local s = redis.call('HMGET', base .. 'state', 'initial_stock', 'stock', 'pending', 'sold', 'phase', 'generation')
   if not s[1] then return '' end
-  local initial, stock, pending, sold = tonumber(s[1]), tonumber(s[2]), tonumber(s[3]), tonumber(s[4])
-  local counts = 'initial ' .. initial .. ', stock ' .. stock .. ', pending ' .. pending .. ', sold ' .. sold
-  if initial ~= stock + pending + sold then return 'the invariant: ' .. counts end
-  -- Only what an older life let in can take more than there is, until MySQL has refused as many.
+  local initial_stock, stock, pending, sold = tonumber(s[1]), tonumber(s[2]), tonumber(s[3]), tonumber(s[4])
+  local counts = 'initial ' .. initial_stock .. ', stock ' .. stock .. ', pending ' .. pending .. ', sold ' .. sold
+  if initial_stock ~= stock + pending + sold then return 'the invariant: ' .. counts end
+  -- Only what an older generation let in can take more than there is, until MySQL has refused as many.
   if s[6] == '1' and stock < 0 then return 'more than there is: ' .. counts end
-  if pending < 0 or sold < 0 or sold > initial then return 'a count: ' .. counts end
+  if pending < 0 or sold < 0 or sold > initial_stock then return 'a count: ' .. counts end
   if s[5] ~= 'live' and pending > 0 then return 'pending before it was live' end
   local recovery = base .. s[6] .. ':recovery'
   local waiting = redis.call('ZCARD', recovery)

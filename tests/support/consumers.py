@@ -12,17 +12,17 @@ from local.paths import LAYER, ROOT
 from local.stack.servers import connect_mysql
 from plaza.infra import mysql
 from plaza.reactions import LIKE, Kind, Target
-from plaza.reactions.reactions import Key, ReactionEvent
-from tests.support.looking import POST, wait_for
+from plaza.reactions.model import ReactionEvent, ReactionKey
+from tests.support.stores import POST, wait_for
 
 BASE_US = 1_700_000_000_000_000
 
 
-def fact(
+def make_event(
     actor: int, on: bool = True, at: int = 0, target: Target = POST, kind: Kind = LIKE
 ) -> ReactionEvent:
     """A fact of the version ``BASE_US + at``."""
-    return ReactionEvent(Key(*target, kind.name, actor), on, BASE_US + at)
+    return ReactionEvent(ReactionKey(*target, kind.name, actor), on, BASE_US + at)
 
 
 def statements() -> int:
@@ -72,18 +72,18 @@ def end(process: subprocess.Popen[str]) -> None:
 
 
 @contextmanager
-def held(mysql_url: str, target: Target) -> Iterator[Callable[[], int]]:
+def lock_counter(mysql_url: str, target: Target) -> Iterator[Callable[[], int]]:
     """Somebody else holds the counter of ``target``; gives how many transactions wait."""
-    yield from _held(mysql_url, "content_counter", target_type=target.type, target_id=target.id)
+    yield from _lock_row(mysql_url, "content_counter", target_type=target.type, target_id=target.id)
 
 
 @contextmanager
-def held_user(mysql_url: str, user_id: int) -> Iterator[Callable[[], int]]:
+def lock_user_counter(mysql_url: str, user_id: int) -> Iterator[Callable[[], int]]:
     """Somebody else holds the counters of a user; gives how many transactions wait."""
-    yield from _held(mysql_url, "user_counter", user_id=user_id)
+    yield from _lock_row(mysql_url, "user_counter", user_id=user_id)
 
 
-def _held(mysql_url: str, table: str, **key: str | int) -> Iterator[Callable[[], int]]:
+def _lock_row(mysql_url: str, table: str, **key: str | int) -> Iterator[Callable[[], int]]:
     names, marks = ", ".join(key), ", ".join(["%s"] * len(key))
     mysql.write(f"INSERT IGNORE INTO {table} ({names}) VALUES ({marks})", list(key.values()))
     where = " AND ".join(f"{name} = %s" for name in key)

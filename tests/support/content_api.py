@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pymysql.cursors import Cursor
 
-from bench.round_trips import counting
+from bench.round_trips import count_round_trips
 from local.stack import functions
 from local.stack.servers import connect_mysql
 from plaza import counters
@@ -176,7 +176,7 @@ def counting_work() -> Iterator[Work]:
         work.statements += 1
         return execute(cursor, *args)
 
-    with pytest.MonkeyPatch.context() as patch, counting() as sent:
+    with pytest.MonkeyPatch.context() as patch, count_round_trips() as sent:
         patch.setattr(Cursor, "execute", execute_counted)
         yield work
         work.round_trips = sent.sent

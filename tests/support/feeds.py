@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
-from plaza.content import Place, Whole
-from plaza.feed import reading
+from plaza.content import ContentView, ListPosition
+from plaza.feed import queries
 from plaza.infra import mysql
 
 BASE_US = 1_790_000_000_000_000
@@ -29,21 +29,21 @@ def insert_follows(pairs: Iterable[tuple[int, int]]) -> None:
     """(who, whom), with counters that fit: no inbox hears of it."""
     for some in _parts(f"('user',{whom},'follow',{who},1,{BASE_US})" for who, whom in pairs):
         mysql.write(
-            "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
+            "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
             f" VALUES {','.join(some)}"
         )
     mysql.write(
-        "INSERT INTO user_counter (user_id, followers_total, ver)"
+        "INSERT INTO user_counter (user_id, followers_total, version)"
         " SELECT target_id, COUNT(*), 1 FROM reaction WHERE kind = 'follow' AND state = 1"
         " GROUP BY target_id ON DUPLICATE KEY UPDATE followers_total = VALUES(followers_total),"
-        " ver = user_counter.ver + 1"
+        " version = user_counter.version + 1"
     )
     mysql.write(
-        "INSERT INTO content_counter (target_type, target_id, follow_total, follow_ver)"
+        "INSERT INTO content_counter (target_type, target_id, follow_total, follow_version)"
         " SELECT target_type, target_id, COUNT(*), 1 FROM reaction"
         " WHERE kind = 'follow' AND state = 1 GROUP BY target_type, target_id"
         " ON DUPLICATE KEY UPDATE follow_total = VALUES(follow_total),"
-        " follow_ver = content_counter.follow_ver + 1"
+        " follow_version = content_counter.follow_version + 1"
     )
 
 
@@ -61,12 +61,14 @@ def truth(user_id: int) -> list[int]:
     ]
 
 
-def scroll(user_id: int, size: int, meanwhile: Callable[[], object] | None = None) -> list[Whole]:
+def scroll(
+    user_id: int, size: int, meanwhile: Callable[[], object] | None = None
+) -> list[ContentView]:
     """A feed, followed to its end; ``meanwhile`` happens after each page."""
-    seen: list[Whole] = []
-    after: Place | None = None
+    seen: list[ContentView] = []
+    after: ListPosition | None = None
     for _ in range(5_000):
-        page, after = reading.read_feed(user_id, after, size)
+        page, after = queries.read_feed(user_id, after, size)
         assert len(page) == size or after is None, "a short page, and there is more"
         seen += page
         if after is None:
@@ -76,7 +78,7 @@ def scroll(user_id: int, size: int, meanwhile: Callable[[], object] | None = Non
     raise AssertionError("the feed does not end")
 
 
-def ids(seen: Sequence[Whole]) -> list[int]:
+def ids(seen: Sequence[ContentView]) -> list[int]:
     """The ids of posts."""
     return [whole.text.id for whole in seen]
 

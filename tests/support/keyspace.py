@@ -21,7 +21,7 @@ def find_keys(pattern: str = "*") -> list[str]:
 
 def delete_keys(keys: Iterable[str]) -> None:
     """Remove keys, whatever slots they are in."""
-    redis.pipeline(redis.deletions(keys))
+    redis.pipeline(redis.delete_commands(keys))
 
 
 def redis_us() -> int:

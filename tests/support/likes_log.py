@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from plaza.infra import mysql
 from plaza.reactions import LIKE, Kind, Target
-from plaza.reactions.reactions import Key, ReactionEvent
-from plaza.recommendations import mysql_votes, rolling_up
+from plaza.reactions.model import ReactionEvent, ReactionKey
+from plaza.recommendations import mysql_votes, vote_roll_up
 
 NOW_US = time.time_ns() // 1000
 HOUR_US = mysql_votes.HOUR_US
@@ -32,10 +32,10 @@ def like(
 ) -> ReactionEvent:
     """An event of ``at`` microseconds from now (before, when negative); a provisional one is of
     the last microsecond of that millisecond, when the queue took it."""
-    key, ver_us = Key(*target, kind.name, actor), NOW_US + at
+    key, version_us = ReactionKey(*target, kind.name, actor), NOW_US + at
     if provisional:
-        return ReactionEvent(key, on, None, sent_ms=ver_us // 1000)
-    return ReactionEvent(key, on, ver_us)
+        return ReactionEvent(key, on, None, sent_ms=version_us // 1000)
+    return ReactionEvent(key, on, version_us)
 
 
 def review(review_id: int) -> Target:
@@ -77,14 +77,14 @@ def hours() -> dict[tuple[int, int], int]:
     return {(hour, post_id): int(net) for hour, post_id, net in rows}
 
 
-def hours_in_log(days: int = rolling_up.HOURS_KEPT // 24) -> dict[tuple[int, int], int]:
+def hours_in_log(days: int = vote_roll_up.RETENTION_HOURS // 24) -> dict[tuple[int, int], int]:
     """What the hours must be: the sums of the changes in the log.
 
     What is more than ``days`` old is not looked at: of the log it may be archived.
     """
     first_s = time.time() - days * 86_400
     rows = mysql.fetch_all(
-        f"SELECT ver DIV {HOUR_US}, target_id, change_by FROM reaction_log"
+        f"SELECT version DIV {HOUR_US}, target_id, change_by FROM reaction_log"
         " WHERE target_type = 'post' AND kind = 'like' AND create_date >= %s",
         (datetime.fromtimestamp(first_s, UTC).date(),),
     )
@@ -100,18 +100,18 @@ def find_wrong_changes() -> list[tuple[int, ...]]:
     An event changes the count if it is newer than all that was saved of its key before it.
     """
     rows = mysql.fetch_all(
-        "SELECT target_type, target_id, kind, actor_id, ver, state, change_by FROM reaction_log"
+        "SELECT target_type, target_id, kind, actor_id, version, state, change_by FROM reaction_log"
         " ORDER BY seq"
     )
     newest: dict[tuple[object, ...], tuple[int, int]] = {}
     wrong = []
-    for *key, ver_us, state, change in rows:
+    for *key, version_us, state, change in rows:
         before_us, was = newest.get(tuple(key), (0, 0))
-        is_newer = ver_us > before_us
+        is_newer = version_us > before_us
         if change != (state - was if is_newer else 0):
-            wrong.append((*key, ver_us, state, change))
+            wrong.append((*key, version_us, state, change))
         if is_newer:
-            newest[tuple(key)] = ver_us, state
+            newest[tuple(key)] = version_us, state
     return wrong
 
 

@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 
 from local.stack.ports import free_port
-from local.stack.processes import run_to_end
+from local.stack.processes import run_command
 from local.stack.servers import Server
 
 
@@ -48,7 +48,7 @@ def prepare_mysqld(mysqld: str, directory: Path) -> Server:
     )
     settings = f"--defaults-file={directory / 'my.cnf'}"
     log = directory.parent / "logs" / "mysqld-initialize.log"
-    run_to_end("mysqld --initialize", [mysqld, settings, "--initialize-insecure"], log=log)
+    run_command("mysqld --initialize", [mysqld, settings, "--initialize-insecure"], log=log)
     url = f"mysql://plaza:{password}@127.0.0.1:{port}/plaza"
     argv = (mysqld, settings, f"--init-file={directory / 'init.sql'}")
     return Server("mysql", directory, port, url, argv)

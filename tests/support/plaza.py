@@ -14,19 +14,19 @@ from typing import Any, TypeVar
 
 import pytest
 
-from local.stack.registry import load_queues
+from local.stack.queue_registry import load_queues
 from plaza import reactions
 from plaza.infra import clock, migrations, mysql, redis, secrets, sqs
 from plaza.infra.clock import Deadline
-from plaza.infra.observability import present_request
+from plaza.infra.observability import current_request_id
 from plaza.infra.process import reset_process
 from plaza.infra.queues import Queue
 from plaza.infra.sqs import REQUEST, Depth, Outgoing, QueueDown
 from plaza.infra.token_bucket import TokenBucket
-from plaza.reactions import reading
+from plaza.reactions import queries
+from plaza.reactions.model import ReactionEvent
 from plaza.reactions.queues import REACTIONS
-from plaza.reactions.reactions import ReactionEvent
-from plaza.targets import finding
+from plaza.targets import lookup
 from tests.support.keyspace import find_keys
 from tests.support.servers import IS_CLUSTER
 
@@ -83,7 +83,7 @@ class FakeQueues:
 
     def send(self, queue: Queue[Any] | str, body: str, delay_s: int = 0) -> None:
         """Take one message, or raise as the real one does."""
-        self._take(queue, sqs.for_request(body, present_request()))
+        self._take(queue, sqs.for_request(body, current_request_id()))
 
     def send_all(
         self,
@@ -148,9 +148,9 @@ class World:
 
 TABLES = (
     "user", "content", "session", "reaction", "reaction_log", "content_counter", "user_counter",
-    "user_phone", "shop", "creation", "watermark", "redis_epoch", "stale_list", "post_hour", "star",
+    "user_phone", "shop", "idempotency_key", "watermark", "redis_epoch", "stale_list", "post_hour", "star",
     "voucher", "voucher_order", "order_outbox", "checkin", "shop_type", "binlog_position",
-    "spilled_message", "comment_change",
+    "spilled_message", "delayed_comment_count",
     "reconciliation", "reconciliation_part", "reconciliation_suspect", "reconciliation_finding",
 )  # fmt: skip
 # Of each table that has rows its name: a DELETE of nothing takes as long as one of ten rows.
@@ -213,8 +213,8 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 def lift_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a test ask MySQL for more in a second than a process may; tests of budgets set theirs."""
-    monkeypatch.setattr(finding, "_lookup_budget", TokenBucket(1e9, 10**9))
-    monkeypatch.setattr(reading, "_list_budget", TokenBucket(1e9, 10**9))
+    monkeypatch.setattr(lookup, "_lookup_budget", TokenBucket(1e9, 10**9))
+    monkeypatch.setattr(queries, "_list_budget", TokenBucket(1e9, 10**9))
 
 
 def forget() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from redis.exceptions import NoScriptError
 
-from plaza.flash_sales import OrderReserved, Terms, Voucher, mysql_orders, offering, redis_vouchers
-from plaza.flash_sales.flash_sales import Row
-from plaza.flash_sales.redis_vouchers import Seen
+from plaza.flash_sales import OrderEvent, Terms, Voucher, create_voucher, mysql_orders, redis_store
+from plaza.flash_sales.model import OrderRow
+from plaza.flash_sales.redis_store import SaleCounts
 from plaza.infra import mysql, redis
 from plaza.infra.lua import load_script
 from tests.support.servers import IS_CLUSTER
@@ -35,12 +35,12 @@ def terms(stock: int = 3, opens_in_s: float = -60, closes_in_s: float = 3600) ->
 def offer(stock: int = 3, opens_in_s: float = -60, closes_in_s: float = 3600) -> Voucher:
     """A voucher whose sale is open."""
     mysql.write("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Bistro')", (SHOP,))
-    return offering.offer(terms(stock, opens_in_s, closes_in_s), ADMIN)
+    return create_voucher.create_voucher(terms(stock, opens_in_s, closes_in_s), ADMIN)
 
 
-def seen(voucher_id: int) -> Seen | None:
+def seen(voucher_id: int) -> SaleCounts | None:
     """The counts in Redis."""
-    return redis_vouchers.see([voucher_id]).get(voucher_id)
+    return redis_store.read_counts([voucher_id]).get(voucher_id)
 
 
 def counts(voucher_id: int) -> tuple[int, int, int]:
@@ -56,13 +56,13 @@ def stock(voucher_id: int) -> int:
     return int(left)
 
 
-def rows(voucher_id: int) -> dict[int, Row]:
+def rows(voucher_id: int) -> dict[int, OrderRow]:
     """The decided orders of a voucher."""
     found = mysql.fetch_all(
         "SELECT order_id, voucher_id, buyer_id, reason FROM voucher_order WHERE voucher_id = %s",
         (voucher_id,),
     )
-    return {row[0]: Row(*row) for row in found}
+    return {row[0]: OrderRow(*row) for row in found}
 
 
 def holders(voucher_id: int) -> list[int]:
@@ -70,9 +70,9 @@ def holders(voucher_id: int) -> list[int]:
     return [buyer for _, buyer in mysql_orders.read_holders(voucher_id, 0, 100_000)]
 
 
-def facts(bodies: list[str]) -> list[OrderReserved]:
+def facts(bodies: list[str]) -> list[OrderEvent]:
     """The reservations in messages."""
-    return [OrderReserved.from_json(body) for body in bodies]
+    return [OrderEvent.from_json(body) for body in bodies]
 
 
 def what_is_wrong(*voucher_ids: int) -> str:
@@ -80,7 +80,7 @@ def what_is_wrong(*voucher_ids: int) -> str:
 
     One round trip; of a cluster, one a voucher.
     """
-    bases = [redis_vouchers.state_key(v).removesuffix("state") for v in voucher_ids]
+    bases = [redis_store.state_key(v).removesuffix("state") for v in voucher_ids]
     return "".join(_ask(part) for part in ([[base] for base in bases] if IS_CLUSTER else [bases]))
 
 

@@ -28,12 +28,12 @@ def redis_server(
     """A Redis of this run's own; ``stop``, ``start``, ``pause`` and ``resume`` it at will."""
     directory: Path = tmp_path_factory.mktemp("redis") / "redis"
     if IS_CLUSTER:
-        with servers.running(
+        with servers.run_server(
             cluster.prepare_cluster(directory, node_timeout_ms=_PATIENCE_MS)
         ) as nodes:
             yield nodes
     else:
-        with servers.running(servers.prepare_redis(directory)) as server:
+        with servers.run_server(servers.prepare_redis(directory)) as server:
             yield server
 
 
@@ -46,7 +46,7 @@ def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.S
         if MYSQLD
         else servers.prepare_mysql(directory, for_tests=True)
     )
-    with servers.running(prepared) as server:
+    with servers.run_server(prepared) as server:
         yield server
 
 

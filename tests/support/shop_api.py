@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from plaza.infra import mysql, redis
-from plaza.shops import redis_shops
-from plaza.shops.builds import work_through
-from plaza.shops.shops import PLACES, Refresh, Step
+from plaza.shops import redis_store
+from plaza.shops.jobs import run_jobs
+from plaza.shops.model import PLACES, ShopJobStep, ShopRefresh
 from tests.support.content_api import Reply
 from tests.support.content_api import ask as ask_any
 
@@ -61,29 +61,29 @@ def insert(rows: list[tuple[int, int | None, float | None, float | None]]) -> No
     mysql.write(f"INSERT INTO shop (id, name, type_id, x, y) VALUES {values}")
 
 
-def build(*walks: Step) -> None:
+def build(*steps: ShopJobStep) -> None:
     """Take walks to their end, as the consumer would."""
-    work_through(list(walks))
+    run_jobs(list(steps))
 
 
 def build_places() -> None:
     """The places of both types, and of all."""
-    build(Step(PLACES, FOOD), Step(PLACES, SPA), Step(PLACES))
+    build(ShopJobStep(PLACES, FOOD), ShopJobStep(PLACES, SPA), ShopJobStep(PLACES))
 
 
 def refresh(*shop_ids: int) -> None:
     """What a message about these shops does."""
-    work_through([Refresh(shop_ids)])
+    run_jobs([ShopRefresh(shop_ids)])
 
 
 def page(shop_id: int) -> dict[str, Any] | None:
     """The page of a shop as Redis has it."""
-    value = redis.execute("HGET", redis_shops.page_key(shop_id), "value")
+    value = redis.execute("HGET", redis_store.page_key(shop_id), "value")
     return json.loads(value.partition(";")[2]) if value else None
 
 
 def let_it_be_stale(shop_id: int) -> None:
     """As if the time had passed for which a page is fresh."""
-    key = redis_shops.page_key(shop_id)
+    key = redis_store.page_key(shop_id)
     text = redis.execute("HGET", key, "value").partition(";")[2]
     redis.execute("HSET", key, "value", f"1;{text}")

@@ -11,10 +11,10 @@ import io
 import os
 import sys
 
-from plaza.auth import signing_in
+from plaza.auth import phone_sign_in
 from plaza.infra import mysql, redis, secrets
 from plaza.infra.errors import PlazaError
-from plaza.users.signing_up import sign_up
+from plaza.users.sign_up import sign_up
 
 
 def main() -> None:
@@ -31,7 +31,9 @@ def main() -> None:
             print(sign_up(f"{challenge[:-2]}{number:02}").id, file=out, flush=True)
             continue
         try:
-            done = signing_in.sign_in(challenge, code, f"198.51.100.{os.getpid() % 200 + number}")
+            done = phone_sign_in.sign_in(
+                challenge, code, f"198.51.100.{os.getpid() % 200 + number}"
+            )
             print(done.user.id, file=out, flush=True)
         except PlazaError as error:
             print(type(error).__name__, file=out, flush=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from local.paths import ROOT
-from plaza.auth import signing_in, sms
-from plaza.auth.codes import Seal
+from plaza.auth import phone_sign_in, sms
+from plaza.auth.codes import KeyedHasher
 from plaza.infra import redis
 from tests.support.functions import handler
 from tests.support.keyspace import find_keys
@@ -121,8 +121,8 @@ def signed_in(phone: str = PHONE, source: str = HOME) -> str:
     return str(done.said["token"])
 
 
-def seal() -> Seal:
-    return signing_in._seal()
+def hasher() -> KeyedHasher:
+    return phone_sign_in._hasher()
 
 
 def wrong(code: str, by: int = 1) -> str:

@@ -5,7 +5,7 @@ The API functions refuse: API Gateway's own refusals are no problem+json.
 
 from typing import Any
 
-from plaza.auth.calling import Caller, identify
+from plaza.auth.caller_identity import Caller, identify
 from plaza.infra.observability import begin_request, end_request, record
 
 
@@ -15,18 +15,18 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     header = event.get("headers", {}).get("authorization")
     address = event["requestContext"]["http"]["sourceIp"]
     caller = identify(header, address, event["routeKey"])
-    said = _say(caller)
+    request_context = _build_context(caller)
     record(
         "caller_identified",
         {"requests_limited": 1} if caller.wait_ms else None,
         refusal=caller.refusal,
-        user_id=said.get("user_id"),
+        user_id=request_context.get("user_id"),
     )
     end_request()
-    return {"isAuthorized": True, "context": said}
+    return {"isAuthorized": True, "context": request_context}
 
 
-def _say(caller: Caller) -> dict[str, str]:
+def _build_context(caller: Caller) -> dict[str, str]:
     """The context of the request. It is never empty: a request without one was not limited here."""
     if caller.wait_ms:
         return {"retry_after_s": str(-(-caller.wait_ms // 1000))}

@@ -5,34 +5,43 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from plaza.checkins import checking_in
-from plaza.checkins.contract import CheckIns, MonthAsked
-from plaza.infra.http import BEARER, answers, api, caller, problems, serve
+from plaza.checkins import daily_checkin
+from plaza.checkins.schemas import CheckIns, MonthParam
+from plaza.infra.http import (
+    BEARER,
+    create_api,
+    describe_problems,
+    describe_response,
+    require_caller,
+    serve,
+)
 
-app = api()
+app = create_api()
 
 _OWN: dict[str, Any] = {"security": [BEARER], "tags": ["check-ins"]}
-_WISH = "taken as a wish while Redis is away"
+_PROVISIONAL = "taken as a wish while Redis is away"
 _PUT = _OWN | {
-    "responses": answers(200, CheckIns, "this month")
-    | answers(202, CheckIns, _WISH)
-    | problems(401)
+    "responses": describe_response(200, CheckIns, "this month")
+    | describe_response(202, CheckIns, _PROVISIONAL)
+    | describe_problems(401)
 }
-_GET = _OWN | {"responses": answers(200, CheckIns, "the month") | problems(400, 401)}
+_GET = _OWN | {
+    "responses": describe_response(200, CheckIns, "the month") | describe_problems(400, 401)
+}
 
 
 @app.put("/checkins/today", **_PUT)
 def check_in() -> tuple[CheckIns, int]:
     """I am here today; once a day counts."""
-    month = checking_in.check_in(caller(app))
+    month = daily_checkin.check_in(require_caller(app))
     return CheckIns.of(month), 200 if month.exact else 202
 
 
 @app.get("/checkins", **_GET)
-def list_checkins(month: MonthAsked) -> CheckIns:
+def list_checkins(month: MonthParam) -> CheckIns:
     """On which days of a month I checked in, and my streak."""
     first = date.fromisoformat(f"{month}-01")
-    return CheckIns.of(checking_in.read_month(caller(app), first))
+    return CheckIns.of(daily_checkin.read_month(require_caller(app), first))
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

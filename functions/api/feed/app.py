@@ -4,40 +4,40 @@ from __future__ import annotations
 
 from typing import Any
 
-from plaza.content import Place
-from plaza.content.contract import Post
-from plaza.feed import reading
+from plaza.content import ListPosition
+from plaza.content.schemas import Post
+from plaza.feed import queries
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     BEARER,
     Cursor,
     Limit,
     Page,
-    answers,
-    api,
-    caller,
+    create_api,
+    describe_problems,
+    describe_response,
     pack_cursor,
-    problems,
+    require_caller,
     serve,
     unpack_cursor,
 )
 
-app = api()
+app = create_api()
 
 _FEED: dict[str, Any] = {
     "tags": ["feed"],
     "security": [BEARER],
-    "responses": answers(200, Page[Post], "a page") | problems(400, 401),
+    "responses": describe_response(200, Page[Post], "a page") | describe_problems(400, 401),
 }
 
 
 @app.get("/feed", **_FEED)
 def read_feed(limit: Limit = 20, cursor: Cursor = None) -> Page[Post]:
     """What those whom I follow posted, newest first."""
-    user_id = caller(app)
-    page = reading.read_feed(user_id, _place(cursor), limit)
+    user_id = require_caller(app)
+    page = queries.read_feed(user_id, _parse_cursor(cursor), limit)
     return Page(
-        items=[Post.of(whole, user_id) for whole in page.items],
+        items=[Post.of(view, user_id) for view in page.items],
         next=pack_cursor(*page.last) if page.last else None,
     )
 
@@ -47,10 +47,10 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     return serve(app, event, context)
 
 
-def _place(cursor: str | None) -> Place | None:
+def _parse_cursor(cursor: str | None) -> ListPosition | None:
     if cursor is None:
         return None
-    place = Place(*unpack_cursor(cursor, (int, int)))
-    if not place.possible:
+    place = ListPosition(*unpack_cursor(cursor, (int, int)))
+    if not place.is_valid:
         raise BadInput("cursor", "is not one that we gave")
     return place

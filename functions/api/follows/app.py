@@ -7,77 +7,82 @@ from typing import Annotated, Any, Literal
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import follows
-from plaza.follows import Person, Place
-from plaza.follows.contract import Followed, Listed
+from plaza.follows import FollowPosition, Person
+from plaza.follows.schemas import FollowListItem, FollowResponse
 from plaza.infra.http import (
     BEARER,
     Cursor,
     Id,
     Limit,
     Page,
-    answers,
-    api,
-    caller,
-    caller_if_any,
+    create_api,
+    describe_problems,
+    describe_response,
+    find_caller,
     pack_cursor,
-    problems,
     read_id,
+    require_caller,
     serve,
     unpack_cursor,
 )
 from plaza.reactions import Outcome
 
-Order = Annotated[Literal["earliest", "latest"], Query(description="by when they followed")]
+SortOrder = Annotated[Literal["earliest", "latest"], Query(description="by when they followed")]
 
-app = api()
+app = create_api()
 
 _OWN: dict[str, Any] = {"security": [BEARER], "tags": ["follows"]}
-_DONE = answers(200, Followed, "done") | answers(
-    202, Followed, "taken as a wish while Redis is away"
+_DONE = describe_response(200, FollowResponse, "done") | describe_response(
+    202, FollowResponse, "taken as a wish while Redis is away"
 )
-_FOLLOW = _OWN | {"responses": _DONE | problems(401, 404, 409)}
-_UNFOLLOW = _OWN | {"responses": _DONE | problems(401, 404)}
-_PAGE = {"responses": answers(200, Page[Listed], "a page") | problems(400, 401, 404)}
+_FOLLOW = _OWN | {"responses": _DONE | describe_problems(401, 404, 409)}
+_UNFOLLOW = _OWN | {"responses": _DONE | describe_problems(401, 404)}
+_PAGE = {
+    "responses": describe_response(200, Page[FollowListItem], "a page")
+    | describe_problems(400, 401, 404)
+}
 _LIST: dict[str, Any] = _PAGE | {"security": [{}, BEARER], "tags": ["follows"]}
 _LIST_OWN: dict[str, Any] = _PAGE | _OWN
 
 
 @app.put("/users/<user_id>/followers/me", **_FOLLOW)
-def follow_user(user_id: Id) -> tuple[Followed, int]:
+def follow_user(user_id: Id) -> tuple[FollowResponse, int]:
     """Follow a user."""
-    actor_id = caller(app)
+    actor_id = require_caller(app)
     return _followed(follows.follow(read_id(user_id, "user"), actor_id))
 
 
 @app.delete("/users/<user_id>/followers/me", **_UNFOLLOW)
-def unfollow_user(user_id: Id) -> tuple[Followed, int]:
+def unfollow_user(user_id: Id) -> tuple[FollowResponse, int]:
     """Follow a user no more."""
-    actor_id = caller(app)
+    actor_id = require_caller(app)
     return _followed(follows.unfollow(read_id(user_id, "user"), actor_id))
 
 
 @app.get("/users/<user_id>/followers", **_LIST)
 def list_followers(
-    user_id: Id, limit: Limit = 20, cursor: Cursor = None, order: Order = "latest"
-) -> Page[Listed]:
+    user_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "latest"
+) -> Page[FollowListItem]:
     """Who follows a user, and since when."""
-    actor_id, of_id = caller_if_any(app), read_id(user_id, "user")
+    actor_id, of_id = find_caller(app), read_id(user_id, "user")
     latest = order == "latest"
-    return _page(follows.list_followers(of_id, actor_id, _place(cursor), latest, limit))
+    return _page(follows.list_followers(of_id, actor_id, _parse_cursor(cursor), latest, limit))
 
 
 @app.get("/users/<user_id>/following", **_LIST)
-def list_following(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[Listed]:
+def list_following(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[FollowListItem]:
     """Whom a user follows, newest first."""
-    actor_id, of_id = caller_if_any(app), read_id(user_id, "user")
-    return _page(follows.list_following(of_id, actor_id, _place(cursor), limit))
+    actor_id, of_id = find_caller(app), read_id(user_id, "user")
+    return _page(follows.list_following(of_id, actor_id, _parse_cursor(cursor), limit))
 
 
 @app.get("/users/<user_id>/common-follows", **_LIST_OWN)
-def list_common_follows(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[Listed]:
+def list_common_follows(
+    user_id: Id, limit: Limit = 20, cursor: Cursor = None
+) -> Page[FollowListItem]:
     """Whom both a user and I follow, my newest first."""
-    actor_id, of_id = caller(app), read_id(user_id, "user")
-    return _page(follows.list_common(of_id, actor_id, _place(cursor), limit))
+    actor_id, of_id = require_caller(app), read_id(user_id, "user")
+    return _page(follows.list_common(of_id, actor_id, _parse_cursor(cursor), limit))
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -85,15 +90,15 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     return serve(app, event, context)
 
 
-def _followed(outcome: Outcome) -> tuple[Followed, int]:
-    return Followed.of(outcome), 200 if outcome.exact else 202
+def _followed(outcome: Outcome) -> tuple[FollowResponse, int]:
+    return FollowResponse.of(outcome), 200 if outcome.exact else 202
 
 
-def _place(cursor: str | None) -> Place | None:
-    return Place(*unpack_cursor(cursor, (int, int))) if cursor else None
+def _parse_cursor(cursor: str | None) -> FollowPosition | None:
+    return FollowPosition(*unpack_cursor(cursor, (int, int))) if cursor else None
 
 
-def _page(page: tuple[list[Person], Place | None]) -> Page[Listed]:
+def _page(page: tuple[list[Person], FollowPosition | None]) -> Page[FollowListItem]:
     people, last = page
-    items = [Listed.of(person) for person in people]
+    items = [FollowListItem.of(person) for person in people]
     return Page(items=items, next=pack_cursor(*last) if last else None)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import recommendations
-from plaza.content.contract import Review
+from plaza.content.schemas import Review
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     BEARER,
@@ -15,47 +15,47 @@ from plaza.infra.http import (
     Id,
     Limit,
     Page,
-    answers,
-    api,
-    caller_if_any,
+    create_api,
+    describe_problems,
+    describe_response,
+    find_caller,
     pack_cursor,
-    problems,
     read_id,
     serve,
     unpack_cursor,
 )
-from plaza.reactions.reactions import Ranked, Window
-from plaza.recommendations import ranking, recommending
-from plaza.recommendations.contract import PostInRanking
+from plaza.reactions.model import PostRank, Window
+from plaza.recommendations import post_rankings, recommend
+from plaza.recommendations.schemas import PostInRanking
 
 InWindow = Annotated[
     Window, Query(description="likes of the last 24 hours, of the last 7 days, or all of them")
 ]
 
-app = api()
+app = create_api()
 
 _ANY: dict[str, Any] = {"tags": ["recommendations"], "security": [{}, BEARER]}
 _RECOMMENDED = _ANY | {
-    "responses": answers(200, Page[Review], "a page; empty until the list is made")
-    | problems(400, 401, 404, 410)
+    "responses": describe_response(200, Page[Review], "a page; empty until the list is made")
+    | describe_problems(400, 401, 404, 410)
 }
 _RANKING = _ANY | {
-    "responses": answers(200, Page[PostInRanking], "a page; long texts make it shorter")
-    | problems(400, 401)
+    "responses": describe_response(200, Page[PostInRanking], "a page; long texts make it shorter")
+    | describe_problems(400, 401)
 }
 
 
 @app.get("/shops/<shop_id>/reviews/recommended", **_RECOMMENDED)
 def list_recommended_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[Review]:
     """The best 100 reviews of a shop, by their likes."""
-    actor_id = caller_if_any(app)
-    place = unpack_cursor(cursor, (int,))[0] if cursor else 0
-    if not 0 <= place <= recommendations.LENGTH:
+    actor_id = find_caller(app)
+    offset = unpack_cursor(cursor, (int,))[0] if cursor else 0
+    if not 0 <= offset <= recommendations.LIST_LENGTH:
         raise BadInput("cursor", "is not one that we gave")
-    page = recommending.recommend(read_id(shop_id, "shop"), place, limit, actor_id)
+    page = recommend.recommend(read_id(shop_id, "shop"), offset, limit, actor_id)
     return Page(
-        items=[Review.of(whole, actor_id) for whole in page.reviews],
-        next=None if page.next_place is None else pack_cursor(page.next_place),
+        items=[Review.of(view, actor_id) for view in page.reviews],
+        next=None if page.next_offset is None else pack_cursor(page.next_offset),
     )
 
 
@@ -64,9 +64,9 @@ def list_most_liked_posts(
     window: InWindow = "all", limit: Limit = 20, cursor: Cursor = None
 ) -> Page[PostInRanking]:
     """The 1,000 most liked posts; of equals the newer first."""
-    actor_id = caller_if_any(app)
-    after = Ranked(*unpack_cursor(cursor, (int, int))) if cursor else None
-    page = ranking.rank(window, after, limit, actor_id)
+    actor_id = find_caller(app)
+    after = PostRank(*unpack_cursor(cursor, (int, int))) if cursor else None
+    page = post_rankings.list_most_liked(window, after, limit, actor_id)
     return Page(
         items=[PostInRanking.at(ranked, actor_id) for ranked in page.posts],
         next=pack_cursor(*page.last) if page.last else None,

@@ -10,42 +10,45 @@ from plaza.infra.http import (
     Cursor,
     Limit,
     Page,
-    answers,
-    api,
-    caller_with_role,
+    create_api,
+    describe_problems,
+    describe_response,
     pack_cursor,
-    problems,
+    require_caller_with_role,
     serve,
     unpack_cursor,
 )
-from plaza.reconciliation import running
-from plaza.reconciliation.contract import RunAnswer
+from plaza.reconciliation import orchestrator
+from plaza.reconciliation.schemas import RunResponse
 
-app = api()
+app = create_api()
 
 _OWN: dict[str, Any] = {"tags": ["ops"], "security": [BEARER]}
 _LIST = _OWN | {
-    "responses": answers(200, Page[RunAnswer], "runs, newest first") | problems(400, 401, 403)
+    "responses": describe_response(200, Page[RunResponse], "runs, newest first")
+    | describe_problems(400, 401, 403)
 }
-_START = _OWN | {"responses": answers(202, RunAnswer, "it goes on") | problems(401, 403)}
+_START = _OWN | {
+    "responses": describe_response(202, RunResponse, "it goes on") | describe_problems(401, 403)
+}
 
 
 @app.get("/ops/drift", **_LIST)
-def list_runs(limit: Limit = 10, cursor: Cursor = None) -> Page[RunAnswer]:
+def list_runs(limit: Limit = 10, cursor: Cursor = None) -> Page[RunResponse]:
     """What was compared, what differed and what became of it, the newest run first. For admins."""
-    caller_with_role(app, "admin")
-    runs = running.read_reports(_before(cursor), limit + 1)
+    require_caller_with_role(app, "admin")
+    runs = orchestrator.read_reports(_parse_cursor(cursor), limit + 1)
     return Page(
-        items=[RunAnswer.of(run) for run in runs[:limit]],
+        items=[RunResponse.of(run) for run in runs[:limit]],
         next=pack_cursor(runs[limit - 1].run_id) if len(runs) > limit else None,
     )
 
 
 @app.post("/ops/reconciliations", **_START)
-def start_run() -> tuple[RunAnswer, int]:
+def start_run() -> tuple[RunResponse, int]:
     """Compare everything now; a run that has not ended goes on. For admins."""
-    caller_with_role(app, "admin")
-    return RunAnswer.of(running.read_report(running.start())), 202
+    require_caller_with_role(app, "admin")
+    return RunResponse.of(orchestrator.read_report(orchestrator.start())), 202
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -53,7 +56,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     return serve(app, event, context)
 
 
-def _before(cursor: str | None) -> int | None:
+def _parse_cursor(cursor: str | None) -> int | None:
     if cursor is None:
         return None
     [run_id] = unpack_cursor(cursor, (int,))

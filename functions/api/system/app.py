@@ -11,7 +11,14 @@ from aws_lambda_powertools.event_handler import Response
 
 from plaza.infra import health, limits
 from plaza.infra.errors import MethodNotAllowed, NotFound
-from plaza.infra.http import Answer, answers, api, problems, refuse, serve
+from plaza.infra.http import (
+    ResponseModel,
+    create_api,
+    describe_problems,
+    describe_response,
+    refuse,
+    serve,
+)
 
 State = Literal["up", "down"]
 
@@ -21,10 +28,10 @@ _PATHS = [
     for path, methods in json.loads(_CONTRACT)["paths"].items()
 ]
 
-app = api(limiter=limits.take_of_address)
+app = create_api(limiter=limits.acquire_for_address)
 
 
-class Health(Answer):
+class Health(ResponseModel):
     """What is up. Plaza works, with less, while some of it is down."""
 
     status: Literal["up", "degraded", "down"]
@@ -33,7 +40,11 @@ class Health(Answer):
     queue: State
 
 
-@app.get("/health", tags=["system"], responses=answers(200, Health, "what is up") | problems())
+@app.get(
+    "/health",
+    tags=["system"],
+    responses=describe_response(200, Health, "what is up") | describe_problems(),
+)
 def get_health() -> Health:
     """What is up, or was up to 5 seconds ago."""
     # That SQS answers about one queue says that it is up.
@@ -43,7 +54,8 @@ def get_health() -> Health:
 @app.get(
     "/openapi.json",
     tags=["system"],
-    responses=answers(200, dict[str, Any], "the contract, OpenAPI 3.1") | problems(),
+    responses=describe_response(200, dict[str, Any], "the contract, OpenAPI 3.1")
+    | describe_problems(),
 )
 def get_contract() -> Response[str]:
     """The contract."""

@@ -4,63 +4,70 @@ from __future__ import annotations
 
 from typing import Any
 
-from plaza.auth import ending
+from plaza.auth import session_end
 from plaza.infra.http import (
     BEARER,
     Id,
-    answers,
-    api,
-    caller,
-    caller_if_any,
-    caller_with_role,
-    problems,
+    create_api,
+    describe_problems,
+    describe_response,
+    find_caller,
     read_id,
+    require_caller,
+    require_caller_with_role,
     serve,
 )
 from plaza.users import profiles
-from plaza.users.contract import OwnProfile, ProfileChange, SessionsEnded, UserProfile
+from plaza.users.schemas import EndedSessions, OwnProfile, ProfileChange, UserProfile
 
-app = api()
+app = create_api()
 
 _OWN: dict[str, Any] = {"security": [BEARER], "tags": ["users"]}
-_GET_OWN = _OWN | {"responses": answers(200, OwnProfile, "my profile") | problems(401, 404)}
-_CHANGE_OWN = _OWN | {"responses": answers(200, OwnProfile, "changed") | problems(400, 401, 404)}
+_GET_OWN = _OWN | {
+    "responses": describe_response(200, OwnProfile, "my profile") | describe_problems(401, 404)
+}
+_CHANGE_OWN = _OWN | {
+    "responses": describe_response(200, OwnProfile, "changed") | describe_problems(400, 401, 404)
+}
 _GET: dict[str, Any] = {
     "tags": ["users"],
     "security": [{}, BEARER],
-    "responses": answers(200, UserProfile, "the profile") | problems(401, 404),
+    "responses": describe_response(200, UserProfile, "the profile") | describe_problems(401, 404),
 }
 _END_SESSIONS: dict[str, Any] = {
     "tags": ["users"],
     "security": [BEARER],
-    "responses": answers(200, SessionsEnded, "all are ended") | problems(401, 403, 404),
+    "responses": describe_response(200, EndedSessions, "all are ended")
+    | describe_problems(401, 403, 404),
 }
 
 
 @app.get("/users/me", **_GET_OWN)
 def get_me() -> OwnProfile:
     """My profile."""
-    return OwnProfile.of(profiles.read_own_profile(caller(app)))
+    return OwnProfile.of(profiles.read_own_profile(require_caller(app)))
 
 
 @app.patch("/users/me", **_CHANGE_OWN)
 def change_me(change: ProfileChange) -> OwnProfile:
     """Change my nickname, my avatar, my time zone."""
-    return OwnProfile.of(profiles.change_profile(caller(app), change.changes))
+    return OwnProfile.of(profiles.change_profile(require_caller(app), change.changes))
 
 
 @app.get("/users/<user_id>", **_GET)
 def get_user(user_id: Id) -> UserProfile:
     """The profile of a user, and whether I follow them."""
-    actor_id = caller_if_any(app)
+    actor_id = find_caller(app)
     return UserProfile.of(profiles.read_profile(read_id(user_id, "user"), actor_id))
 
 
 @app.delete("/users/<user_id>/sessions", **_END_SESSIONS)
-def end_sessions(user_id: Id) -> SessionsEnded:
+def end_sessions(user_id: Id) -> EndedSessions:
     """End all sessions of a user. For admins."""
-    admin_id = caller_with_role(app, "admin")
-    return SessionsEnded(ended=ending.end_sessions_of(read_id(user_id, "user"), by=admin_id))
+    admin_id = require_caller_with_role(app, "admin")
+    return EndedSessions(
+        ended=session_end.end_user_sessions(read_id(user_id, "user"), operator_id=admin_id)
+    )
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 """Redis, counters and rows are compared in the background, a part of a run at a time."""
 
-from plaza.reconciliation.running import COMPARISONS
+from plaza.reconciliation.orchestrator import COMPARISONS
 
 handler = COMPARISONS.handler

@@ -1,5 +1,5 @@
 """The Bloom filter of a big target is built in the background, a step at a time."""
 
-from plaza.reactions.rebuilding import REBUILDS
+from plaza.reactions.rebuild import REBUILDS
 
 handler = REBUILDS.handler

@@ -1,5 +1,5 @@
 """What a run found to differ is put right, if it still differs."""
 
-from plaza.reconciliation.repairing import REPAIRS
+from plaza.reconciliation.repair import REPAIRS
 
 handler = REPAIRS.handler

@@ -1,5 +1,5 @@
 """Check-ins that were accepted become rows."""
 
-from plaza.checkins.saving import CHECKINS
+from plaza.checkins.persist import CHECKINS
 
 handler = CHECKINS.handler

@@ -1,5 +1,5 @@
 """Reservations become orders: successes while there is stock."""
 
-from plaza.flash_sales.saving import ORDERS
+from plaza.flash_sales.persist import ORDERS
 
 handler = ORDERS.handler

@@ -1,5 +1,5 @@
 """Reaction events become rows, log and counters."""
 
-from plaza.reactions.saving import REACTIONS
+from plaza.reactions.persist import REACTIONS
 
 handler = REACTIONS.handler

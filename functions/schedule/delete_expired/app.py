@@ -1,11 +1,14 @@
 """What has expired is deleted, every hour."""
 
 from plaza import idempotency
-from plaza.auth import expired
+from plaza.auth import expired_sessions
 from plaza.infra.expiry import delete_in_steps
 from plaza.infra.observability import record
 
-_DELETES = {"session": expired.delete_expired, "creation": idempotency.delete_expired}
+_DELETES = {
+    "session": expired_sessions.delete_expired,
+    "idempotency_key": idempotency.delete_expired,
+}
 
 
 def handler(event: object, context: object) -> dict[str, int]:
@@ -13,7 +16,7 @@ def handler(event: object, context: object) -> dict[str, int]:
     deleted = delete_in_steps(_DELETES)
     metrics = {
         "sessions_deleted": deleted["session"],
-        "creations_deleted": deleted["creation"],
+        "idempotency_keys_deleted": deleted["idempotency_key"],
     }
     record("expired_deleted", metrics)
     return deleted

@@ -1,6 +1,6 @@
 """Posts that could not be sent to be pushed, since SQS was away, are sent, every minute."""
 
-from plaza.content.publishing import publish_unsent
+from plaza.content.publish import publish_unsent
 
 
 def handler(event: object, context: object) -> dict[str, int]:

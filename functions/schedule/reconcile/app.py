@@ -1,6 +1,6 @@
 """Once a night everything is compared with everything; a run that has not ended goes on."""
 
-from plaza.reconciliation.running import start
+from plaza.reconciliation.orchestrator import start
 
 
 def handler(event: object, context: object) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """The rankings of posts are brought to what MySQL has."""
 
-from plaza.recommendations.ranking import refresh_rankings
+from plaza.recommendations.post_rankings import refresh_rankings
 
 
 def handler(event: object, context: object) -> dict[str, int]:

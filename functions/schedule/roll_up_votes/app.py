@@ -1,6 +1,6 @@
 """Likes become votes of reviews and hours of posts, in the order of the log."""
 
-from plaza.recommendations.rolling_up import roll_up_votes
+from plaza.recommendations.vote_roll_up import roll_up_votes
 
 
 def handler(event: object, context: object) -> dict[str, int]:

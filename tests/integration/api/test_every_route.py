@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bench.round_trips import counting
-from local.stack.contract import CONTRACT
-from plaza.auth import calling, ending, finding, opening
+from bench.round_trips import count_round_trips
+from local.stack.openapi import CONTRACT
+from plaza.auth import caller_identity, new_session, session_end, session_lookup
 from plaza.auth.redis_sessions import session_key
 from plaza.auth.sessions import hash_token, make_token
 from plaza.infra import clock, health, mysql, redis
-from plaza.infra.limits import bucket_of_address
+from plaza.infra.limits import anonymous_bucket
 from plaza.infra.process import clear_caches
 from tests.integration.auth.test_rate_limits import empty
 from tests.support.consumers import statements
@@ -101,24 +101,24 @@ def test_there_are_routes_to_look_at() -> None:
 
 def ended_token(*, kept: bool = True) -> str:
     """A token whose session was ended; ``kept``: Redis still has the mark of its end."""
-    token = opening.open_session(7)
-    finding.find_session(token)
+    token = new_session.open_session(7)
+    session_lookup.find_session(token)
     if kept:
-        ending.end_session(token)
+        session_end.end_session(token)
     else:
         mysql.write("DELETE FROM session")
     return token
 
 
 def expired_token() -> str:
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     mysql.write("UPDATE session SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
     return token
 
 
 @every_route
 def test_a_caller_without_a_session_is_limited_by_network(plaza: World, route: Route) -> None:
-    empty(bucket_of_address(HOME), wait_s=6.5)
+    empty(anonymous_bucket(HOME), wait_s=6.5)
     invalid = [make_token(), ended_token(), expired_token()]
     for authorization in (None, "", "Basic x", *(f"Bearer {token}" for token in invalid)):
         reply = route.call(authorization, body="{")
@@ -140,16 +140,18 @@ def test_tokens_that_ended_are_limited_and_cost_mysql_little(
     plaza: World, set_up: Callable[..., None], kept: bool, seen: bool
 ) -> None:
     set_up(anonymous_per_s=0.001, anonymous_burst=20)
-    token = opening.open_session(7)
-    finding.find_session(token)
-    calling.identify(f"Bearer {token}", HOME, "GET /users/me")
-    ending.end_session(token)
+    token = new_session.open_session(7)
+    session_lookup.find_session(token)
+    caller_identity.identify(f"Bearer {token}", HOME, "GET /users/me")
+    session_end.end_session(token)
     if not kept:
         redis.execute("DEL", session_key(hash_token(token)))
     if not seen:
         clear_caches()
     before = statements()
-    callers = [calling.identify(f"Bearer {token}", HOME, "GET /users/me") for _ in range(1_500)]
+    callers = [
+        caller_identity.identify(f"Bearer {token}", HOME, "GET /users/me") for _ in range(1_500)
+    ]
     admitted = [caller for caller in callers if not caller.wait_ms]
     assert {caller.refusal for caller in admitted} == {"unknown"}
     assert len(admitted) == 20
@@ -157,10 +159,10 @@ def test_tokens_that_ended_are_limited_and_cost_mysql_little(
 
 
 def test_an_ended_token_does_not_use_up_what_its_user_may_do(plaza: World) -> None:
-    token, ended = opening.open_session(7), ended_token()
+    token, ended = new_session.open_session(7), ended_token()
     for _ in range(300):
-        calling.identify(f"Bearer {ended}", HOME, "GET /users/me")
-    assert calling.identify(f"Bearer {token}", HOME, "GET /users/me").wait_ms == 0
+        caller_identity.identify(f"Bearer {ended}", HOME, "GET /users/me")
+    assert caller_identity.identify(f"Bearer {token}", HOME, "GET /users/me").wait_ms == 0
 
 
 # ---------------------------------------------------------------- health
@@ -172,7 +174,7 @@ def test_health_is_asked_of_the_parts_once_in_five_seconds(
     [route] = [route for route in ROUTES if route.path == "/health"]
     up = {"status": "up", "redis": "up", "mysql": "up", "queue": "up"}
     before = statements()
-    with counting() as counter:
+    with count_round_trips() as counter:
         assert {json.dumps(route.call().said) for _ in range(100)} == {json.dumps(up)}
     assert statements() - before <= 2, "SELECT 1, and counting itself"
     assert counter.sent == 101, "a PING, and the limit of each call"
@@ -213,7 +215,7 @@ def test_with_an_invalid_token_a_bad_request_is_401(plaza: World, route: Route) 
 
 
 def test_with_a_session_a_bad_request_is_400(plaza: World) -> None:
-    authorization = f"Bearer {opening.open_session(7)}"
+    authorization = f"Bearer {new_session.open_session(7)}"
     [route] = [route for route in OWN if route.name == "PATCH /users/me"]
     for bad in BAD[:4]:
         assert route.call(authorization, **bad).problem == "bad-input"

@@ -7,8 +7,8 @@ import pytest
 from plaza.infra.http import pack_cursor
 from plaza.reactions import Target
 from tests.support.functions import event, handler
-from tests.support.looking import insert_rows
 from tests.support.plaza import World
+from tests.support.stores import insert_rows
 
 
 @pytest.mark.parametrize("of_type", ["\ud800", "é", "日本", "\x00", "x'y", "user", ""])

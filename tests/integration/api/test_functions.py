@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from plaza.auth import opening
+from plaza.auth import new_session
 from plaza.infra import mysql, redis
 from plaza.infra.process import clear_caches
-from plaza.reactions import COLLECT, LIKE, Target, reacting
+from plaza.reactions import COLLECT, LIKE, Target, react
 from tests.integration.conftest import Away
 from tests.support.functions import ask, event, handler
-from tests.support.looking import POST, counter, insert_rows, keys, meta, put, recent, rows
 from tests.support.plaza import World
+from tests.support.stores import POST, counter, insert_rows, keys, meta, put, recent, rows
 
 COMMENT = Target("comment", 21)
 
@@ -73,7 +73,7 @@ def test_one_who_toggles_too_often_is_told_to_wait(content: World) -> None:
 
 def test_who_likes_it_and_what_i_like_are_listed(content: World) -> None:
     for actor in (8, 7):
-        reacting.react(LIKE, POST, actor, True)
+        react.react(LIKE, POST, actor, True)
     content.queues.drain()
     status, page = ask("reactions.list_post_likers")
     assert status == 200
@@ -84,7 +84,7 @@ def test_who_likes_it_and_what_i_like_are_listed(content: World) -> None:
 
 
 def test_many_targets_are_asked_about_in_one_call(content: World) -> None:
-    reacting.react(LIKE, POST, 7, True)
+    react.react(LIKE, POST, 7, True)
     assert ask("reactions.query") == (
         200,
         {
@@ -131,7 +131,7 @@ def test_everybody_is_let_through_with_their_name_or_the_reason_why_they_have_no
     for name, refusal in (("malformed", "malformed"), ("token", "unknown")):
         said = identify(event(f"authorizer.{name}"), None)
         assert said == {"isAuthorized": True, "context": {"refusal": refusal}}
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     good = event("authorizer.token")
     good["headers"]["authorization"] = f"Bearer {token}"
     assert identify(good, None)["context"] == {"user_id": "7", "role": "user"}
@@ -183,13 +183,15 @@ def test_a_poison_record_is_reported_when_the_dlq_does_not_take_it_and_the_rest_
 def test_settles_are_done_again(content: World) -> None:
     put()
     insert_rows([(POST, 7, 1, 10), (POST, 8, 1, 20)])
-    response = handler("queue/settle_reactions")(event("settle_reactions.batch"), None)
+    response = handler("queue/acknowledge_reactions")(event("acknowledge_reactions.batch"), None)
     assert response == {"batchItemFailures": []}
-    assert (recent(), meta()["s"]) == ([7], 1), "the commit; the keys only say that there is more"
+    assert (recent(), meta()["db_version"]) == ([7], 1), (
+        "the commit; the keys only say that there is more"
+    )
     redis.execute("HSET", keys().meta, "blocked", meta()["blocked"] - 2_000_000)
     content.let_sweeps_be_due()
     handler("schedule/sweep_outbox")(event("sweep_outbox.schedule"), None)
-    assert (recent(), meta()["s"]) == ([7, 8], 2)
+    assert (recent(), meta()["db_version"]) == ([7, 8], 2)
 
 
 def test_a_rebuild_begins_and_a_step_of_a_lost_build_ends_quietly(content: World) -> None:
@@ -205,7 +207,7 @@ def test_the_sweep_and_the_migrations_say_what_they_did(plaza: World) -> None:
     assert handler("schedule/sweep_outbox")(event("sweep_outbox.schedule"), None) == {
         "republished": 0,
         "checkins_republished": 0,
-        "settled_again": 0,
+        "acknowledged_again": 0,
     }
     assert handler("ops/migrate")(event("migrate.deploy"), None) == {"applied": []}
 

@@ -7,17 +7,20 @@ from typing import Any
 
 import pytest
 
-from plaza.content import mysql_content, reading, redis_content
-from plaza.flash_sales import filter_build, mysql_vouchers, ordering, recovering, redis_vouchers
-from plaza.flash_sales.flash_sales import NotReady, VoucherMissing
+from plaza.content import mysql_store as content_mysql
+from plaza.content import queries
+from plaza.content import redis_store as content_redis
+from plaza.flash_sales import filter_build, mysql_vouchers, place_order, recover_orders
+from plaza.flash_sales import redis_store as sale_store
+from plaza.flash_sales.model import NotReady, VoucherMissing
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra import clock, mysql, redis
 from plaza.infra.http import pack_cursor
 from plaza.infra.process import clear_caches
 from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import Target
-from plaza.shops.shops import FILTER, Step
-from plaza.targets import finding
+from plaza.shops.model import FILTER, ShopJobStep
+from plaza.targets import lookup
 from tests.support import sales
 from tests.support.content_api import (
     REVIEW,
@@ -58,7 +61,7 @@ def test_a_shop_that_is_not_there_costs_one_statement_in_half_a_minute(
 @every_list
 def test_ids_that_were_made_up_do_not_reach_mysql(plaza: World, what: str) -> None:
     add_shop()
-    build(Step(FILTER))
+    build(ShopJobStep(FILTER))
     chance = random.Random(5)
     with counting_work() as work:
         for _ in range(100):
@@ -92,7 +95,7 @@ def test_a_voucher_that_is_not_there_costs_one_statement_in_half_a_minute(plaza:
         for _ in range(20):
             clear_caches()  # each time another process
             with pytest.raises(VoucherMissing):
-                ordering.order(4711, 7)
+                place_order.place_order(4711, 7)
     assert work.statements == 1
 
 
@@ -100,11 +103,11 @@ def test_vouchers_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = TokenBucket(rate_per_s=20, burst=40, clock=lambda: 0.0)
-    monkeypatch.setattr("plaza.flash_sales.lookup._lookup_budget", bucket)
+    monkeypatch.setattr("plaza.flash_sales.voucher_lookup._lookup_budget", bucket)
     with counting_work() as work:
         for voucher_id in range(1, 101):
             with pytest.raises((VoucherMissing, NotReady)):
-                ordering.order(voucher_id, 7)
+                place_order.place_order(voucher_id, 7)
     assert work.statements == 40
 
 
@@ -137,18 +140,18 @@ def test_a_voucher_that_is_made_while_its_filter_is_built_is_in_it(
     voucher = sales.offer()
     assert order(voucher.id).status == 202
     clear_caches()
-    redis.execute("DEL", redis_vouchers.state_key(voucher.id))
+    redis.execute("DEL", sale_store.state_key(voucher.id))
     assert order(voucher.id).status != 404
-    assert not VOUCHER_IDS.ask(voucher.id + 1).maybe
+    assert not VOUCHER_IDS.query(voucher.id + 1).may_exist
 
 
 def test_the_recovery_adds_a_voucher_whose_maker_died(plaza: World) -> None:
     voucher = sales.offer()
     VOUCHER_IDS.begin("one", 1)
     VOUCHER_IDS.fill("one", [], last=True)
-    assert not VOUCHER_IDS.ask(voucher.id).maybe
-    recovering.recover_orders()
-    assert VOUCHER_IDS.ask(voucher.id).maybe
+    assert not VOUCHER_IDS.query(voucher.id).may_exist
+    recover_orders.recover_orders()
+    assert VOUCHER_IDS.query(voucher.id).may_exist
 
 
 def test_a_long_build_goes_on_in_the_next_run(
@@ -158,16 +161,16 @@ def test_a_long_build_goes_on_in_the_next_run(
     vouchers = [sales.offer().id for _ in range(5)]
     redis.execute("DEL", *VOUCHER_IDS.keys)
     assert [filter_build.build_filter(max_s=0) for _ in range(4)] == [2, 2, 1, 0]
-    assert all(VOUCHER_IDS.ask(voucher_id).maybe for voucher_id in vouchers)
-    assert not VOUCHER_IDS.ask(vouchers[-1] + 1).maybe
+    assert all(VOUCHER_IDS.query(voucher_id).may_exist for voucher_id in vouchers)
+    assert not VOUCHER_IDS.query(vouchers[-1] + 1).may_exist
 
 
 def test_a_voucher_is_found_though_somebody_asked_for_its_id_too_early(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.flash_sales.offering.ids.new_id", lambda: 4711)
+    monkeypatch.setattr("plaza.flash_sales.create_voucher.ids.new_id", lambda: 4711)
     with pytest.raises(VoucherMissing):
-        ordering.order(4711, 7)
+        place_order.place_order(4711, 7)
     clear_caches()
     voucher = sales.offer()
     assert voucher.id == 4711
@@ -185,7 +188,7 @@ def query(post_ids: range) -> Reply:
 def test_queries_of_ids_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "_lookup_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
+    monkeypatch.setattr(lookup, "_lookup_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
     with counting_work() as work:
         replies = [query(range(n, n + 10)) for n in range(1, 301, 10)]
     assert [reply.status for reply in replies] == [200] * 5 + [503] * 25
@@ -199,7 +202,7 @@ def test_queries_of_ids_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
 def test_texts_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
     plaza: World, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(finding, "_lookup_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
+    monkeypatch.setattr(lookup, "_lookup_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
     with counting_work() as work:
         statuses = [ask("GET", path.format(n), user=None).status for n in range(1, 31)]
     assert statuses == [404] * 5 + [503] * 25
@@ -211,9 +214,9 @@ def test_texts_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
 
 @pytest.fixture
 def no_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_list_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
+    monkeypatch.setattr(queries, "_list_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
     vouchers = TokenBucket(0.0001, 5, clock=lambda: 0.0)
-    monkeypatch.setattr("plaza.flash_sales.reading._list_budget", vouchers)
+    monkeypatch.setattr("plaza.flash_sales.queries._list_budget", vouchers)
 
 
 @pytest.mark.parametrize("what", ["reviews", "vouchers"])
@@ -279,7 +282,7 @@ def test_a_page_with_a_text_that_is_gone_is_read_again(plaza: World) -> None:
     made = [review() for _ in range(3)]
     read("reviews", SHOP)
     mysql.write("UPDATE content SET deleted_at = UTC_TIMESTAMP(6) WHERE content_id = %s", made[1:2])
-    redis_content.keep_texts(mysql_content.read([Target("review", int(made[1]))]).values())
+    content_redis.store_texts(content_mysql.read([Target("review", int(made[1]))]).values())
     as_another_process()
     page = ask("GET", f"/shops/{SHOP}/reviews?limit=2", user=None).body
     assert ([item["id"] for item in page["items"]], page["next"]) == ([made[2], made[0]], None)
@@ -290,7 +293,7 @@ def test_a_hot_first_page_costs_anonymous_callers_no_statement(
 ) -> None:
     now_s = clock.monotonic_s()
     monkeypatch.setattr(clock, "monotonic_s", lambda: now_s)
-    monkeypatch.setattr(reading._hot_pages, "_hot_per_s", 3)
+    monkeypatch.setattr(queries._hot_pages, "_hot_per_s", 3)
     add_shop()
     path = f"/shops/{SHOP}/reviews"
     assert [ask("GET", path, user=None).status for _ in range(3)] == [200] * 3

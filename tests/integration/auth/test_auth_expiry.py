@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plaza import idempotency
-from plaza.auth import expired, finding, opening
+from plaza.auth import expired_sessions, new_session, session_lookup
 from plaza.infra import expiry, mysql
 from plaza.infra.mysql import MysqlDown
 from tests.integration.conftest import Away
@@ -17,41 +17,44 @@ def count(table: str) -> int:
     return int(mysql.fetch_all(f"SELECT COUNT(*) FROM {table}")[0][0])
 
 
-def delete_expired(most_s: float = expiry.MOST_S) -> dict[str, int]:
-    deletes = {"session": expired.delete_expired, "creation": idempotency.delete_expired}
-    return expiry.delete_in_steps(deletes, most_s)
+def delete_expired(max_s: float = expiry.MAX_RUN_S) -> dict[str, int]:
+    deletes = {
+        "session": expired_sessions.delete_expired,
+        "idempotency_key": idempotency.delete_expired,
+    }
+    return expiry.delete_in_steps(deletes, max_s)
 
 
 def add_creation(key: int, hours_ago: float) -> None:
     mysql.write(
-        "INSERT INTO creation (user_id, key_sha256, request_sha256, content_type, content_id,"
+        "INSERT INTO idempotency_key (user_id, key_sha256, request_sha256, resource_type, resource_id,"
         " created_at) VALUES (7, %s, '', 'post', 1, UTC_TIMESTAMP(6) - INTERVAL %s SECOND)",
         (key.to_bytes(32, "big"), hours_ago * 3600),
     )
 
 
 def test_sessions_that_expired_are_deleted_and_the_others_stay(plaza: World) -> None:
-    live, *dead = opening.open_sessions(range(1, 31))
+    live, *dead = new_session.open_sessions(range(1, 31))
     mysql.write("UPDATE session SET expires_at = UTC_TIMESTAMP(6) - INTERVAL user_id SECOND")
     mysql.write(
         "UPDATE session SET expires_at = UTC_TIMESTAMP(6) + INTERVAL 60 SECOND WHERE user_id = 1"
     )
     found = handler("schedule/delete_expired")(event("delete_expired.schedule"), None)
-    assert found == {"session": 29, "creation": 0}
+    assert found == {"session": 29, "idempotency_key": 0}
     assert len(dead) == 29
-    assert finding.find_session(live)
+    assert session_lookup.find_session(live)
 
 
 def test_creations_are_kept_for_a_day(plaza: World) -> None:
     for key, hours_ago in enumerate([0, 12, 23.9, 24.1, 48]):
         add_creation(key, hours_ago)
-    assert delete_expired()["creation"] == 2
-    assert count("creation") == 3
+    assert delete_expired()["idempotency_key"] == 2
+    assert count("idempotency_key") == 3
 
 
 def test_there_may_be_more_than_one_step(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expiry, "CHUNK", 10)
-    opening.open_sessions(range(1, 36))
+    new_session.open_sessions(range(1, 36))
     mysql.write("UPDATE session SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
     assert delete_expired()["session"] == 35
     assert count("session") == 0
@@ -61,9 +64,9 @@ def test_when_the_time_is_over_the_rest_waits(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(expiry, "CHUNK", 10)
-    opening.open_sessions(range(1, 36))
+    new_session.open_sessions(range(1, 36))
     mysql.write("UPDATE session SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
-    assert delete_expired(most_s=0) == {"session": 0, "creation": 0}
+    assert delete_expired(max_s=0) == {"session": 0, "idempotency_key": 0}
     assert count("session") == 35
 
 

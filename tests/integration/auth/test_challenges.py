@@ -17,7 +17,7 @@ SHA, MAC, ANOTHER, HIDDEN = "c" * 64, "a" * 64, "b" * 64, "d" * 64
 
 @pytest.fixture
 def sent(plaza: World) -> None:
-    redis_challenges.keep(SHA, MAC, HIDDEN)
+    redis_challenges.store(SHA, MAC, HIDDEN)
 
 
 def check(mac: str, name: str) -> list[str]:
@@ -77,7 +77,7 @@ def test_a_code_that_is_released_works_again_with_the_tries_that_it_had(sent: No
     redis_challenges.check(SHA, ANOTHER)
     assert redis_challenges.check(SHA, MAC) == HIDDEN
     redis_challenges.release(SHA)
-    assert redis.client().hget(challenge_key(SHA), "wrong") == "1"
+    assert redis.client().hget(challenge_key(SHA), "wrong_tries") == "1"
     assert redis_challenges.check(SHA, MAC) == HIDDEN
     assert redis_challenges.check(SHA, MAC) is None
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from bench.round_trips import counting
-from plaza.auth import calling, ending, opening
-from plaza.auth.calling import bucket_of_user
+from bench.round_trips import count_round_trips
+from plaza.auth import caller_identity, new_session, session_end
+from plaza.auth.caller_identity import bucket_of_user
 from plaza.auth.sessions import hash_token, make_token
 from plaza.infra import limits, redis
-from plaza.infra.limits import Bucket, bucket_of_address
+from plaza.infra.limits import Bucket, anonymous_bucket
 from plaza.infra.process import clear_caches
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
@@ -46,7 +46,7 @@ def redis_us() -> int:
 
 def taken(bucket: Bucket, times: int) -> int:
     """How many of so many tries get a token."""
-    answers = redis.run_all([bucket.taking] * times)
+    answers = redis.run_all([bucket.acquire_call] * times)
     return answers.count(0)
 
 
@@ -73,20 +73,20 @@ def test_over_an_hour_it_is_burst_and_rate_and_no_more(plaza: World) -> None:
 
 def test_who_waits_as_long_as_they_are_told_gets_one(plaza: World) -> None:
     slow = Bucket("writes", "7", per_s=0.1, burst=2)
-    assert [limits.take(slow), limits.take(slow)] == [0, 0]
-    wait_ms = limits.take(slow)
+    assert [limits.acquire(slow), limits.acquire(slow)] == [0, 0]
+    wait_ms = limits.acquire(slow)
     assert 9_900 < wait_ms <= 10_000
     let_pass(wait_ms / 1000 - 0.5, slow)
-    assert 0 < limits.take(slow) <= 500
+    assert 0 < limits.acquire(slow) <= 500
     let_pass(0.5, slow)
-    assert limits.take(slow) == 0
-    assert limits.take(slow) > 9_000
+    assert limits.acquire(slow) == 0
+    assert limits.acquire(slow) > 9_000
 
 
 def test_what_is_refused_makes_it_no_later(plaza: World) -> None:
     slow = Bucket("writes", "7", per_s=0.1, burst=1)
-    limits.take(slow)
-    waits = [limits.take(slow) for _ in range(50)]
+    limits.acquire(slow)
+    waits = [limits.acquire(slow) for _ in range(50)]
     assert waits == sorted(waits, reverse=True)
 
 
@@ -98,7 +98,7 @@ def test_who_was_away_for_long_has_the_burst_and_not_more(plaza: World) -> None:
 
 
 def test_a_bucket_that_is_full_again_is_gone(plaza: World) -> None:
-    limits.take(ADA)
+    limits.acquire(ADA)
     assert 0 < redis.execute("PTTL", ADA.key) <= 200
     taken(ADA, 100)
     assert 9_000 < redis.execute("PTTL", ADA.key) <= 10_000, "50 tokens at 5 a second"
@@ -113,15 +113,15 @@ def test_a_clock_that_goes_back_brings_no_token_twice(plaza: World) -> None:
 
 def test_buckets_of_others_and_of_other_groups_are_others(plaza: World) -> None:
     empty(bucket_of_user(7, WRITE))
-    assert limits.take(bucket_of_user(7, WRITE)) > 0
-    assert limits.take(bucket_of_user(7, READ)) == 0
-    assert limits.take(bucket_of_user(8, WRITE)) == 0
+    assert limits.acquire(bucket_of_user(7, WRITE)) > 0
+    assert limits.acquire(bucket_of_user(7, READ)) == 0
+    assert limits.acquire(bucket_of_user(8, WRITE)) == 0
 
 
 @pytest.mark.parametrize("burst", [7, 50])
 def test_of_fifty_who_call_at_once_as_many_pass_as_may(plaza: World, burst: int) -> None:
     bucket = Bucket("writes", "7", per_s=0.001, burst=burst)
-    script, keys, args = bucket.taking
+    script, keys, args = bucket.acquire_call
     barrier, answers = threading.Barrier(50, timeout=60), []
 
     def call() -> None:
@@ -160,9 +160,9 @@ def test_what_only_reads_is_counted_apart_from_what_writes(
 
 
 def test_neighbours_in_a_network_share_a_bucket_and_a_key_names_no_address(migrated: None) -> None:
-    assert bucket_of_address("2001:db8::1") == bucket_of_address("2001:db8::ffff")
-    assert bucket_of_address("203.0.113.7") != bucket_of_address("203.0.113.8")
-    assert "203.0.113" not in bucket_of_address("203.0.113.7").key
+    assert anonymous_bucket("2001:db8::1") == anonymous_bucket("2001:db8::ffff")
+    assert anonymous_bucket("203.0.113.7") != anonymous_bucket("203.0.113.8")
+    assert "203.0.113" not in anonymous_bucket("203.0.113.7").key
 
 
 def identify(token: str | None = None, route: str = READ) -> dict[str, str]:
@@ -177,18 +177,18 @@ def identify(token: str | None = None, route: str = READ) -> dict[str, str]:
 
 
 def test_a_user_who_calls_too_often_is_refused_and_told_when_to_come_back(plaza: World) -> None:
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     empty(bucket_of_user(7, READ), wait_s=4.2)
     assert identify(token) == {"retry_after_s": "5"}
     assert identify(token, WRITE) == {"user_id": "7", "role": "user"}
 
 
 def test_the_limit_is_the_users_whatever_their_session(plaza: World) -> None:
-    mine, other = opening.open_session(7), opening.open_session(7)
+    mine, other = new_session.open_session(7), new_session.open_session(7)
     identify(mine)
     empty(bucket_of_user(7, READ))
     assert set(identify(mine)) == set(identify(other)) == {"retry_after_s"}
-    assert "user_id" in identify(opening.open_session(8))
+    assert "user_id" in identify(new_session.open_session(8))
 
 
 def get_me(token: str | None) -> Reply:
@@ -196,7 +196,7 @@ def get_me(token: str | None) -> Reply:
 
 
 def test_too_often_is_429_with_retry_after_on_any_route(plaza: World) -> None:
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     empty(bucket_of_user(7, READ), wait_s=7)
     for path, folder in [("/users/me", "api/users"), ("/feed", "api/feed")]:
         reply = ask("GET", path, token=token, folder=folder)
@@ -205,7 +205,7 @@ def test_too_often_is_429_with_retry_after_on_any_route(plaza: World) -> None:
 
 
 def test_the_bucket_fills_and_the_user_is_let_in_again(plaza: World) -> None:
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     bucket = bucket_of_user(7, READ)
     empty(bucket)
     assert get_me(token).status == 429
@@ -215,7 +215,7 @@ def test_the_bucket_fills_and_the_user_is_let_in_again(plaza: World) -> None:
 
 def test_without_a_session_it_is_the_address_that_is_limited(plaza: World) -> None:
     assert identify() == {"anonymous": "true"}
-    empty(bucket_of_address(HOME))
+    empty(anonymous_bucket(HOME))
     assert set(identify()) == {"retry_after_s"}
     assert set(identify(make_token())) == {"retry_after_s"}
     assert set(identify("not one of ours")) == {"retry_after_s"}
@@ -223,9 +223,9 @@ def test_without_a_session_it_is_the_address_that_is_limited(plaza: World) -> No
 
 
 def test_who_has_a_session_is_not_held_up_by_neighbours(plaza: World) -> None:
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     identify(token)
-    empty(bucket_of_address(HOME))
+    empty(anonymous_bucket(HOME))
     assert identify(token)["user_id"] == "7"
     clear_caches()  # in another process
     assert identify(token)["user_id"] == "7"
@@ -242,7 +242,7 @@ def test_tokens_that_nobody_was_given_do_not_reach_mysql_without_end(
 
 
 def test_the_numbers_come_from_the_settings(plaza: World, set_up: Callable[..., None]) -> None:
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     set_up(writes_per_s=0.001, writes_burst=3)
     said = [identify(token, WRITE) for _ in range(10)]
     assert [("user_id" in answer) for answer in said] == [True] * 3 + [False] * 7
@@ -252,13 +252,13 @@ def test_the_numbers_come_from_the_settings(plaza: World, set_up: Callable[..., 
 
 
 def trips(ask_it: Callable[[], Any]) -> int:
-    with counting() as counter:
+    with count_round_trips() as counter:
         ask_it()
     return counter.sent
 
 
 def test_it_costs_no_round_trip_that_was_not_made_before(plaza: World) -> None:
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     identify(token)  # from MySQL
     assert trips(lambda: identify(token)) == 1, "session and token of the bucket together"
     clear_caches()
@@ -271,7 +271,7 @@ def test_a_route_itself_asks_nothing_for_it(plaza: World) -> None:
     asked = event("users.get_me")
     handler("api/users")(asked, None)
     asked["requestContext"]["authorizer"]["lambda"] = {"retry_after_s": "3"}
-    with counting() as counter:
+    with count_round_trips() as counter:
         assert handler("api/users")(asked, None)["statusCode"] == 429
     assert counter.sent == 0
 
@@ -283,22 +283,22 @@ def lines(out: str) -> list[dict[str, Any]]:
 def test_without_redis_everybody_may_and_it_is_counted(
     plaza: World, redis_away: Away, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     identify(token)
     empty(bucket_of_user(7, READ))
-    empty(bucket_of_address(HOME))
+    empty(anonymous_bucket(HOME))
     with redis_away():
         capsys.readouterr()
         assert identify(token) == {"user_id": "7", "role": "user"}
         assert identify() == {"anonymous": "true"}
         assert identify(make_token()) == {"refusal": "unknown"}
-        found = [line for line in lines(capsys.readouterr().out) if "limits_unchecked" in line]
+        found = [line for line in lines(capsys.readouterr().out) if "rate_limits_skipped" in line]
     assert len(found) == 3
-    assert found[0]["_aws"]["CloudWatchMetrics"][0]["Metrics"] == [{"Name": "limits_unchecked"}]
+    assert found[0]["_aws"]["CloudWatchMetrics"][0]["Metrics"] == [{"Name": "rate_limits_skipped"}]
 
 
 def test_who_is_refused_is_counted(plaza: World, capsys: pytest.CaptureFixture[str]) -> None:
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     empty(bucket_of_user(7, READ))
     capsys.readouterr()
     identify(token)
@@ -307,19 +307,19 @@ def test_who_is_refused_is_counted(plaza: World, capsys: pytest.CaptureFixture[s
 
 
 def test_a_session_that_ended_is_over_though_its_owner_is_remembered(plaza: World) -> None:
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     identify(token)
-    ending.end_session(token)
+    session_end.end_session(token)
     assert identify(token) == {"refusal": "unknown"}
-    assert len(calling._owners) == 0
+    assert len(caller_identity._owners) == 0
 
 
 def test_this_process_remembers_no_more_owners_than_it_should(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calling._owners, "_max_entries", 3)
-    tokens = [opening.open_session(user_id) for user_id in range(1, 6)]
+    monkeypatch.setattr(caller_identity._owners, "_max_entries", 3)
+    tokens = [new_session.open_session(user_id) for user_id in range(1, 6)]
     for token in tokens:
         identify(token)
-    owners = [calling._owners.get(hash_token(token)) for token in tokens]
+    owners = [caller_identity._owners.get(hash_token(token)) for token in tokens]
     assert owners == [None, None, 3, 4, 5]

@@ -10,7 +10,14 @@ from collections.abc import Callable
 import pytest
 
 from local.stack.servers import Server
-from plaza.auth import ending, finding, mysql_sessions, opening, redis_sessions, sessions
+from plaza.auth import (
+    mysql_store,
+    new_session,
+    redis_sessions,
+    session_end,
+    session_lookup,
+    sessions,
+)
 from plaza.auth.redis_sessions import session_key
 from plaza.auth.sessions import Session
 from plaza.infra import mysql, redis
@@ -57,9 +64,9 @@ def set_role(user_id: int, role: str) -> None:
 
 def test_a_session_is_found_by_its_token(plaza: World) -> None:
     set_role(7, "admin")
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     for _ in range(2):  # from MySQL, then from Redis
-        session = finding.find_session(token)
+        session = session_lookup.find_session(token)
         assert session is not None
         assert (session.user_id, session.role) == (7, "admin")
     assert session
@@ -67,13 +74,13 @@ def test_a_session_is_found_by_its_token(plaza: World) -> None:
 
 
 def test_a_token_that_nobody_was_given_is_none(plaza: World) -> None:
-    opening.open_session(7)
-    assert finding.find_session(sessions.make_token()) is None
+    new_session.open_session(7)
+    assert session_lookup.find_session(sessions.make_token()) is None
 
 
 def test_only_the_hash_of_a_token_is_stored_anywhere(plaza: World) -> None:
-    token = opening.open_session(7)
-    finding.find_session(token)
+    token = new_session.open_session(7)
+    session_lookup.find_session(token)
     [row] = mysql.fetch_all("SELECT * FROM session")
     assert row[0] == hashlib.sha256(token.encode()).digest()
     assert token not in repr(row)
@@ -83,23 +90,23 @@ def test_only_the_hash_of_a_token_is_stored_anywhere(plaza: World) -> None:
 
 
 def test_many_sessions_are_opened_in_the_order_of_their_users(plaza: World) -> None:
-    tokens = opening.open_sessions(range(1, 51))
-    assert [s.user_id for s in map(finding.find_session, tokens) if s] == list(range(1, 51))
+    tokens = new_session.open_sessions(range(1, 51))
+    assert [s.user_id for s in map(session_lookup.find_session, tokens) if s] == list(range(1, 51))
 
 
 def test_a_session_that_is_used_lasts_longer_but_is_written_seldom(plaza: World) -> None:
-    token = opening.open_session(7)
-    finding.find_session(token)
+    token = new_session.open_session(7)
+    session_lookup.find_session(token)
     let_pass(token, 7 * 3600)
     early = stored_end(token)
-    finding.find_session(token)
+    session_lookup.find_session(token)
     assert stored_end(token) == early, "less than a hundredth of its life has passed"
     let_pass(token, 3600)
-    session = finding.find_session(token)
+    session = session_lookup.find_session(token)
     assert session is not None
     moved = early - 3600 + 8 * 3600
     assert stored_end(token) == session.expires_at_s == pytest.approx(moved, abs=10)
-    again = finding.find_session(token)
+    again = session_lookup.find_session(token)
     assert again == session
 
 
@@ -108,10 +115,10 @@ def test_a_session_that_is_used_all_the_time_ends_at_its_absolute_end(
     plaza: World, set_up: Callable[..., None], kept: bool
 ) -> None:
     set_up(session_ttl_s=10 * 86_400, session_max_age_s=30 * 86_400)
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     for _ in range(29):
         let_pass(token, 86_400)
-        session = finding.find_session(token)
+        session = session_lookup.find_session(token)
         assert session is not None
     assert session
     assert session.expires_at_s == session.ends_at_s == pytest.approx(time.time() + 86_400, abs=60)
@@ -119,18 +126,18 @@ def test_a_session_that_is_used_all_the_time_ends_at_its_absolute_end(
     let_pass(token, 86_400 + 1)
     if not kept:
         redis.execute("DEL", session_key(sessions.hash_token(token)))
-    assert finding.find_session(token) is None
+    assert session_lookup.find_session(token) is None
 
 
 def test_a_shorter_absolute_end_holds_for_sessions_that_are_open(
     plaza: World, set_up: Callable[..., None]
 ) -> None:
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     let_pass(token, 3 * 86_400)
-    assert finding.find_session(token)
+    assert session_lookup.find_session(token)
     set_up(session_max_age_s=2 * 86_400)
-    let_pass(token, sessions.CHECK_EVERY_S + 1)
-    assert finding.find_session(token) is None
+    let_pass(token, sessions.MAX_ROLE_AGE_S + 1)
+    assert session_lookup.find_session(token) is None
 
 
 @pytest.mark.parametrize(("before", "after"), [("user", "admin"), ("admin", "user")])
@@ -138,10 +145,10 @@ def test_a_change_of_role_takes_effect_within_a_minute_of_use(
     plaza: World, before: str, after: str
 ) -> None:
     set_role(7, before)
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     assert role_of(token) == before
     set_role(7, after)
-    let_pass(token, sessions.CHECK_EVERY_S - 5)
+    let_pass(token, sessions.MAX_ROLE_AGE_S - 5)
     assert role_of(token) == before, "Redis answers meanwhile"
     let_pass(token, 6)
     assert role_of(token) == after
@@ -152,7 +159,7 @@ def test_a_reader_who_is_late_brings_an_old_role_back_for_a_minute_at_most(
     plaza: World,
 ) -> None:
     set_role(7, "admin")
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     assert role_of(token) == "admin"
     old = redis.execute("GET", session_key(sessions.hash_token(token)))
     set_role(7, "user")
@@ -165,7 +172,7 @@ def test_a_reader_who_is_late_brings_an_old_role_back_for_a_minute_at_most(
 
 def test_without_mysql_a_role_stays_as_redis_has_it(plaza: World, mysql_away: Away) -> None:
     set_role(7, "admin")
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     assert role_of(token) == "admin"
     let_pass(token, 61)
     with mysql_away():
@@ -173,53 +180,53 @@ def test_without_mysql_a_role_stays_as_redis_has_it(plaza: World, mysql_away: Aw
 
 
 def role_of(token: str) -> str:
-    session = finding.find_session(token)
+    session = session_lookup.find_session(token)
     assert session is not None
     return session.role
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["in MySQL", "in Redis too"])
 def test_a_session_that_expired_is_refused(plaza: World, kept: bool) -> None:
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     if kept:
-        finding.find_session(token)
+        session_lookup.find_session(token)
     let_pass(token, 30 * 86_400 + 1)
-    assert finding.find_session(token) is None
-    assert finding.find_session(token) is None
+    assert session_lookup.find_session(token) is None
+    assert session_lookup.find_session(token) is None
     assert stored_end(token) < time.time()
 
 
 def test_what_redis_keeps_of_a_session_ends_within_the_hour(plaza: World) -> None:
-    token = opening.open_session(7)
-    finding.find_session(token)
+    token = new_session.open_session(7)
+    session_lookup.find_session(token)
     [key] = find_keys("*:session:*")
     assert 3_500 < redis.execute("TTL", key) <= 3_600
 
 
 def test_sessions_work_while_redis_is_away(plaza: World, redis_away: Away) -> None:
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     with redis_away():
         let_pass_in_mysql = "UPDATE session SET expires_at = expires_at - INTERVAL 9 HOUR"
         mysql.write(let_pass_in_mysql)
         before = stored_end(token)
-        session = finding.find_session(token)
+        session = session_lookup.find_session(token)
         assert session is not None
         assert session.user_id == 7
         assert stored_end(token) > before, "its end is moved all the same"
-        other = opening.open_session(8)
-        assert finding.find_session(other)
-        assert finding.find_session(sessions.make_token()) is None
-    assert finding.find_session(token)
+        other = new_session.open_session(8)
+        assert session_lookup.find_session(other)
+        assert session_lookup.find_session(sessions.make_token()) is None
+    assert session_lookup.find_session(token)
 
 
 def test_while_mysql_is_away_sessions_that_redis_holds_work(plaza: World, mysql_away: Away) -> None:
-    known, unknown = opening.open_session(7), opening.open_session(8)
-    finding.find_session(known)
+    known, unknown = new_session.open_session(7), new_session.open_session(8)
+    session_lookup.find_session(known)
     with mysql_away():
-        assert finding.find_session(known)
+        assert session_lookup.find_session(known)
         with pytest.raises(MysqlDown):
-            finding.find_session(unknown)
-    assert finding.find_session(unknown)
+            session_lookup.find_session(unknown)
+    assert session_lookup.find_session(unknown)
 
 
 # ---------------------------------------------------------------- ending
@@ -230,15 +237,15 @@ def sha_of(token: str) -> bytes:
 
 
 def test_a_session_that_was_ended_is_over_at_once_and_stays_over(plaza: World) -> None:
-    token, other = opening.open_session(7), opening.open_session(7)
-    assert finding.find_session(token)
-    ending.end_session(token)
+    token, other = new_session.open_session(7), new_session.open_session(7)
+    assert session_lookup.find_session(token)
+    session_end.end_session(token)
     for _ in range(3):
-        assert finding.find_session(token) is None
-    assert mysql_sessions.read(sha_of(token), 86_400) is None
-    assert finding.find_session(other)
-    ending.end_session(token)
-    assert finding.find_session(token) is None
+        assert session_lookup.find_session(token) is None
+    assert mysql_store.read(sha_of(token), 86_400) is None
+    assert session_lookup.find_session(other)
+    session_end.end_session(token)
+    assert session_lookup.find_session(token) is None
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["in MySQL", "in Redis too"])
@@ -246,87 +253,87 @@ def test_a_reader_who_read_before_the_end_can_not_bring_it_back(
     plaza: World, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
     """The reader has the row from MySQL, then it ends, then the reader fills Redis."""
-    token = opening.open_session(7)
+    token = new_session.open_session(7)
     if kept:
-        finding.find_session(token)
+        session_lookup.find_session(token)
         redis.execute("DEL", session_key(sha_of(token)))
-    read = mysql_sessions.read
+    read = mysql_store.read
 
     def read_and_be_overtaken(sha: bytes, max_age_s: int) -> Session | None:
         found = read(sha, max_age_s)
-        ending.end_session(token)
+        session_end.end_session(token)
         return found
 
-    monkeypatch.setattr(mysql_sessions, "read", read_and_be_overtaken)
-    assert finding.find_session(token), "it was there when it was asked for"
-    monkeypatch.setattr(mysql_sessions, "read", read)
-    assert finding.find_session(token) is None
+    monkeypatch.setattr(mysql_store, "read", read_and_be_overtaken)
+    assert session_lookup.find_session(token), "it was there when it was asked for"
+    monkeypatch.setattr(mysql_store, "read", read)
+    assert session_lookup.find_session(token) is None
 
 
 def test_a_use_that_moves_the_end_can_not_bring_it_back(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The end is moved in MySQL, then it is over, then Redis is told of the new end."""
-    token = opening.open_session(7)
-    finding.find_session(token)
+    token = new_session.open_session(7)
+    session_lookup.find_session(token)
     let_pass(token, 9 * 3600)
-    extend = mysql_sessions.extend
+    extend = mysql_store.extend
 
     def extend_and_be_overtaken(sha: bytes, expires_at_s: int) -> bool:
         moved = extend(sha, expires_at_s)
-        ending.end_session(token)
+        session_end.end_session(token)
         return moved
 
-    monkeypatch.setattr(mysql_sessions, "extend", extend_and_be_overtaken)
-    assert finding.find_session(token)
-    monkeypatch.setattr(mysql_sessions, "extend", extend)
-    assert finding.find_session(token) is None
+    monkeypatch.setattr(mysql_store, "extend", extend_and_be_overtaken)
+    assert session_lookup.find_session(token)
+    monkeypatch.setattr(mysql_store, "extend", extend)
+    assert session_lookup.find_session(token) is None
 
 
 def test_a_use_that_read_redis_before_the_end_is_told_by_mysql(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token = opening.open_session(7)
-    finding.find_session(token)
+    token = new_session.open_session(7)
+    session_lookup.find_session(token)
     let_pass(token, 90)
     read = redis_sessions.read
 
     def read_and_be_overtaken(sha: bytes) -> Session | None:
         found = read(sha)
-        ending.end_session(token)
+        session_end.end_session(token)
         return found
 
     monkeypatch.setattr(redis_sessions, "read", read_and_be_overtaken)
-    assert finding.find_session(token) is None
+    assert session_lookup.find_session(token) is None
 
 
 def test_what_a_redis_that_failed_over_still_shows_ends_within_a_minute_of_use(
     plaza: World,
 ) -> None:
     """The replica had the session, but not yet its end."""
-    token = opening.open_session(7)
-    finding.find_session(token)
+    token = new_session.open_session(7)
+    session_lookup.find_session(token)
     old = redis.execute("GET", session_key(sha_of(token)))
-    ending.end_session(token)
+    session_end.end_session(token)
     redis.execute("SET", session_key(sha_of(token)), old)
     head, _, checked_at_s = old.rpartition(":")
     redis.execute("SET", session_key(sha_of(token)), f"{head}:{int(checked_at_s) - 61}")
-    assert finding.find_session(token) is None
-    assert finding.find_session(token) is None
+    assert session_lookup.find_session(token) is None
+    assert session_lookup.find_session(token) is None
 
 
 def test_the_mark_of_an_end_outlives_whatever_was_kept(plaza: World) -> None:
-    token = opening.open_session(7)
-    ending.end_session(token)
+    token = new_session.open_session(7)
+    session_end.end_session(token)
     ttl_s = redis.execute("TTL", session_key(sha_of(token)))
-    assert ttl_s > redis_sessions.MOST_TTL_S
+    assert ttl_s > redis_sessions.MAX_TTL_S
     redis.execute("DEL", session_key(sha_of(token)))
-    assert finding.find_session(token) is None, "MySQL has none"
+    assert session_lookup.find_session(token) is None, "MySQL has none"
 
 
 def test_tokens_that_nobody_has_can_not_fill_redis_for_long(plaza: World) -> None:
     token = sessions.make_token()
-    ending.end_session(token)
+    session_end.end_session(token)
     assert 0 < redis.execute("TTL", session_key(sha_of(token))) <= 60
 
 
@@ -360,7 +367,7 @@ def test_an_end_that_redis_did_not_hear_of_is_repeated_with_the_same_token(
         raise RedisDown("Redis is away (a test says so)")
 
     with monkeypatch.context() as for_now:
-        for_now.setattr(redis_sessions, "end_all", fail)
+        for_now.setattr(redis_sessions, "mark_ended", fail)
         assert ask("DELETE", "/auth/sessions/current", token=token).status == 503
     assert is_known(token), "Redis still shows it, which is why it has to be repeated"
     assert ask("DELETE", "/auth/sessions/current", token=token).status == 204
@@ -384,48 +391,48 @@ def test_without_mysql_nothing_has_ended_and_it_can_be_repeated(
 
 
 def test_signed_out_everywhere_is_everywhere_and_nobody_else(plaza: World) -> None:
-    tokens, others = opening.open_sessions([7] * 20), opening.open_sessions([8, 9])
+    tokens, others = new_session.open_sessions([7] * 20), new_session.open_sessions([8, 9])
     for token in [*tokens[:10], *others]:
-        finding.find_session(token)
-    ending.end_all_sessions(tokens[0])
-    assert [finding.find_session(token) for token in tokens] == [None] * 20
-    assert all(finding.find_session(token) for token in others)
+        session_lookup.find_session(token)
+    session_end.end_all_sessions(tokens[0])
+    assert [session_lookup.find_session(token) for token in tokens] == [None] * 20
+    assert all(session_lookup.find_session(token) for token in others)
     assert mysql.fetch_all("SELECT COUNT(*) FROM session WHERE user_id = 7") == [(0,)]
-    assert finding.find_session(opening.open_session(7)), "signing in again works"
+    assert session_lookup.find_session(new_session.open_session(7)), "signing in again works"
 
 
 def test_readers_who_read_before_bring_none_of_them_back(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token, other = opening.open_sessions([7, 7])
-    read = mysql_sessions.read
+    token, other = new_session.open_sessions([7, 7])
+    read = mysql_store.read
 
     def read_and_be_overtaken(sha: bytes, max_age_s: int) -> Session | None:
         found = read(sha, max_age_s)
-        monkeypatch.setattr(mysql_sessions, "read", read)
-        ending.end_all_sessions(token)
+        monkeypatch.setattr(mysql_store, "read", read)
+        session_end.end_all_sessions(token)
         return found
 
-    monkeypatch.setattr(mysql_sessions, "read", read_and_be_overtaken)
-    assert finding.find_session(other)
-    assert finding.find_session(other) is None
+    monkeypatch.setattr(mysql_store, "read", read_and_be_overtaken)
+    assert session_lookup.find_session(other)
+    assert session_lookup.find_session(other) is None
 
 
 def test_a_token_that_has_ended_ends_nobody_else(plaza: World) -> None:
-    ended, other = opening.open_sessions([7, 7])
-    ending.end_session(ended)
+    ended, other = new_session.open_sessions([7, 7])
+    session_end.end_session(ended)
     with pytest.raises(Unauthenticated):
-        ending.end_all_sessions(ended)
-    assert finding.find_session(other)
+        session_end.end_all_sessions(ended)
+    assert session_lookup.find_session(other)
 
 
 def test_a_token_that_only_redis_still_knows_ends_nobody_else(plaza: World) -> None:
-    ended, other = opening.open_sessions([7, 7])
-    finding.find_session(ended)
+    ended, other = new_session.open_sessions([7, 7])
+    session_lookup.find_session(ended)
     mysql.write("DELETE FROM session WHERE token_sha256 = %s", (sha_of(ended),))
-    ending.end_all_sessions(ended)
-    assert finding.find_session(ended) is None
-    assert finding.find_session(other)
+    session_end.end_all_sessions(ended)
+    assert session_lookup.find_session(ended) is None
+    assert session_lookup.find_session(other)
 
 
 def test_when_redis_is_away_all_sessions_stay_until_it_is_repeated(
@@ -433,11 +440,11 @@ def test_when_redis_is_away_all_sessions_stay_until_it_is_repeated(
 ) -> None:
     set_up(redis_timeout_s=0.2)
     token = signed_in()
-    session = finding.find_session(token)
+    session = session_lookup.find_session(token)
     assert session is not None
-    others = opening.open_sessions([session.user_id] * 3)
+    others = new_session.open_sessions([session.user_id] * 3)
     for other in others:
-        finding.find_session(other)
+        session_lookup.find_session(other)
     redis_server.pause()
     try:
         assert ask("DELETE", "/auth/sessions", token=token).status == 503
@@ -454,24 +461,24 @@ def test_when_redis_is_away_all_sessions_stay_until_it_is_repeated(
 def test_wherever_redis_fails_on_the_way_a_repeat_ends_all(
     plaza: World, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
-    token, other = opening.open_sessions([7, 7])
+    token, other = new_session.open_sessions([7, 7])
     for known in (token, other):
-        finding.find_session(known)
-    end_all, calls = redis_sessions.end_all, []
+        session_lookup.find_session(known)
+    mark_ended, calls = redis_sessions.mark_ended, []
 
     def fail_once(shas: list[bytes], ttl_s: int) -> None:
         calls.append(shas)
         if len(calls) == fails_at:
             raise RedisDown("Redis is away (a test says so)")
-        end_all(shas, ttl_s)
+        mark_ended(shas, ttl_s)
 
-    monkeypatch.setattr(redis_sessions, "end_all", fail_once)
+    monkeypatch.setattr(redis_sessions, "mark_ended", fail_once)
     with pytest.raises(RedisDown):
-        ending.end_all_sessions(token)
-    assert finding.find_session(token), "they can repeat it"
-    ending.end_all_sessions(token)
-    assert finding.find_session(token) is None
-    assert finding.find_session(other) is None
+        session_end.end_all_sessions(token)
+    assert session_lookup.find_session(token), "they can repeat it"
+    session_end.end_all_sessions(token)
+    assert session_lookup.find_session(token) is None
+    assert session_lookup.find_session(other) is None
 
 
 # ---------------------------------------------------------------- through the API
@@ -509,8 +516,8 @@ def test_an_admin_ends_all_sessions_of_a_user_and_of_nobody_else(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     set_role(1, "admin")
-    admin, other = opening.open_session(1), opening.open_session(8)
-    tokens = opening.open_sessions([7] * 20)
+    admin, other = new_session.open_session(1), new_session.open_session(8)
+    tokens = new_session.open_sessions([7] * 20)
     assert all(is_known(token) for token in [*tokens[:10], other])
     done = end_sessions(7, admin)
     assert (done.status, done.said) == (200, {"ended": 20})
@@ -518,13 +525,13 @@ def test_an_admin_ends_all_sessions_of_a_user_and_of_nobody_else(
     assert is_known(other)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     [line] = [line for line in lines if line["event"] == "sessions_ended"]
-    assert (line["user_id"], line["by"], line["ended"]) == (7, 1, 20)
+    assert (line["user_id"], line["operator_id"], line["ended"]) == (7, 1, 20)
     assert end_sessions(7, admin).said == {"ended": 0}
-    assert is_known(opening.open_session(7)), "signing in again works"
+    assert is_known(new_session.open_session(7)), "signing in again works"
 
 
 def test_a_user_ends_nobody_elses_sessions(plaza: World) -> None:
-    mine, others = opening.open_session(8), opening.open_session(7)
+    mine, others = new_session.open_session(8), new_session.open_session(7)
     assert end_sessions(7, mine).problem == "forbidden"
     assert end_sessions(7, None).problem == "unauthenticated"
     assert end_sessions("abc", mine).status == 404
@@ -535,14 +542,14 @@ def test_when_redis_can_not_be_told_no_session_has_ended_and_it_can_be_repeated(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_role(1, "admin")
-    admin, token = opening.open_sessions([1, 7])
+    admin, token = new_session.open_sessions([1, 7])
     assert is_known(token)
 
     def fail(*_: object) -> None:
         raise RedisDown("Redis is away (a test says so)")
 
     with monkeypatch.context() as for_now:
-        for_now.setattr(redis_sessions, "end_all", fail)
+        for_now.setattr(redis_sessions, "mark_ended", fail)
         assert end_sessions(7, admin).status == 503
     assert is_known(token)
     assert end_sessions(7, admin).said == {"ended": 1}

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from local.paths import ROOT
-from plaza.auth import finding as auth_finding
-from plaza.auth import signing_in
+from plaza.auth import phone_sign_in
+from plaza.auth import session_lookup as auth_finding
 from plaza.auth.codes import hash_challenge
 from plaza.auth.redis_challenges import challenge_key
 from plaza.auth.sms import EchoSender, SmsDown
 from plaza.infra import limits, mysql, redis
 from plaza.infra.limits import Attempt, Window
 from plaza.infra.process import clear_caches
-from plaza.targets import There, finding
+from plaza.targets import Existence, lookup
 from tests.integration.conftest import Away
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
@@ -35,10 +35,10 @@ from tests.support.signing import (
     challenge_of,
     code_on,
     forget_limits,
+    hasher,
     is_known,
     let_a_minute_pass,
     let_pass,
-    seal,
     sign_in,
     signed_in,
     wrong,
@@ -105,8 +105,8 @@ def test_a_new_user_can_be_followed_at_once(plaza: World) -> None:
     session = auth_finding.find_session(token)
     assert session is not None
     clear_caches()
-    assert redis.execute("GET", find_keys("*:there")[0]) == "live"
-    assert finding.find("user", session.user_id) is There.LIVE
+    assert redis.execute("GET", find_keys("*:existence")[0]) == "live"
+    assert lookup.find("user", session.user_id) is Existence.LIVE
 
 
 # ---------------------------------------------------------------- codes
@@ -260,7 +260,7 @@ def test_a_phone_gets_five_codes_an_hour_from_one_network_and_ten_from_all(plaza
 
 
 def test_a_phone_gets_twenty_codes_a_day_from_strangers(plaza: World) -> None:
-    spend("codes-to", seal().of_phone(PHONE), 20)
+    spend("codes-to", hasher().hash_phone(PHONE), 20)
     let_pass(2 * 3_600_000)
     refused = ask_for_code()
     assert (refused.status, refused.problem) == (429, "too-many")
@@ -312,8 +312,8 @@ def test_whoever_signed_in_here_before_is_not_held_up_by_strangers(
     """Strangers spend the limits of the phone, of the shared address and of the deployment."""
     set_up(max_codes_per_hour=5, max_codes_per_network_per_hour=5)
     signed_in()
-    spend("codes-to", seal().of_phone(PHONE), 20)
-    spend("codes-from", seal().of_network(HOME), 5)
+    spend("codes-to", hasher().hash_phone(PHONE), 20)
+    spend("codes-from", hasher().hash_network(HOME), 5)
     spend("codes", "new", 5)
     assert ask_for_code(OTHER).status == 429
     assert ask_for_code(source="198.51.100.1").status == 429, "somewhere else it is a stranger"
@@ -400,7 +400,7 @@ def test_before_the_code_is_right_mysql_is_not_asked(
     def asked(*_: object) -> Any:
         raise AssertionError("MySQL was asked")
 
-    for name in ("fetch_all", "write", "atomically"):
+    for name in ("fetch_all", "write", "run_in_transaction"):
         monkeypatch.setattr(mysql, name, asked)
     assert ask_for_code().status == 202
     assert sign_in(wrong(code_on())).status == 401
@@ -518,7 +518,7 @@ def test_without_mysql_a_code_comes_and_still_works_when_it_is_back(
         for _ in range(2):
             refused = sign_in(code_on())
             assert (refused.status, refused.problem) == (503, "unavailable")
-        assert redis.client().hget(key_of_challenge(), "wrong") == "1"
+        assert redis.client().hget(key_of_challenge(), "wrong_tries") == "1"
     assert sign_in(code_on()).status == 201
     assert len(users()) == 1
 
@@ -527,7 +527,7 @@ def test_a_code_works_still_when_the_session_could_not_be_opened(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask_for_code()
-    monkeypatch.setattr(signing_in, "open_session", _fail)
+    monkeypatch.setattr(phone_sign_in, "open_session", _fail)
     assert sign_in(code_on()).status == 503
     assert len(users()) == 1
     monkeypatch.undo()
@@ -604,10 +604,10 @@ def test_phones_codes_and_tokens_are_nowhere_to_be_read(
     ask("DELETE", "/auth/sessions/current", token=done.said["token"])
     left += [in_redis(), in_mysql("user_phone"), capsys.readouterr().out]
     assert len(codes_sent) == 2
-    hidden = [PHONE, PHONE[1:], HOME, done.said["token"], challenge, challenge_of()]
+    encrypted = [PHONE, PHONE[1:], HOME, done.said["token"], challenge, challenge_of()]
     for text in left:
         assert text
-        for secret in hidden:
+        for secret in encrypted:
             assert secret not in text
         for code in codes_sent:
             assert not re.search(rf"(?<![0-9]){code}(?![0-9])", text)
@@ -624,14 +624,14 @@ def test_logs_hold_no_phone_code_or_token_whatever_fails(
         mysql.write("INSERT INTO user_phone (phone, user_id) VALUES (%s, 1)", (PHONE,))
         mysql.write("INSERT INTO user_phone (phone, user_id) VALUES (%s, 1)", (PHONE,))
 
-    monkeypatch.setattr(signing_in, "sign_up", clash)
+    monkeypatch.setattr(phone_sign_in, "sign_up", clash)
     assert sign_in(code).status == 500
     monkeypatch.setattr(
-        signing_in, "sign_up", lambda phone: mysql.fetch_all("SELECT '%s' FROM", (phone,))
+        phone_sign_in, "sign_up", lambda phone: mysql.fetch_all("SELECT '%s' FROM", (phone,))
     )
     assert sign_in(code).status == 500
     monkeypatch.setattr(
-        signing_in, "sign_up", lambda phone: mysql.write("SET time_zone = %s", (phone,))
+        phone_sign_in, "sign_up", lambda phone: mysql.write("SET time_zone = %s", (phone,))
     )
     assert sign_in(code).status == 500
     ask_for_code(PHONE + "x")

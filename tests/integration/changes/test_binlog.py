@@ -14,14 +14,14 @@ from local.paths import LAYER
 from local.stack.processes import wait_until
 from local.stack.servers import connect_mysql
 from plaza import changes
-from plaza.changes import mysql_positions
+from plaza.changes import mysql_store as binlog_positions
 from plaza.infra import binlog, cache, clock, mysql, redis
-from plaza.infra.binlog import BinlogUnusable, Part, Position, PositionLost
+from plaza.infra.binlog import BinlogPosition, BinlogPositionLost, BinlogUnusable, ChangeBatch
 from plaza.infra.clock import Deadline
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
-from plaza.shops import mysql_shops, queues, redis_shops
-from plaza.shops.shops import Refresh, Step
+from plaza.shops import mysql_shops, queues, redis_store
+from plaza.shops.model import ShopJobStep, ShopRefresh
 from tests.integration.conftest import Away
 from tests.support.plaza import World
 from tests.support.shop_api import (
@@ -108,8 +108,8 @@ def test_who_read_before_an_operator_changed_it_does_not_bring_the_old_page_back
     old = mysql_shops.read([shop_id])[shop_id]
     operator("UPDATE shop SET name = 'Soup' WHERE id = %s", shop_id)
     changes.follow_changes()
-    late = {redis_shops.page_key(shop_id): cache.Entry(old.ver, old.to_text())}
-    assert cache.keep_all(cache.STALE_THEN_REBUILT, late, create=True) == [False]
+    late = {redis_store.page_key(shop_id): cache.CacheEntry(old.version, old.to_text())}
+    assert cache.store_all(cache.STALE_WHILE_REBUILDING, late, create=True) == [False]
     assert name_of(shop_id) == "Soup"
 
 
@@ -119,7 +119,7 @@ def test_it_is_told_again_a_second_later(followed: World) -> None:
     operator("UPDATE shop SET name = 'Soup' WHERE id = %s", shop_id)
     changes.follow_changes()
     [body] = followed.queues.messages["shops"]
-    assert queues.SHOPS.decode(body) == Refresh([shop_id])
+    assert queues.SHOPS.decode(body) == ShopRefresh([shop_id])
 
 
 def test_what_the_api_changed_keeps_its_version(followed: World) -> None:
@@ -127,17 +127,17 @@ def test_what_the_api_changed_keeps_its_version(followed: World) -> None:
     write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup"})
     for _ in range(3):
         changes.follow_changes()
-    assert mysql.fetch_all("SELECT ver FROM shop") == [(2,)]
+    assert mysql.fetch_all("SELECT version FROM shop") == [(2,)]
     operator("UPDATE shop SET name = 'Stew'")
     for _ in range(3):
         changes.follow_changes()
-    assert mysql.fetch_all("SELECT ver FROM shop") == [(3,)], "moved once, for the operator"
+    assert mysql.fetch_all("SELECT version FROM shop") == [(3,)], "moved once, for the operator"
 
 
 def test_what_was_rolled_back_and_other_tables_are_not_told(followed: World) -> None:
     insert([(5, FOOD, *BERLIN)])
     changes.follow_changes()
-    connection = mysql.connect_apart(database="plaza")
+    connection = mysql.connect_dedicated(database="plaza")
     connection.begin()
     connection.cursor().execute("UPDATE shop SET name = 'never' WHERE id = 5")
     connection.rollback()
@@ -165,17 +165,17 @@ def test_a_table_that_was_emptied_is_told(followed: World) -> None:
     operator("TRUNCATE TABLE shop")
     changes.follow_changes()
     asked = [queues.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
-    assert Step("everything") in asked
+    assert ShopJobStep("everything") in asked
 
 
 def test_more_rows_than_are_kept_in_mind_are_told_as_everything(
     followed: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(binlog, "MOST_ROWS_OF_TRANSACTION", 10)
+    monkeypatch.setattr(binlog, "MAX_TRANSACTION_ROWS", 10)
     insert([(i, FOOD, *BERLIN) for i in range(1, 1_001)])
     changes.follow_changes()
     asked = [queues.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
-    assert Step("everything") in asked
+    assert ShopJobStep("everything") in asked
 
 
 # ---------------------------------------------------------------- at least once
@@ -185,7 +185,7 @@ def test_it_goes_on_from_where_it_stopped(followed: World) -> None:
     insert([(5, FOOD, *BERLIN)])
     assert changes.follow_changes().rows == 1
     assert changes.follow_changes().rows == 0
-    operator("UPDATE shop SET ver = ver + 1")
+    operator("UPDATE shop SET version = version + 1")
     assert changes.follow_changes().rows == 1
 
 
@@ -202,12 +202,12 @@ def test_who_dies_before_the_position_is_kept_tells_it_again(
     name_of(shop_id)
     operator("UPDATE shop SET name = 'Soup'")
     with monkeypatch.context() as patch:
-        patch.setattr("plaza.changes.following.refreshing.adopt", die)
+        patch.setattr("plaza.changes.follow_binlog.refresh.project_changes", die)
         with pytest.raises(Killed):
             changes.follow_changes()
     assert name_of(shop_id) == NOODLES["name"]
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_positions, "keep", die)
+        patch.setattr(binlog_positions, "save", die)
         with pytest.raises(Killed):
             changes.follow_changes()
     assert name_of(shop_id) == "Soup"
@@ -220,11 +220,11 @@ def test_while_redis_or_the_queue_is_away_it_stays_where_it_is(
 ) -> None:
     insert([(5, FOOD, *BERLIN)])
     changes.follow_changes()
-    before = mysql_positions.read("shops")
+    before = binlog_positions.read("shops")
     operator("UPDATE shop SET name = 'Soup'")
     with redis_away(), pytest.raises(RedisDown):
         changes.follow_changes()
-    assert mysql_positions.read("shops") == before
+    assert binlog_positions.read("shops") == before
     changes.follow_changes()
     assert name_of(5) == "Soup"
 
@@ -242,8 +242,8 @@ def test_a_process_of_its_own_goes_on_where_another_was_killed(
             "from plaza.infra import sqs\n"
             "sqs.send = lambda *_, **__: None\n"
             "from plaza import changes\n"
-            "from plaza.changes import mysql_positions\n"
-            "mysql_positions.keep = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+            "from plaza.changes import mysql_store as binlog_positions\n"
+            "binlog_positions.save = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
             "changes.follow_changes()\n"
         )
         env = {**os.environ, "PYTHONPATH": str(LAYER)}
@@ -259,13 +259,13 @@ def test_a_process_of_its_own_goes_on_where_another_was_killed(
 
 def test_logs_may_be_rotated(followed: World) -> None:
     insert([(5, FOOD, *BERLIN)])
-    before = mysql_positions.read("shops")
+    before = binlog_positions.read("shops")
     for number in range(3):
         operator("UPDATE shop SET name = %s", f"name {number}")
         operator("FLUSH BINARY LOGS")
     assert changes.follow_changes() == (4, False)
     assert name_of(5) == "name 2"
-    after = mysql_positions.read("shops")
+    after = binlog_positions.read("shops")
     assert before
     assert after
     assert after.log_file > before.log_file
@@ -303,7 +303,7 @@ def test_when_the_log_was_purged_everything_is_told_anew(
     followed.queues.drain()
     assert [name_of(i) for i in (1, 30)] == ["new 1", "new 30"]
     assert "Bath" in [one["name"] for one in ask("GET", "/shop-types").body["items"]]
-    assert mysql_shops.read([30])[30].ver > old[30].ver
+    assert mysql_shops.read([30])[30].version > old[30].version
     operator("UPDATE shop SET name = 'on'")
     assert changes.follow_changes().lost is False
     assert name_of(1) == "on"
@@ -311,7 +311,7 @@ def test_when_the_log_was_purged_everything_is_told_anew(
 
 def purge() -> None:
     """All logs but the present one; the server may need one for a moment after it was closed."""
-    end = binlog.find_end().log_file
+    end = binlog.read_end().log_file
 
     def only_the_end() -> bool:
         mysql.write("PURGE BINARY LOGS TO %s", (end,))
@@ -320,17 +320,19 @@ def purge() -> None:
     assert wait_until(only_the_end, timeout_s=30), "the logs stay"
 
 
-@pytest.mark.parametrize("nowhere", [Position("binlog.999999", 4), Position("other.000001", 4)])
-def test_a_position_of_another_server_is_lost(followed: World, nowhere: Position) -> None:
-    mysql_positions.keep("shops", nowhere)
+@pytest.mark.parametrize(
+    "nowhere", [BinlogPosition("binlog.999999", 4), BinlogPosition("other.000001", 4)]
+)
+def test_a_position_of_another_server_is_lost(followed: World, nowhere: BinlogPosition) -> None:
+    binlog_positions.save("shops", nowhere)
     assert changes.follow_changes().lost is True
     assert changes.follow_changes().lost is False
 
 
 def test_a_position_behind_the_end_is_lost(followed: World) -> None:
     """As after a crash that took the end of the log along."""
-    end = binlog.find_end()
-    mysql_positions.keep("shops", Position(end.log_file, end.log_pos + 100_000))
+    end = binlog.read_end()
+    binlog_positions.save("shops", BinlogPosition(end.log_file, end.log_pos + 100_000))
     assert changes.follow_changes().lost is True
 
 
@@ -348,7 +350,7 @@ def test_it_stops_in_time_between_two_transactions(followed: World) -> None:
     for number in range(5):
         operator("UPDATE shop SET name = %s", f"name {number}")
     # Without any time, each run gets through one transaction: keeping the position is one too.
-    rows = [changes.follow_changes(most_s=-1).rows for _ in range(15)]
+    rows = [changes.follow_changes(max_s=-1).rows for _ in range(15)]
     assert max(rows) == 1
     assert sum(rows) >= 6
     assert name_of(5) == "name 4"
@@ -374,14 +376,16 @@ def test_a_log_from_which_rows_can_not_be_read_is_refused(
 
 
 def test_parts_end_between_transactions_and_hold_so_many_rows(followed: World) -> None:
-    since = binlog.find_end()
+    since = binlog.read_end()
     insert([(i, FOOD, *BERLIN) for i in range(1, 401)])
     operator("UPDATE shop SET name = 'a' WHERE id <= 400")
     operator("UPDATE shop SET name = 'b' WHERE id <= 10")
-    parts = list(binlog.follow(["shop"], since, Deadline.in_s(math.inf)))
+    parts = list(binlog.read_changes(["shop"], since, Deadline.in_s(math.inf)))
     assert [len(part.rows) for part in parts] == [800, 10]
-    assert parts[-1].end == binlog.find_end()
-    again: list[Part] = list(binlog.follow(["shop"], parts[0].end, Deadline.in_s(math.inf)))
+    assert parts[-1].end == binlog.read_end()
+    again: list[ChangeBatch] = list(
+        binlog.read_changes(["shop"], parts[0].end, Deadline.in_s(math.inf))
+    )
     assert [len(part.rows) for part in again] == [10]
     row = again[0].rows[0]
     assert row.before
@@ -390,8 +394,12 @@ def test_parts_end_between_transactions_and_hold_so_many_rows(followed: World) -
 
 
 def test_a_lost_position_is_an_error_of_its_own(followed: World) -> None:
-    with pytest.raises(PositionLost, match=r"binlog\.999999:4"):
-        list(binlog.follow(["shop"], Position("binlog.999999", 4), Deadline.in_s(math.inf)))
+    with pytest.raises(BinlogPositionLost, match=r"binlog\.999999:4"):
+        list(
+            binlog.read_changes(
+                ["shop"], BinlogPosition("binlog.999999", 4), Deadline.in_s(math.inf)
+            )
+        )
 
 
 def test_only_who_follows_loads_what_reads_the_binlog() -> None:
@@ -413,7 +421,7 @@ def test_how_far_it_is_behind_is_told_when_its_time_was_over(
     now_us = clock.now_us
     with monkeypatch.context() as patch:
         patch.setattr(clock, "now_us", lambda: now_us() + 100_000_000)
-        changes.follow_changes(most_s=0)  # one transaction, and its time is over
+        changes.follow_changes(max_s=0)  # one transaction, and its time is over
     [lag_s] = lags()
     assert 98 < lag_s < 130
     changes.follow_changes()

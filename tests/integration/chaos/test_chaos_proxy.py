@@ -45,7 +45,7 @@ def proxy() -> Iterator[Proxy]:
 
 @pytest.fixture
 def port(proxy: Proxy) -> int:
-    return proxy.road("echo", serve(b"one:"))
+    return proxy.add_route("echo", serve(b"one:"))
 
 
 def connect(port: int, timeout_s: float = 5) -> socket.socket:
@@ -145,7 +145,7 @@ def test_a_road_can_lead_to_another_server_for_new_connections(proxy: Proxy, por
 def test_a_server_that_ended_is_a_connection_that_is_reset(proxy: Proxy) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = proxy.road("dead", free.getsockname()[1])
+        port = proxy.add_route("dead", free.getsockname()[1])
     try:
         with connect(port) as connection:
             said = connection.recv(100)

@@ -10,24 +10,25 @@ from typing import Any
 
 import pytest
 
-from bench.round_trips import counting
+from bench.round_trips import count_round_trips
 from plaza.checkins import (
-    CheckedIn,
-    checking_in,
-    mysql_checkins,
-    redis_checkins,
-    saving,
-    sweeping,
+    CheckInEvent,
+    daily_checkin,
+    mysql_store,
+    persist,
+    redis_store,
+    sweep,
 )
-from plaza.checkins.checkins import Month
+from plaza.checkins.model import Month
 from plaza.checkins.queues import CHECKINS
-from plaza.checkins.redis_checkins import CHECK_IN, Keys
+from plaza.checkins.redis_store import CHECK_IN, CheckInKeys
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
-from plaza.users import profiles, redis_users
+from plaza.users import profiles
+from plaza.users import redis_store as user_store
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
 from tests.support.functions import ask, event, handler
@@ -35,7 +36,7 @@ from tests.support.keyspace import find_keys, own_client, redis_us
 from tests.support.plaza import World
 
 ADA = 7
-KEYS = Keys(ADA)
+KEYS = CheckInKeys(ADA)
 
 
 class Clock:
@@ -54,7 +55,7 @@ class Clock:
         """Replace the clock of who checks in and who moves. The sweep keeps the real one: it
         compares its time with that of Redis."""
         fake = SimpleNamespace(now_us=lambda: int(self.now_s * 1e6), now_s=lambda: self.now_s)
-        for module in (checking_in, profiles):
+        for module in (daily_checkin, profiles):
             monkeypatch.setattr(module, "clock", fake)
 
 
@@ -79,7 +80,7 @@ def rows(user_id: int = ADA) -> list[str]:
 def insert(*days: str) -> None:
     """As if they had checked in then, long ago."""
     values = ", ".join(f"(7, '{day}', 1)" for day in days)
-    mysql.write(f"INSERT INTO checkin (user_id, day, ver) VALUES {values}")
+    mysql.write(f"INSERT INTO checkin (user_id, day, version) VALUES {values}")
 
 
 def insert_run(last: str, length: int) -> None:
@@ -89,12 +90,12 @@ def insert_run(last: str, length: int) -> None:
 
 def come() -> tuple[str, int | None]:
     """Check in; (the day it counted for, the streak)."""
-    month = checking_in.check_in(ADA)
+    month = daily_checkin.check_in(ADA)
     return str(month.today), month.streak
 
 
 def look(month: str = "2026-11") -> Month:
-    return checking_in.read_month(ADA, date.fromisoformat(f"{month}-01"))
+    return daily_checkin.read_month(ADA, date.fromisoformat(f"{month}-01"))
 
 
 def outbox() -> dict[str, str]:
@@ -106,7 +107,7 @@ def outbox() -> dict[str, str]:
 
 
 def test_a_check_in_is_seen_at_once_and_saved_later(clock: Clock, plaza: World) -> None:
-    month = checking_in.check_in(ADA)
+    month = daily_checkin.check_in(ADA)
     assert (month.days, month.streak, month.exact) == ([21], 1, True)
     assert rows() == []
     assert len(outbox()) == 1
@@ -188,7 +189,7 @@ def test_a_month_is_read_by_whoever_it_is_of(clock: Clock) -> None:
         assert look("2026-10").days == [1, 31]
         assert look("2026-11").days == [1, 30]
         assert look("2026-09").days == []
-    assert checking_in.read_month(8, date(2026, 11, 1)).days == []
+    assert daily_checkin.read_month(8, date(2026, 11, 1)).days == []
 
 
 @pytest.mark.parametrize("month", ["1000-01", "2024-12", "2027-01", "9999-12"])
@@ -207,7 +208,7 @@ def test_the_zone_in_the_profile_says_which_day_it_is(clock: Clock) -> None:
     clock.set("2026-11-20T16:30:00")
     move_to("Asia/Shanghai")
     assert come() == ("2026-11-21", 1)
-    assert str(checking_in.check_in(8).today) == "2026-11-20"
+    assert str(daily_checkin.check_in(8).today) == "2026-11-20"
 
 
 def test_the_zone_is_shown_to_oneself_and_changed_by_oneself(clock: Clock) -> None:
@@ -292,8 +293,8 @@ def test_a_zone_that_this_process_has_not_heard_of_takes_no_day_back(clock: Cloc
     assert come() == ("2026-11-30", 3)
     move_to("Asia/Tokyo")
     assert come() == ("2026-12-01", 4)
-    redis.execute("HSET", redis_users.zone_key(ADA), "value", "UTC ")
-    month = checking_in.check_in(ADA)
+    redis.execute("HSET", user_store.zone_key(ADA), "value", "UTC ")
+    month = daily_checkin.check_in(ADA)
     assert (str(month.today), month.days, month.streak) == ("2026-12-01", [1], 4)
     assert str(look().today) == "2026-12-01"
 
@@ -324,7 +325,7 @@ def test_without_a_second_copy_there_is_no_answer_until_there_is_one(
     look()
     plaza.queues.away = True
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_checkins, "save", away_from_mysql)
+        patch.setattr(mysql_store, "insert", away_from_mysql)
         for _ in range(2):
             with pytest.raises(MysqlDown):
                 come()
@@ -338,11 +339,11 @@ def test_without_a_second_copy_there_is_no_answer_until_there_is_one(
 def test_a_check_in_whose_reply_was_lost_is_sent_by_the_next(clock: Clock, plaza: World) -> None:
     """Given a day that Redis has set and nobody sent, the repeat sends it."""
     look()
-    redis_checkins.check_in(ADA, date(2026, 11, 21), 1_795_262_400_000_000)
+    redis_store.check_in(ADA, date(2026, 11, 21), 1_795_262_400_000_000)
     assert plaza.queues.messages[CHECKINS] == []
     assert come() == ("2026-11-21", 1)
     [body] = plaza.queues.messages[CHECKINS]
-    assert CheckedIn.from_json(body).ver_us == 1_795_262_400_000_000, "as it was accepted"
+    assert CheckInEvent.from_json(body).version_us == 1_795_262_400_000_000, "as it was accepted"
 
 
 def test_days_that_were_given_up_are_in_the_streak(
@@ -352,17 +353,17 @@ def test_days_that_were_given_up_are_in_the_streak(
     for _ in range(4):
         come()
         clock.go_on(days=1)
-    facts = [CheckedIn.from_json(body) for body in plaza.queues.take(CHECKINS)]
+    facts = [CheckInEvent.from_json(body) for body in plaza.queues.take(CHECKINS)]
     redis.execute("FLUSHALL")
     assert come() == ("2026-11-25", 1), "as far as anybody knows"
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_checkins, "save", away_from_mysql)
+        patch.setattr(mysql_store, "insert", away_from_mysql)
         with pytest.raises(MysqlDown):
-            saving.save(facts)
+            persist.persist_checkins(facts)
     assert come() == ("2026-11-25", 5)
     assert (look().days, look().exact) == ([21, 22, 23, 24, 25], True)
     plaza.let_sweeps_be_due()
-    assert sweeping.sweep_checkins(grace_us=-(2**50)) == 5
+    assert sweep.sweep_checkins(grace_us=-(2**50)) == 5
     plaza.queues.drain()
     assert len(rows()) == 5
     assert outbox() == {}
@@ -372,16 +373,16 @@ def test_adopting_what_redis_and_mysql_have_changes_nothing_in_the_end(
     clock: Clock, plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     come()
-    facts = [CheckedIn.from_json(body) for body in plaza.queues.messages[CHECKINS]]
+    facts = [CheckInEvent.from_json(body) for body in plaza.queues.messages[CHECKINS]]
     plaza.queues.drain()
     before = look()
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_checkins, "save", away_from_mysql)
+        patch.setattr(mysql_store, "insert", away_from_mysql)
         for _ in range(2):
             with pytest.raises(MysqlDown):
-                saving.save(facts)
+                persist.persist_checkins(facts)
     assert look() == before
-    saving.save(facts)
+    persist.persist_checkins(facts)
     assert (look(), outbox(), rows()) == (before, {}, ["2026-11-21"])
 
 
@@ -390,13 +391,13 @@ def test_what_never_reached_the_queue_is_swept(clock: Clock, plaza: World) -> No
     clock.now_s = now_us / 1e6
     day = datetime.fromtimestamp(clock.now_s, UTC).date()
     look(f"{day:%Y-%m}")
-    redis_checkins.check_in(ADA, day, now_us)
+    redis_store.check_in(ADA, day, now_us)
     assert rows() == []
     let_wait()
-    assert sweeping.sweep_checkins() == 1
+    assert sweep.sweep_checkins() == 1
     plaza.queues.drain()
     assert (rows(), outbox()) == ([day.isoformat()], {})
-    assert sweeping.sweep_checkins(grace_us=0) == 0
+    assert sweep.sweep_checkins(grace_us=0) == 0
     assert not redis.execute("EXISTS", KEYS.outboxes)
 
 
@@ -410,12 +411,12 @@ def let_wait(us: int = 60_000_000) -> None:
 
 def test_the_sweep_waits_for_the_consumer_and_longer_each_time(clock: Clock, plaza: World) -> None:
     look()
-    redis_checkins.check_in(ADA, date(2026, 11, 21), 1)
+    redis_store.check_in(ADA, date(2026, 11, 21), 1)
     let_wait(10_000_000)
-    assert sweeping.sweep_checkins() == 0, "it is on its way"
+    assert sweep.sweep_checkins() == 0, "it is on its way"
     let_wait(60_000_000)
-    assert sweeping.sweep_checkins() == 1
-    assert sweeping.sweep_checkins() == 0, "as long again as it has waited"
+    assert sweep.sweep_checkins() == 1
+    assert sweep.sweep_checkins() == 0, "as long again as it has waited"
     assert 29e6 < redis.execute("ZSCORE", KEYS.outboxes, ADA) - now_us() < 31e6, (
         "a minute, less grace"
     )
@@ -429,7 +430,7 @@ def test_the_sweep_holds_back_while_the_queue_is_behind(clock: Clock, plaza: Wor
     come()
     let_wait()
     plaza.queues.messages[CHECKINS] = ["{}"] * 10_001
-    assert sweeping.sweep_checkins() == 0
+    assert sweep.sweep_checkins() == 0
 
 
 def test_a_batch_in_any_order_and_more_than_once_is_saved_once(clock: Clock, plaza: World) -> None:
@@ -437,18 +438,18 @@ def test_a_batch_in_any_order_and_more_than_once_is_saved_once(clock: Clock, pla
         come()
         clock.go_on(days=1)
     bodies = plaza.queues.take(CHECKINS)
-    facts = [CheckedIn.from_json(body) for body in reversed(bodies * 3)]
-    saving.save(facts[:5])
-    saving.save(facts)
+    facts = [CheckInEvent.from_json(body) for body in reversed(bodies * 3)]
+    persist.persist_checkins(facts[:5])
+    persist.persist_checkins(facts)
     assert rows() == ["2026-11-21", "2026-11-22", "2026-11-23"]
     assert (look().days, look().streak, outbox()) == ([21, 22, 23], 3, {})
 
 
 def test_a_batch_of_a_thousand_is_as_many_statements_as_one_of_one(clock: Clock) -> None:
     def cost(number: int) -> int:
-        facts = [CheckedIn(user, date(2026, 11, 21), 1) for user in range(100, 100 + number)]
+        facts = [CheckInEvent(user, date(2026, 11, 21), 1) for user in range(100, 100 + number)]
         before = statements()
-        saving.save(facts)
+        persist.persist_checkins(facts)
         return statements() - before
 
     assert cost(1) == cost(1000)
@@ -459,9 +460,11 @@ def test_a_consumer_that_died_before_it_told_redis_comes_again(
 ) -> None:
     come()
     with monkeypatch.context() as patch:
-        patch.setattr(redis_checkins, "settle_all", lambda facts: 1 / 0)
+        patch.setattr(redis_store, "acknowledge_all", lambda facts: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            saving.save([CheckedIn.from_json(b) for b in plaza.queues.messages[CHECKINS]])
+            persist.persist_checkins(
+                [CheckInEvent.from_json(b) for b in plaza.queues.messages[CHECKINS]]
+            )
     assert (rows(), len(outbox())) == (["2026-11-21"], 1)
     plaza.queues.drain()
     assert (rows(), outbox()) == (["2026-11-21"], {})
@@ -521,7 +524,7 @@ def test_a_late_fact_of_another_month_joins_too(clock: Clock, plaza: World) -> N
     redis.execute("FLUSHALL")
     clock.go_on(days=1)
     assert (come(), look("2026-11").days) == (("2026-12-01", 1), [27, 28, 29])
-    saving.save([CheckedIn.from_json(body) for body in late])
+    persist.persist_checkins([CheckInEvent.from_json(body) for body in late])
     assert look("2026-12").streak == 5, "the outbox is counted with it"
     assert look("2026-11").days == [27, 28, 29, 30]
 
@@ -540,28 +543,28 @@ def test_what_is_saved_while_it_is_read_is_not_missed(
 ) -> None:
     """A day is saved and settled between a reader's SELECT and their fill."""
     insert_run("2026-11-19", 2)
-    late = CheckedIn(ADA, date(2026, 11, 20), int(clock.now_s * 1e6))
-    read = mysql_checkins.read
+    late = CheckInEvent(ADA, date(2026, 11, 20), int(clock.now_s * 1e6))
+    read = mysql_store.read
     tries: list[object] = []
 
     def read_slowly(*args: Any) -> Any:
         found = read(*args)
         if not tries:
-            saving.save([late])
+            persist.persist_checkins([late])
         tries.append(1)
         return found
 
-    monkeypatch.setattr(mysql_checkins, "read", read_slowly)
+    monkeypatch.setattr(mysql_store, "read", read_slowly)
     assert (look().days, look().streak) == ([18, 19, 20], 3)
     assert len(tries) == 2
 
 
 def test_two_who_read_at_once_do_not_get_in_each_others_way(clock: Clock) -> None:
     insert_run("2026-11-21", 2)
-    first, second = redis_checkins.take_lease(ADA), redis_checkins.take_lease(ADA)
-    recorded = mysql_checkins.read(ADA, date(2026, 11, 1))
+    first, second = redis_store.acquire_lease(ADA), redis_store.acquire_lease(ADA)
+    recorded = mysql_store.read(ADA, date(2026, 11, 1))
     for lease in (first, second):
-        assert redis_checkins.hydrate(ADA, lease, date(2026, 11, 1), recorded)
+        assert redis_store.hydrate(ADA, lease, date(2026, 11, 1), recorded)
 
 
 # ---------------------------------------------------------------- parts that are away
@@ -597,8 +600,8 @@ def test_a_redis_that_kept_its_data_learns_of_the_wish(
         def away(*args: Any) -> Any:
             raise RedisDown("Redis is away (a test says so)")
 
-        patch.setattr(redis_checkins, "check_in", away)
-        assert checking_in.check_in(ADA).streak is None
+        patch.setattr(redis_store, "check_in", away)
+        assert daily_checkin.check_in(ADA).streak is None
     assert look().streak == 3
     plaza.queues.drain()
     assert (look().days, look().streak) == ([18, 19, 20, 21], 4)
@@ -609,14 +612,14 @@ def test_without_redis_and_the_queue_it_is_refused(
 ) -> None:
     plaza.queues.away = True
     with redis_away(), pytest.raises(QueueDown):
-        checking_in.check_in(ADA)
+        daily_checkin.check_in(ADA)
 
 
 def test_a_batch_that_can_not_tell_redis_comes_again(
     clock: Clock, plaza: World, redis_away: Away
 ) -> None:
     with redis_away():
-        checking_in.check_in(ADA)
+        daily_checkin.check_in(ADA)
         with pytest.raises(Unavailable):
             plaza.queues.drain()
 
@@ -628,7 +631,7 @@ def test_without_mysql_who_is_warm_checks_in(clock: Clock, plaza: World, mysql_a
         assert come() == ("2026-11-21", 4)
         assert look().days == [18, 19, 20, 21]
         with pytest.raises(MysqlDown):
-            checking_in.check_in(8)
+            daily_checkin.check_in(8)
     plaza.queues.drain()
     assert rows()[-1] == "2026-11-21"
 
@@ -642,7 +645,7 @@ def test_warm_it_is_two_round_trips_and_nothing_of_mysql(clock: Clock, plaza: Wo
     asking: list[Callable[[], object]] = [come, come, look]
     for ask_it in asking:
         before = statements()
-        with counting() as counter:
+        with count_round_trips() as counter:
             ask_it()
         assert (counter.sent, statements() - before) == (2, 1)
 

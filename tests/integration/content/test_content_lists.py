@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from plaza.content import Place, mysql_content, reading
-from plaza.content.content import MOST_PAGE_BYTES
+from plaza.content import ListPosition, mysql_store, queries
+from plaza.content.model import MAX_PAGE_BYTES
 from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor
-from plaza.reactions import COLLECT, LIKE, Target, reacting
+from plaza.reactions import COLLECT, LIKE, Target, react
 from tests.support.content_api import (
     COMMENT,
     SHOP,
@@ -28,9 +28,9 @@ from tests.support.content_api import (
     post,
     review,
 )
-from tests.support.looking import explain
 from tests.support.plaza import World
 from tests.support.servers import IS_CLUSTER
+from tests.support.stores import explain
 
 FIRST = "2026-01-01 00:00:00.000000"
 
@@ -134,8 +134,8 @@ def test_items_of_lists_are_whole_and_about_who_asks(world: World) -> None:
     posts = [post(), post(), post(8)]
     comments = [comment(posts[0], 8), comment(posts[0], 9)]
     for target in (("post", posts[1]), ("comment", comments[0])):
-        reacting.react(LIKE, Target(target[0], int(target[1])), 9, True)
-    reacting.react(COLLECT, Target("post", int(posts[0])), 9, True)
+        react.react(LIKE, Target(target[0], int(target[1])), 9, True)
+    react.react(COLLECT, Target("post", int(posts[0])), 9, True)
     listed = ask("GET", "/users/7/posts", user=9).body["items"]
     singles = [ask("GET", f"/posts/{i}", user=9, ip="").body for i in posts[1::-1]]
     assert [item | {"viewers": 1} for item in listed] == singles
@@ -195,7 +195,7 @@ def test_a_query_that_can_not_be_meant_is_bad_input(query: str) -> None:
 @pytest.fixture
 def slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in memory stays there, however slow the machine is."""
-    monkeypatch.setattr(reading._texts, "_ttl_s", math.inf)
+    monkeypatch.setattr(queries._texts, "_ttl_s", math.inf)
 
 
 def fill_page(count: int, parent: int) -> dict[str, int]:
@@ -259,7 +259,7 @@ def test_posts_by_their_ids_take_as_much_for_many_as_for_one(count: int) -> None
     for expected in (6, 0):
         as_another_process()
         with counting_work() as work:
-            found = reading.read_posts([*ids, 4040, ids[0]], 7)
+            found = queries.read_posts([*ids, 4040, ids[0]], 7)
         assert list(found) == ids
         assert work.statements <= expected + 1, "4040 is looked for again"
         assert work.round_trips <= 16
@@ -270,9 +270,9 @@ def test_posts_by_their_ids_leave_the_deleted_out() -> None:
     ask("DELETE", f"/posts/{posts[1]}")
     for forgotten in (lambda: None, as_another_process, lambda: redis.execute("FLUSHALL")):
         forgotten()
-        found = reading.read_posts([int(i) for i in posts] + [404], None)
+        found = queries.read_posts([int(i) for i in posts] + [404], None)
         assert list(found) == [int(posts[i]) for i in (0, 2, 3)]
-    assert reading.read_posts([], 7) == {}
+    assert queries.read_posts([], 7) == {}
 
 
 def test_mysql_reads_a_page_off_its_index() -> None:
@@ -289,14 +289,14 @@ def test_mysql_reads_a_page_off_its_index() -> None:
         asked.append((sql, args))
         return fetch_all(sql, args)
 
-    after = Place(1_767_225_600_000_000, 1500)
+    after = ListPosition(1_767_225_600_000_000, 1500)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mysql, "fetch_all", watch)
         for place in (None, after):
-            assert len(mysql_content.read_of_author(7, place, 21)) == 21
+            assert len(mysql_store.read_of_author(7, place, 21)) == 21
             for latest in (True, False):
-                mysql_content.read_of_parent("comment", 1, place, latest, 21)
-            mysql_content.read_of_parent("review", SHOP, place, True, 21)
+                mysql_store.read_of_parent("comment", 1, place, latest, 21)
+            mysql_store.read_of_parent("review", SHOP, place, True, 21)
     assert len(asked) == 8
     for sql, args in asked:
         plan = explain(sql, args)
@@ -329,7 +329,7 @@ def test_long_texts_make_short_pages_and_all_of_them_are_listed() -> None:
     assert found == posts[::-1]
     assert len(sizes) > 1
     assert max(sizes) < 6_000_000
-    assert max(sizes) > MOST_PAGE_BYTES / 2
+    assert max(sizes) > MAX_PAGE_BYTES / 2
 
 
 def test_short_texts_make_whole_pages() -> None:

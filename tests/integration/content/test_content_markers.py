@@ -6,14 +6,14 @@ import pytest
 
 from plaza import targets
 from plaza.infra import mysql, redis
-from plaza.infra.messages import BadRecord
-from plaza.reactions import LIKE, reacting
-from plaza.reactions.reactions import TargetGone
-from plaza.targets import There, finding, marking
-from plaza.targets.queues import Refresh
-from tests.support.looking import POST, hydrate, marker_key, meta, total
+from plaza.infra.messages import InvalidMessage
+from plaza.reactions import LIKE, react
+from plaza.reactions.model import TargetDeleted
+from plaza.targets import Existence, lookup, markers
+from plaza.targets.queues import TargetRefresh
+from tests.support.call_log import record_call
 from tests.support.plaza import World
-from tests.support.recording import recorded
+from tests.support.stores import POST, hydrate, marker_key, meta, total
 
 
 def delete() -> None:
@@ -23,38 +23,38 @@ def delete() -> None:
 def test_who_is_late_with_live_does_not_bring_back_what_is_gone(plaza: World) -> None:
     plaza.add(POST)
     delete()
-    marking.mark_gone([POST])
-    marking.mark_made(*POST)
-    assert finding.find(*POST) is There.GONE
+    markers.mark_deleted([POST])
+    markers.mark_created(*POST)
+    assert lookup.find(*POST) is Existence.DELETED
 
 
 def test_a_marker_that_says_none_gives_way_to_what_was_made(plaza: World) -> None:
-    assert finding.find(*POST) is There.NONE
+    assert lookup.find(*POST) is Existence.MISSING
     plaza.add(POST)
-    assert finding.find(*POST) is There.NONE, "for half a minute at most"
-    marking.mark_made(*POST)
-    assert finding.find(*POST) is There.LIVE
+    assert lookup.find(*POST) is Existence.MISSING, "for half a minute at most"
+    markers.mark_created(*POST)
+    assert lookup.find(*POST) is Existence.LIVE
 
 
 def test_a_hot_target_refuses_once_it_is_buried(plaza: World) -> None:
     plaza.add(POST)
-    reacting.react(LIKE, POST, 7, True)
+    react.react(LIKE, POST, 7, True)
     delete()
-    reacting.tombstone([POST])
-    with pytest.raises(TargetGone):
-        reacting.react(LIKE, POST, 8, True)
+    react.tombstone([POST])
+    with pytest.raises(TargetDeleted):
+        react.react(LIKE, POST, 8, True)
     assert total() == 1
 
 
 def test_what_this_process_saw_lately_is_not_enough_to_make_it_hot_again(plaza: World) -> None:
     plaza.add(POST)
-    reacting.require_there(POST)
-    assert marking.seen_lately(*POST)
+    react.require_existing(POST)
+    assert markers.is_cached_live(*POST)
     delete()
-    other_process = targets.redis_targets.mark_for_sure
-    other_process([POST], There.GONE)
-    with pytest.raises(TargetGone):
-        reacting.react(LIKE, POST, 7, True)
+    other_process = targets.redis_store.overwrite_marks
+    other_process([POST], Existence.DELETED)
+    with pytest.raises(TargetDeleted):
+        react.react(LIKE, POST, 7, True)
     assert meta() == {}
 
 
@@ -62,21 +62,21 @@ def test_who_brought_a_target_back_while_it_was_deleted_is_put_right_later(plaza
     """It was read as live, then deleted, then loaded when its marker had expired."""
     plaza.add(POST)
     delete()
-    reacting.tombstone([POST])
+    react.tombstone([POST])
     redis.execute("DEL", marker_key())
     hydrate()
-    assert reacting.react(LIKE, POST, 7, True).changed
-    reacting.tombstone([POST])  # as the announced refresh does
-    with pytest.raises(TargetGone):
-        reacting.react(LIKE, POST, 8, True)
+    assert react.react(LIKE, POST, 7, True).changed
+    react.tombstone([POST])  # as the announced refresh does
+    with pytest.raises(TargetDeleted):
+        react.react(LIKE, POST, 8, True)
 
 
 def test_markers_of_many_take_one_round_trip(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[object] = []
     run_all = redis.run_all
-    monkeypatch.setattr(redis, "run_all", lambda *a: recorded(sent, a, run_all(*a)))
-    marking.mark_all_made([("post", n) for n in range(1, 101)])
-    marking.mark_gone([("post", n) for n in range(1, 101)])
+    monkeypatch.setattr(redis, "run_all", lambda *a: record_call(sent, a, run_all(*a)))
+    markers.mark_all_created([("post", n) for n in range(1, 101)])
+    markers.mark_deleted([("post", n) for n in range(1, 101)])
     assert len(sent) == 2
 
 
@@ -103,9 +103,12 @@ def test_markers_of_many_take_one_round_trip(plaza: World, monkeypatch: pytest.M
     ids=lambda body: body[:40] or "empty",
 )
 def test_what_is_no_refresh_is_a_bad_record(body: str) -> None:
-    with pytest.raises(BadRecord):
-        Refresh.from_json(body)
+    with pytest.raises(InvalidMessage):
+        TargetRefresh.from_json(body)
 
 
 def test_a_refresh_comes_back_as_it_went() -> None:
-    assert Refresh.from_json(Refresh("post", 2**63 - 1).to_json()) == ("post", 2**63 - 1)
+    assert TargetRefresh.from_json(TargetRefresh("post", 2**63 - 1).to_json()) == (
+        "post",
+        2**63 - 1,
+    )

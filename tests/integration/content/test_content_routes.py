@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plaza.infra import ids, mysql, redis
-from plaza.reactions import COLLECT, LIKE, Target, reacting
+from plaza.reactions import COLLECT, LIKE, Target, react
 from tests.support import content_api
 from tests.support.content_api import (
     COMMENT,
@@ -91,8 +91,8 @@ def test_a_review_is_written_and_read_back() -> None:
 def test_counts_and_mine_are_those_of_who_asks(world: World) -> None:
     post_id = post()
     target = Target("post", int(post_id))
-    reacting.react(LIKE, target, 8, True)
-    reacting.react(COLLECT, target, 8, True)
+    react.react(LIKE, target, 8, True)
+    react.react(COLLECT, target, 8, True)
     comment(post_id)
     mine = {"liked": True, "collected": True}
     for user, said in ((8, mine), (7, {"liked": False, "collected": False}), (None, None)):
@@ -154,7 +154,7 @@ def test_only_who_wrote_it_deletes_it_and_then_it_is_gone_everywhere(
     path = f"/{what}/{item_id}"
     assert ask("GET", path).status == 200
     target = Target(what.removesuffix("s"), int(item_id))
-    assert reacting.react(LIKE, target, 8, True).total == 1, "it is hot"
+    assert react.react(LIKE, target, 8, True).total == 1, "it is hot"
 
     assert ask("DELETE", path, user=None).status == 401
     refused = ask("DELETE", path, user=8)

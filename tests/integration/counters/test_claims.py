@@ -8,17 +8,17 @@ from collections.abc import Callable
 import pytest
 
 from plaza import counters
-from plaza.counters import UserCounter, redis_counters
+from plaza.counters import UserCounter, redis_store
 from plaza.infra import mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.shards import shard_of
-from plaza.reactions import FOLLOW, Target, reacting, saving, sweeping
-from plaza.reactions.reactions import ReactionEvent
+from plaza.reactions import FOLLOW, Target, persist, react, sweep
+from plaza.reactions.model import ReactionEvent
 from tests.integration.conftest import Away
-from tests.support.looking import add_users
+from tests.support.call_log import record_call
 from tests.support.plaza import World, read_event
-from tests.support.recording import recorded
+from tests.support.stores import add_users
 
 ME = 7
 COLUMN = "following_total"
@@ -30,7 +30,7 @@ def claims() -> set[str]:
 
 
 def following() -> int:
-    return counters.mysql_counters.read_users([ME])[ME].following_total
+    return counters.mysql_store.read_users([ME])[ME].following_total
 
 
 def follow(user_id: int, most: int) -> bool:
@@ -39,7 +39,7 @@ def follow(user_id: int, most: int) -> bool:
     made = counters.claim(ME, COLUMN, most, str(target))
     if made is None:
         return False
-    if not reacting.react(FOLLOW, target, ME, True).changed:
+    if not react.react(FOLLOW, target, ME, True).changed:
         counters.unclaim(ME, str(target), made)
     return True
 
@@ -48,19 +48,19 @@ def follow(user_id: int, most: int) -> bool:
 
 
 def test_without_the_totals_nobody_can_say_if_there_is_room(plaza: World) -> None:
-    assert redis_counters.claim(ME, COLUMN, 5, "user:1") == (False, None)
+    assert redis_store.claim(ME, COLUMN, 5, "user:1") == (False, None)
     assert claims() == set()
-    counters.project_again([ME])  # a fence is no total
-    assert redis_counters.claim(ME, COLUMN, 5, "user:1") == (False, None)
+    counters.refresh_projections([ME])  # a fence is no total
+    assert redis_store.claim(ME, COLUMN, 5, "user:1") == (False, None)
 
 
 def test_totals_that_are_away_are_brought_once(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
-    read = counters.mysql_counters.read_users
+    read = counters.mysql_store.read_users
     monkeypatch.setattr(
-        counters.mysql_counters, "read_users", lambda ids: recorded(asked, ids, read(ids))
+        counters.mysql_store, "read_users", lambda ids: record_call(asked, ids, read(ids))
     )
     assert counters.claim(ME, COLUMN, 5, "user:1")
     assert counters.claim(ME, COLUMN, 5, "user:2")
@@ -70,18 +70,20 @@ def test_totals_that_are_away_are_brought_once(
 def test_totals_that_a_consumer_moved_while_they_were_brought_are_read_again(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = counters.mysql_counters.read_users
+    read = counters.mysql_store.read_users
     tries = []
 
     def slow(ids: list[int]) -> dict[int, UserCounter]:
         found = read(ids)
         tries.append(found)
         if len(tries) == 1:
-            mysql.write("INSERT INTO user_counter (user_id, following_total, ver) VALUES (7, 5, 1)")
+            mysql.write(
+                "INSERT INTO user_counter (user_id, following_total, version) VALUES (7, 5, 1)"
+            )
             counters.project_users(read(ids))
         return found
 
-    monkeypatch.setattr(counters.mysql_counters, "read_users", slow)
+    monkeypatch.setattr(counters.mysql_store, "read_users", slow)
     assert counters.claim(ME, COLUMN, 5, "user:1") is None
     assert len(tries) == 2
 
@@ -89,7 +91,7 @@ def test_totals_that_a_consumer_moved_while_they_were_brought_are_read_again(
 def test_totals_that_redis_never_keeps_are_an_outage_and_no_permission(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_counters, "keep_users", lambda totals, create: None)
+    monkeypatch.setattr(redis_store, "project_users", lambda totals, create: None)
     with pytest.raises(RedisDown):
         counters.claim(ME, COLUMN, 5, "user:1")
 
@@ -104,7 +106,7 @@ def test_without_mysql_a_claim_needs_totals_in_redis(plaza: World, mysql_away: A
 
 def test_each_column_has_its_own_limit_of_one_total(plaza: World) -> None:
     mysql.write(
-        "INSERT INTO user_counter (user_id, following_total, posts_total, ver) VALUES (7, 5, 1, 1)"
+        "INSERT INTO user_counter (user_id, following_total, posts_total, version) VALUES (7, 5, 1, 1)"
     )
     assert counters.claim(ME, "following_total", 5, "user:1") is None
     assert counters.claim(ME, "posts_total", 5, "user:1")
@@ -118,7 +120,7 @@ def test_whatever_comes_between_nobody_follows_more_than_the_limit(
     plaza: World, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Follows and unfollows, batches saved late and twice, totals that leave Redis."""
-    monkeypatch.setattr(redis_counters, "CLOCKS_APART_US", 0)  # it is one clock here
+    monkeypatch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 0)  # it is one clock here
     rng, most = random.Random(seed), 4
     others = range(11, 19)
     add_users(ME, *others)
@@ -126,9 +128,9 @@ def test_whatever_comes_between_nobody_follows_more_than_the_limit(
     doings: list[Callable[[], object]] = [
         lambda: follow(rng.choice(others), most),
         lambda: follow(rng.choice(others), most),
-        lambda: reacting.react(FOLLOW, Target("user", rng.choice(others)), ME, False),
-        lambda: saving.save(rng.sample(facts, rng.randint(1, len(facts)))) if facts else None,
-        lambda: redis.execute("DEL", redis_counters.user_key(ME)),
+        lambda: react.react(FOLLOW, Target("user", rng.choice(others)), ME, False),
+        lambda: persist.save(rng.sample(facts, rng.randint(1, len(facts)))) if facts else None,
+        lambda: redis.execute("DEL", redis_store.user_key(ME)),
         lambda: counters.read_users([ME]),
     ]
     for _ in range(150):
@@ -137,7 +139,7 @@ def test_whatever_comes_between_nobody_follows_more_than_the_limit(
         facts = facts[-12:] if rng.random() < 0.05 else facts
         assert following() <= most
     plaza.let_sweeps_be_due()
-    sweeping.sweep_outbox(grace_us=0)
+    sweep.sweep_outbox(grace_us=0)
     plaza.queues.drain()
     on = mysql.fetch_all("SELECT COUNT(*) FROM reaction WHERE actor_id = 7 AND state = 1")[0][0]
     assert counters.read_users([ME])[ME].following_total == following() == on <= most
@@ -150,14 +152,14 @@ def test_whatever_comes_between_nobody_follows_more_than_the_limit(
 
 def test_two_at_the_last_place_are_one_follow(plaza: World) -> None:
     add_users(ME, 11, 12)
-    mysql.write("INSERT INTO user_counter (user_id, following_total, ver) VALUES (7, 4, 1)")
+    mysql.write("INSERT INTO user_counter (user_id, following_total, version) VALUES (7, 4, 1)")
     assert follow(11, 5)
     assert not follow(12, 5)
     assert follow(11, 5), "who follows already takes no place"
     plaza.queues.drain()
     assert not follow(12, 5)
     assert following() == 5
-    reacting.react(FOLLOW, Target("user", 11), ME, False)
+    react.react(FOLLOW, Target("user", 11), ME, False)
     assert not follow(12, 5), "the place is free once that is saved"
     plaza.queues.drain()
     assert follow(12, 5)

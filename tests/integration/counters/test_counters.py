@@ -10,27 +10,27 @@ import pytest
 from pymysql.cursors import Cursor
 
 from plaza import counters
-from plaza.counters import UserCounter, redis_counters
-from plaza.counters.counters import USER_COLUMNS
+from plaza.counters import UserCounter, redis_store
+from plaza.counters.model import USER_COLUMNS
 from plaza.infra import mysql, redis
 from tests.integration.conftest import Away
 from tests.support.plaza import World
 
 
-def write_user(user_id: int, ver: int, **totals: int) -> UserCounter:
-    columns = {"user_id": user_id, "ver": ver, **totals}
+def write_user(user_id: int, version: int, **totals: int) -> UserCounter:
+    columns = {"user_id": user_id, "version": version, **totals}
     mysql.write(
         f"REPLACE INTO user_counter ({', '.join(columns)})"
         f" VALUES ({', '.join(map(str, columns.values()))})"
     )
-    return UserCounter(ver=ver, **totals)
+    return UserCounter(version=version, **totals)
 
 
-def write_comments(post_id: int, total: int, ver: int) -> None:
+def write_comments(post_id: int, total: int, version: int) -> None:
     mysql.write(
-        "REPLACE INTO content_counter (target_type, target_id, comment_total, comment_ver)"
+        "REPLACE INTO content_counter (target_type, target_id, comment_total, comment_version)"
         " VALUES ('post', %s, %s, %s)",
-        (post_id, total, ver),
+        (post_id, total, version),
     )
 
 
@@ -82,7 +82,7 @@ def test_only_what_redis_lacks_is_asked_of_mysql(plaza: World) -> None:
     write_user(7, 1, posts_total=99)  # nobody told Redis
     of_8 = write_user(8, 1, posts_total=2)
     found = counters.read_users([7, 8])
-    assert found == {7: UserCounter(posts_total=1, ver=1), 8: of_8}
+    assert found == {7: UserCounter(posts_total=1, version=1), 8: of_8}
 
 
 def test_a_hundred_users_and_more_are_one_statement(plaza: World) -> None:
@@ -137,16 +137,16 @@ def test_projecting_again_tells_what_mysql_has_by_then(plaza: World) -> None:
     counters.read_comments([1])
     of_7 = write_user(7, 2, posts_total=3)
     write_comments(1, 6, 10)
-    counters.project_again([7, 8], [1, 2])
-    assert redis_counters.read_users([7, 8]) == {7: of_7}
-    assert redis_counters.read_comments([1, 2]) == {1: (6, 10)}
-    counters.project_again()
+    counters.refresh_projections([7, 8], [1, 2])
+    assert redis_store.read_users([7, 8]) == {7: of_7}
+    assert redis_store.read_comments([1, 2]) == {1: (6, 10)}
+    counters.refresh_projections()
 
 
 def test_nobody_comes_into_redis_because_a_writer_came_by(plaza: World) -> None:
     write_user(7, 1, posts_total=1)
-    counters.project_again([7])
-    assert redis_counters.read_users([7]) == {}
+    counters.refresh_projections([7])
+    assert redis_store.read_users([7]) == {}
 
 
 # ---------------------------------------------------------------- moving
@@ -163,14 +163,14 @@ def test_totals_move_by_what_is_added_and_versions_by_one(plaza: World) -> None:
         )
 
     for _ in range(2):
-        mysql.atomically(work)
+        mysql.run_in_transaction(work)
     assert mysql.fetch_all(
-        "SELECT target_id, comment_total, comment_ver, like_total, like_ver FROM content_counter"
+        "SELECT target_id, comment_total, comment_version, like_total, like_version FROM content_counter"
         " ORDER BY 1"
     ) == [(1, 2, 2, 0, 0), (2, 0, 0, -4, 2)], "each total has a version of its own"
     assert counters.read_users([7, 8]) == {
-        7: UserCounter(posts_total=2, ver=2),
-        8: UserCounter(posts_total=4, followers_total=6, ver=2),
+        7: UserCounter(posts_total=2, version=2),
+        8: UserCounter(posts_total=4, followers_total=6, version=2),
     }
 
 
@@ -181,7 +181,7 @@ def test_adding_nothing_is_no_statement(plaza: World) -> None:
         assert counters.read_users_in(cursor, []) == {}
 
     before = statements()
-    mysql.atomically(work)
+    mysql.run_in_transaction(work)
     assert statements() - before == 3, "begin, commit, and this one"
 
 
@@ -193,11 +193,11 @@ def test_whoever_holds_the_counters_of_targets_reads_them_as_they_are(plaza: Wor
         held = counters.lock_content(cursor, wanted)
         assert sorted(held) == wanted
         assert held["post", 2].totals["comment_total"] == 5
-        assert [held[target].vers["comment_total"] for target in wanted] == [0, 9, 0]
+        assert [held[target].versions["comment_total"] for target in wanted] == [0, 9, 0]
         counters.add_to_users(cursor, {(7,): {"posts_total": 1}})
         assert counters.read_users_in(cursor, [7, 8]) == {
-            7: UserCounter(posts_total=1, ver=1),
+            7: UserCounter(posts_total=1, version=1),
             8: UserCounter(),
         }
 
-    mysql.atomically(work)
+    mysql.run_in_transaction(work)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plaza import counters
-from plaza.counters import redis_counters
+from plaza.counters import redis_store
 from plaza.infra import mysql, redis
 from plaza.infra.shards import shard_of
 from tests.support.keyspace import redis_us
@@ -16,7 +16,7 @@ from tests.support.plaza import World
 
 ME = 7
 CLAIMS = f"{{{shard_of('user:7')}}}:user:7:claims"
-SLACK_US = redis_counters.CLOCKS_APART_US
+SLACK_US = redis_store.MAX_CLOCK_SKEW_US
 
 
 def claim(member: str, most: int = 5) -> counters.Claim | None:
@@ -29,7 +29,7 @@ def held() -> dict[str, int]:
 
 
 def test_what_is_counted_and_what_is_on_its_way_stay_within_the_limit(plaza: World) -> None:
-    mysql.write("INSERT INTO user_counter (user_id, following_total, ver) VALUES (7, 3, 9)")
+    mysql.write("INSERT INTO user_counter (user_id, following_total, version) VALUES (7, 3, 9)")
     assert claim("user:1")
     assert claim("user:2")
     assert claim("user:3") is None
@@ -133,19 +133,19 @@ def test_repeats_that_are_taken_back_in_any_order_leave_the_first_claim(
 def test_a_claim_that_nobody_released_lapses_after_an_hour(plaza: World) -> None:
     for number in range(1, 5):
         assert claim(f"user:{number}")
-    hour_us = redis_counters.CLAIM_TTL_MS * 1000
+    hour_us = redis_store.CLAIM_TTL_MS * 1000
     redis.execute("ZADD", CLAIMS, redis_us() - hour_us - 1, "user:9")
     assert claim("user:5")
     assert "user:9" not in held()
-    assert 0 < redis.execute("PTTL", CLAIMS) <= redis_counters.CLAIM_TTL_MS
+    assert 0 < redis.execute("PTTL", CLAIMS) <= redis_store.CLAIM_TTL_MS
 
 
 def test_totals_that_were_read_before_a_commit_do_not_make_room(plaza: World) -> None:
     """The consumer counted the fifth and released its claim while we still held the old total."""
-    mysql.write("INSERT INTO user_counter (user_id, following_total, ver) VALUES (7, 4, 9)")
+    mysql.write("INSERT INTO user_counter (user_id, following_total, version) VALUES (7, 4, 9)")
     old = counters.read_users([ME])
     redis.execute("FLUSHALL")
-    mysql.write("UPDATE user_counter SET following_total = 5, ver = 10")
-    counters.project_again([ME])
-    redis_counters.keep_users(old, create=True)
+    mysql.write("UPDATE user_counter SET following_total = 5, version = 10")
+    counters.refresh_projections([ME])
+    redis_store.project_users(old, create=True)
     assert claim("user:1") is None

@@ -9,18 +9,20 @@ from typing import Any
 
 import pytest
 
-from plaza.content import Draft, publishing, redis_content, refreshing, writing
+from plaza.content import Draft, commands, publish, refresh
+from plaza.content import redis_store as content_store
 from plaza.content.queues import FANOUTS, FanOut
-from plaza.feed import fanning_out, reading, rebuilding, redis_feed
-from plaza.feed.feed import INBOX, POSTS, Timeline
+from plaza.feed import fan_out as feed_fan_out
+from plaza.feed import queries, rebuild, redis_store
+from plaza.feed.model import INBOX, POSTS, Timeline
 from plaza.infra import mysql, redis, sqs
 from plaza.infra.queues import QueueDown
-from plaza.reactions import FOLLOW, Target, reacting
-from plaza.targets.queues import REFRESHES, Refresh
+from plaza.reactions import FOLLOW, Target, react
+from plaza.targets.queues import REFRESHES, TargetRefresh
 from tests.support.content_api import as_another_process, counting_work
 from tests.support.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth
-from tests.support.looking import add_users
 from tests.support.plaza import World
+from tests.support.stores import add_users
 
 SetUp = Callable[..., None]
 ADA = 1
@@ -63,23 +65,23 @@ def killed_at(step: int) -> Iterator[None]:
 def build(users: range) -> None:
     """They read their feeds and so keep inboxes."""
     for user in users:
-        redis_feed.look_all([Timeline(INBOX, user)], None, 1)
-        rebuilding.rebuild([[Timeline(INBOX, user)]])
+        redis_store.read_pages([Timeline(INBOX, user)], None, 1)
+        rebuild.rebuild([[Timeline(INBOX, user)]])
 
 
 def inbox(user: int) -> list[int]:
-    [said] = redis_feed.look_all([Timeline(INBOX, user)], None, 100)
+    [said] = redis_store.read_pages([Timeline(INBOX, user)], None, 100)
     return [entry.id for entry in said.newest]
 
 
 def fan_out(*post_ids: int) -> None:
-    fanning_out.fan_out([FanOut(post_id) for post_id in post_ids])
+    feed_fan_out.fan_out([FanOut(post_id) for post_id in post_ids])
 
 
 @pytest.fixture
 def world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """Ada has seven followers, who come in pages of two."""
-    monkeypatch.setattr(fanning_out, "PAGE", 2)
+    monkeypatch.setattr(feed_fan_out, "PAGE", 2)
     add_users(ADA, *FOLLOWERS)
     insert_follows([(who, ADA) for who in FOLLOWERS])
     build(FOLLOWERS)
@@ -101,7 +103,7 @@ def deliver(world: World, step: int | None) -> bool:
     body = waiting[0]
     try:
         with killed_at(step) if step is not None else contextlib.nullcontext():
-            fanning_out.fan_out([FanOut.from_json(body)])
+            feed_fan_out.fan_out([FanOut.from_json(body)])
     except Killed:
         return True
     waiting.remove(body)
@@ -149,12 +151,12 @@ def test_what_the_queue_did_not_take_of_the_rest_is_done_again(
 def test_who_has_not_read_for_long_is_not_pushed_to_and_is_rebuilt_when_they_come_back(
     world: World,
 ) -> None:
-    redis.execute("DEL", redis_feed.key(Timeline(INBOX, 103)))  # thirty days went by
+    redis.execute("DEL", redis_store.key(Timeline(INBOX, 103)))  # thirty days went by
     insert_posts([(11, ADA, BASE_US)])
     fan_out(11)
     world.queues.drain()
-    assert not redis.execute("EXISTS", redis_feed.key(Timeline(INBOX, 103)))
-    assert ids(reading.read_feed(103, None, 5).items) == [11], "from MySQL"
+    assert not redis.execute("EXISTS", redis_store.key(Timeline(INBOX, 103)))
+    assert ids(queries.read_feed(103, None, 5).items) == [11], "from MySQL"
     world.queues.drain()
     assert inbox(103) == [11]
 
@@ -171,7 +173,7 @@ def test_a_post_that_was_deleted_before_is_not_pushed(world: World) -> None:
 def test_a_batch_takes_four_statements_whatever_it_holds(
     world: World, posts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fanning_out, "PAGE", 1000)
+    monkeypatch.setattr(feed_fan_out, "PAGE", 1000)
     insert_posts([(n, ADA, BASE_US) for n in range(1, posts + 1)])
     with counting_work() as work:
         fan_out(*range(1, posts + 1))
@@ -199,7 +201,7 @@ def test_a_star_is_announced_with_a_post_and_then_only_read_from(
     assert [inbox(who) for who in FOLLOWERS] == [[12, 11]] * 7
     assert ids(scroll(101, 2)) == [13, 12, 11]
     world.queues.drain()
-    [said] = redis_feed.look_all([Timeline(POSTS, ADA)], None, 10)
+    [said] = redis_store.read_pages([Timeline(POSTS, ADA)], None, 10)
     assert [entry.id for entry in said.newest] == [13, 12, 11]
     insert_posts([(14, ADA, BASE_US + 2)])
     fan_out(14)
@@ -216,7 +218,7 @@ def test_who_was_a_star_stays_one_when_followers_leave(world: World, set_up: Set
     fan_out(11)
     world.queues.drain()
     for who in FOLLOWERS[2:]:
-        reacting.react(FOLLOW, Target("user", ADA), who, False)
+        react.react(FOLLOW, Target("user", ADA), who, False)
     world.queues.drain()
     insert_posts([(12, ADA, BASE_US + 1)])
     fan_out(12)
@@ -233,7 +235,7 @@ def test_who_follows_a_star_reads_from_them_at_once(world: World, set_up: SetUp)
     insert_posts([(n, ADA, BASE_US + n) for n in range(1, 150)])
     fan_out(149)
     world.queues.drain()
-    reacting.react(FOLLOW, Target("user", ADA), 200, True)
+    react.react(FOLLOW, Target("user", ADA), 200, True)
     world.queues.drain()
     assert ids(scroll(200, 7)) == truth(200)
     assert inbox(200) == []
@@ -246,13 +248,13 @@ def test_who_follows_a_star_reads_from_them_at_once(world: World, set_up: SetUp)
 
 def write() -> int:
     draft = Draft(type="post", author_id=ADA, body="b", kind="note", title="t")
-    return writing.create(draft).text.id
+    return commands.create(draft).text.id
 
 
 def test_a_post_is_sent_when_it_is_written_and_not_again_by_its_refresh(world: World) -> None:
     post_id = write()
     assert world.queues.take(FANOUTS) == [FanOut(post_id).to_json()]
-    refreshing.refresh([Refresh.from_json(body) for body in world.queues.take(REFRESHES)])
+    refresh.refresh([TargetRefresh.from_json(body) for body in world.queues.take(REFRESHES)])
     assert world.queues.messages[FANOUTS] == []
 
 
@@ -263,7 +265,7 @@ def test_a_post_whose_writer_died_after_the_commit_is_sent_by_its_refresh(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("plaza.content.publishing.publish", die)
+        patch.setattr("plaza.content.publish.publish", die)
         with pytest.raises(Killed):
             write()
     world.queues.drain()
@@ -274,10 +276,10 @@ def test_a_post_that_was_written_while_the_queue_was_away_is_sent_later(world: W
     world.queues.away = True
     post_id = write()
     with pytest.raises(QueueDown):
-        publishing.publish_unsent()
+        publish.publish_unsent()
     world.queues.away = False
-    assert publishing.publish_unsent() == 1
-    assert publishing.publish_unsent() == 0
+    assert publish.publish_unsent() == 1
+    assert publish.publish_unsent() == 0
     world.queues.drain()
     assert [inbox(who) for who in FOLLOWERS] == [[post_id]] * 7
 
@@ -285,7 +287,7 @@ def test_a_post_that_was_written_while_the_queue_was_away_is_sent_later(world: W
 def test_more_posts_than_one_round_takes_are_all_sent(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.content.publishing._MOST_AT_ONCE", 3)
-    redis_content.note_unsent(range(1, 11), 1)
-    assert publishing.publish_unsent() == 10
+    monkeypatch.setattr("plaza.content.publish._MAX_CONCURRENT_POSTS", 3)
+    content_store.add_unsent(range(1, 11), 1)
+    assert publish.publish_unsent() == 10
     assert len(world.queues.take(FANOUTS)) == 10

@@ -9,23 +9,23 @@ from typing import Any
 import pytest
 
 from plaza import reactions
-from plaza.content import Place, writing
-from plaza.content import reading as content_reading
-from plaza.feed import reading, redis_feed
-from plaza.feed.feed import INBOX, POSTS, Timeline
+from plaza.content import ListPosition, commands
+from plaza.content import queries as content_queries
+from plaza.feed import queries, redis_store
+from plaza.feed.model import INBOX, POSTS, Timeline
 from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.process import clear_caches
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
-from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, reacting
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, react
 from tests.integration.conftest import Away
 from tests.support.content_api import as_another_process, counting_work
 from tests.support.content_api import ask as ask_any
 from tests.support.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth
-from tests.support.looking import add_users, explain
 from tests.support.plaza import World, forget
+from tests.support.stores import add_users, explain
 
 SetUp = Callable[..., None]
 ME = 7
@@ -40,7 +40,7 @@ def world(plaza: World) -> World:
     add_users(ME, *OTHERS)
     insert_follows([(ME, other) for other in OTHERS])
     insert_posts([(n, OTHERS[n % 20], BASE_US + n // 3) for n in range(1, 101)])
-    reading.read_feed(ME, None, 1)
+    queries.read_feed(ME, None, 1)
     plaza.queues.drain()
     return plaza
 
@@ -48,8 +48,8 @@ def world(plaza: World) -> World:
 @pytest.fixture
 def many_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many reads in Redis' place as a test needs."""
-    for module in (reading, reactions.reading):
-        monkeypatch.setattr(module, "_instead_of_redis", TokenBucket(1000, 1000))
+    for module in (queries, reactions.queries):
+        monkeypatch.setattr(module, "_fallback_budget", TokenBucket(1000, 1000))
 
 
 # ---------------------------------------------------------------- what is answered
@@ -57,9 +57,9 @@ def many_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_item_is_whole(world: World) -> None:
     post = Target("post", 100)
-    reacting.react(LIKE, post, ME, True)
-    reacting.react(LIKE, post, 8, True)
-    reacting.react(COLLECT, post, 8, True)
+    react.react(LIKE, post, ME, True)
+    react.react(LIKE, post, 8, True)
+    react.react(COLLECT, post, 8, True)
     reply = ask("/feed?limit=1")
     assert reply.status == 200
     [item] = reply.body["items"]
@@ -154,9 +154,9 @@ def test_a_cursor_that_nobody_was_given_is_a_place_like_any_other(
 def test_what_is_deleted_is_not_shown_from_then_on_and_leaves_the_inbox_when_that_is_seen(
     world: World,
 ) -> None:
-    writing.delete(Target("post", 99), OTHERS[99 % 20])
-    assert ids(reading.read_feed(ME, None, 3).items) == [100, 98, 97]
-    members = redis.execute("ZRANGE", redis_feed.key(Timeline(INBOX, ME)), 0, -1)
+    commands.delete(Target("post", 99), OTHERS[99 % 20])
+    assert ids(queries.read_feed(ME, None, 3).items) == [100, 98, 97]
+    members = redis.execute("ZRANGE", redis_store.key(Timeline(INBOX, ME)), 0, -1)
     assert not [m for m in members if m.startswith(f"{99:019d}")]
     assert [m for m in members if m.startswith(f"{100:019d}")]
 
@@ -164,15 +164,15 @@ def test_what_is_deleted_is_not_shown_from_then_on_and_leaves_the_inbox_when_tha
 def test_what_redis_lost_the_text_of_is_not_taken_for_deleted(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(content_reading, "read_posts", lambda post_ids, actor_id: {})
-    reading.read_feed(ME, None, 3)
-    members = redis.execute("ZRANGE", redis_feed.key(Timeline(INBOX, ME)), 0, -1)
+    monkeypatch.setattr(content_queries, "read_posts", lambda post_ids, actor_id: {})
+    queries.read_feed(ME, None, 3)
+    members = redis.execute("ZRANGE", redis_store.key(Timeline(INBOX, ME)), 0, -1)
     assert sum(":" in member for member in members) == 100
 
 
 def test_who_is_not_followed_any_more_is_not_shown_from_then_on(world: World) -> None:
     author = OTHERS[100 % 20]
-    reacting.react(FOLLOW, Target("user", author), ME, False)
+    react.react(FOLLOW, Target("user", author), ME, False)
     assert all(whole.text.author_id != author for whole in scroll(ME, 7))
     assert len(scroll(ME, 7)) == 95
     world.queues.drain()
@@ -182,7 +182,7 @@ def test_who_is_not_followed_any_more_is_not_shown_from_then_on(world: World) ->
 def test_a_page_is_full_though_most_of_the_inbox_is_deleted(world: World) -> None:
     mysql.write("UPDATE content SET deleted_at = NOW(6) WHERE content_id BETWEEN 20 AND 95")
     with counting_work() as work:
-        page = reading.read_feed(ME, None, 10)
+        page = queries.read_feed(ME, None, 10)
     assert ids(page.items) == [100, 99, 98, 97, 96, 19, 18, 17, 16, 15]
     assert work.round_trips < 60
     assert work.statements < 30
@@ -193,10 +193,10 @@ def test_a_page_is_full_though_most_of_the_inbox_is_deleted(world: World) -> Non
 def test_a_warm_page_takes_no_statement_and_seven_round_trips_whatever_it_holds(
     world: World, limit: int
 ) -> None:
-    reading.read_feed(ME, None, limit)
+    queries.read_feed(ME, None, limit)
     as_another_process()
     with counting_work() as work:
-        assert len(reading.read_feed(ME, None, limit).items) == limit
+        assert len(queries.read_feed(ME, None, limit).items) == limit
     assert (work.statements, work.round_trips) == (0, 7)
 
 
@@ -204,20 +204,20 @@ def test_a_warm_page_takes_no_statement_and_seven_round_trips_whatever_it_holds(
 def test_a_page_below_the_floor_takes_as_many_whatever_it_holds(
     world: World, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    redis.execute("DEL", redis_feed.key(Timeline(INBOX, ME)))
+    redis.execute("DEL", redis_store.key(Timeline(INBOX, ME)))
     monkeypatch.setattr(Timeline, "cap", 10)
-    reading.read_feed(ME, None, 100)
+    queries.read_feed(ME, None, 100)
     world.queues.drain()
-    place = Place(BASE_US + 33, 99)
-    reading.read_feed(ME, place, limit)
+    place = ListPosition(BASE_US + 33, 99)
+    queries.read_feed(ME, place, limit)
     with counting_work() as work:
-        reading.read_feed(ME, place, limit)
+        queries.read_feed(ME, place, limit)
     assert work.statements <= 7
     assert work.round_trips <= 7
 
 
 def test_the_posts_of_authors_are_found_by_time_in_the_index(world: World) -> None:
-    from plaza.feed import mysql_feed
+    from plaza.feed import mysql_store
 
     asked: list[tuple[str, Any]] = []
     fetch = mysql.fetch_all
@@ -229,7 +229,7 @@ def test_the_posts_of_authors_are_found_by_time_in_the_index(world: World) -> No
     insert_posts([(n, 50 + n % 300, BASE_US - n * 10**9) for n in range(1000, 4000)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mysql, "fetch_all", explained)
-        mysql_feed.read_page(range(50, 350), Place(BASE_US, 1), BASE_US, 5)
+        mysql_store.read_page(range(50, 350), ListPosition(BASE_US, 1), BASE_US, 5)
     sql, args = asked[0]
     plan = explain(sql, args)[0]
     assert (plan["type"], plan["key"]) == ("range", "by_author")
@@ -253,7 +253,7 @@ def test_without_redis_the_feed_is_read_from_mysql(
 def test_without_redis_mysql_is_not_asked_by_everybody(
     world: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "_instead_of_redis", TokenBucket(0.001, 2))
+    monkeypatch.setattr(queries, "_fallback_budget", TokenBucket(0.001, 2))
     with redis_away():
         statuses = [ask("/feed?limit=1").status for _ in range(4)]
     assert statuses == [200, 200, 503, 503]
@@ -265,7 +265,7 @@ def test_an_emptied_redis_is_filled_again_and_nothing_is_missing_meanwhile(world
     assert ids(scroll(ME, 7)) == truth(ME)
     world.queues.drain()
     with counting_work() as work:
-        reading.read_feed(ME, None, 7)
+        queries.read_feed(ME, None, 7)
     assert work.statements == 0
 
 
@@ -288,18 +288,18 @@ def test_without_mysql_a_feed_that_redis_lacks_is_unavailable(
 def test_without_mysql_a_page_ends_at_the_floor_and_says_that_there_is_more(
     world: World, mysql_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    redis.execute("DEL", redis_feed.key(Timeline(INBOX, ME)))
+    redis.execute("DEL", redis_store.key(Timeline(INBOX, ME)))
     monkeypatch.setattr(Timeline, "cap", 10)
-    reading.read_feed(ME, None, 100)
+    queries.read_feed(ME, None, 100)
     world.queues.drain()
     as_another_process()
     with mysql_away():
-        page = reading.read_feed(ME, None, 30)
+        page = queries.read_feed(ME, None, 30)
         assert 0 < len(page.items) < 30
         assert page.last is not None
         with pytest.raises(MysqlDown):
-            reading.read_feed(ME, page.last, 30)
-    assert ids([*page.items, *reading.read_feed(ME, page.last, 100).items]) == truth(ME)
+            queries.read_feed(ME, page.last, 30)
+    assert ids([*page.items, *queries.read_feed(ME, page.last, 100).items]) == truth(ME)
 
 
 def test_without_mysql_whom_redis_knows_as_left_is_not_shown(
@@ -308,8 +308,8 @@ def test_without_mysql_whom_redis_knows_as_left_is_not_shown(
     author = OTHERS[100 % 20]
     scroll(ME, 20)
     with mysql_away():
-        reacting.react(FOLLOW, Target("user", author), ME, False)
-        shown = reading.read_feed(ME, None, 20).items
+        react.react(FOLLOW, Target("user", author), ME, False)
+        shown = queries.read_feed(ME, None, 20).items
     assert len(shown) == 20
     assert all(whole.text.author_id != author for whole in shown)
 
@@ -326,27 +326,27 @@ def test_redis_that_goes_away_in_the_middle_is_no_fault_of_ours(
     def away(*_: object) -> Any:
         raise RedisDown("away")
 
-    monkeypatch.setattr(reading, "_instead_of_redis", TokenBucket(0.001, 0))
-    monkeypatch.setattr(redis_feed, "look_all", away)
+    monkeypatch.setattr(queries, "_fallback_budget", TokenBucket(0.001, 0))
+    monkeypatch.setattr(redis_store, "read_pages", away)
     with pytest.raises(RedisDown):
-        reading.read_feed(ME, None, 5)
+        queries.read_feed(ME, None, 5)
     forget()
 
 
 def test_a_list_of_a_star_that_redis_lacks_is_made_up_for_by_mysql(world: World) -> None:
     mysql.write("INSERT INTO star (user_id, announced) VALUES (%s, 1)", (OTHERS[0],))
     redis.execute("FLUSHALL")
-    reading.read_feed(ME, None, 5)
+    queries.read_feed(ME, None, 5)
     world.queues.drain()
     assert ids(scroll(ME, 7)) == truth(ME)
     world.queues.drain()
     expected = truth(ME)[:50]
     for _ in range(2):
         as_another_process()
-        reading.read_feed(ME, None, 50)
+        queries.read_feed(ME, None, 50)
     as_another_process()
     with counting_work() as work:
-        assert ids(reading.read_feed(ME, None, 50).items) == expected
+        assert ids(queries.read_feed(ME, None, 50).items) == expected
     assert (work.statements, work.round_trips) == (0, 8)
-    redis.execute("DEL", redis_feed.key(Timeline(POSTS, OTHERS[0])))
+    redis.execute("DEL", redis_store.key(Timeline(POSTS, OTHERS[0])))
     assert ids(scroll(ME, 7)) == truth(ME)

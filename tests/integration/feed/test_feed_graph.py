@@ -20,15 +20,15 @@ from itertools import count
 
 import pytest
 
-from plaza.content import writing
+from plaza.content import commands
 from plaza.content.queues import FANOUTS, FanOut
-from plaza.feed import reading, redis_feed
-from plaza.feed.feed import Timeline
+from plaza.feed import queries, redis_store
+from plaza.feed.model import Timeline
 from plaza.infra import mysql, redis
-from plaza.reactions import FOLLOW, Target, reacting
+from plaza.reactions import FOLLOW, Target, react
 from tests.support.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth
-from tests.support.looking import add_users
 from tests.support.plaza import World
+from tests.support.stores import add_users
 
 SetUp = Callable[..., None]
 SCROLLING = int(os.environ.get("PLAZA_FEED_USERS", "5"))
@@ -78,7 +78,7 @@ class Graph:
         """Users who read their feed, so that they have an inbox."""
         users = self.rng.sample(self.users, min(SCROLLING, len(self.users)))
         for user in users:
-            reading.read_feed(user, None, 7)
+            queries.read_feed(user, None, 7)
         self.world.queues.drain()
         return users
 
@@ -155,13 +155,13 @@ def test_the_feed_is_whole_after_cuts_follows_unfollows_and_deletions(
         for on in (True, True, False):
             whom = graph.pick_author()
             if whom != user:
-                reacting.react(FOLLOW, Target("user", whom), user, on)
+                react.react(FOLLOW, Target("user", whom), user, on)
     graph.world.queues.drain()
     for post_id, author in mysql.fetch_all(
         "SELECT content_id, author_id FROM content WHERE MOD(content_id, 7) = 3"
         " ORDER BY created_at DESC LIMIT 50"
     ):
-        writing.delete(Target("post", post_id), author)
+        commands.delete(Target("post", post_id), author)
     graph.check(users)
-    cut = [redis_feed.look_all([Timeline("inbox", user)], None, 1)[0].floor_us for user in users]
+    cut = [redis_store.read_pages([Timeline("inbox", user)], None, 1)[0].floor_us for user in users]
     assert max(cut) > 1, "somebody's inbox was cut"

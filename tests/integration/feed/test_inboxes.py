@@ -6,53 +6,53 @@ from collections.abc import Callable
 
 import pytest
 
-from plaza.content import Place
+from plaza.content import ListPosition
 from plaza.content.queues import FanOut
-from plaza.feed import fanning_out, following, mysql_feed, reading, rebuilding, redis_feed
+from plaza.feed import apply_follows, fan_out, mysql_store, queries, rebuild, redis_store
 from plaza.feed import queues as feed_queues
-from plaza.feed.feed import INBOX, POSTS, Entry, Timeline
-from plaza.feed.redis_feed import Push
+from plaza.feed.model import INBOX, POSTS, FeedEntry, Timeline
+from plaza.feed.redis_store import Push
 from plaza.infra import mysql, redis
-from plaza.reactions import FOLLOW, Target, reacting, saving
+from plaza.reactions import FOLLOW, Target, persist, react
 from plaza.reactions import queues as reactions_queues
-from plaza.reactions.reactions import ReactionEvent
+from plaza.reactions.model import ReactionEvent
 from tests.support.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth
 from tests.support.keyspace import find_keys
-from tests.support.looking import add_users
 from tests.support.plaza import World
+from tests.support.stores import add_users
 
 ME, ADA, BOB = 7, 8, 9
 MINE = Timeline(INBOX, ME)
 
 
-def entry(number: int, at: int | None = None, author: int = ADA) -> Entry:
-    return Entry(BASE_US + (number if at is None else at), number, author)
+def entry(number: int, at: int | None = None, author: int = ADA) -> FeedEntry:
+    return FeedEntry(BASE_US + (number if at is None else at), number, author)
 
 
 def build(timeline: Timeline = MINE) -> None:
     """An inbox, as MySQL has it now."""
-    redis_feed.look_all([timeline], None, 1)
-    rebuilding.rebuild([[timeline]])
+    redis_store.read_pages([timeline], None, 1)
+    rebuild.rebuild([[timeline]])
 
 
-def look(after: Entry | None = None, count: int = 100) -> list[int]:
-    [said] = redis_feed.look_all([MINE], Place(*after[:2]) if after else None, count)
+def look(after: FeedEntry | None = None, count: int = 100) -> list[int]:
+    [said] = redis_store.read_pages([MINE], ListPosition(*after[:2]) if after else None, count)
     return [one.id for one in said.newest]
 
 
 def floor() -> int:
-    [said] = redis_feed.look_all([MINE], None, 1)
+    [said] = redis_store.read_pages([MINE], None, 1)
     return said.floor_us
 
 
 def publish(*posts: tuple[int, int, int]) -> None:
     """(id, author, at) is posted and pushed."""
     insert_posts([(post, author, BASE_US + at) for post, author, at in posts])
-    fanning_out.fan_out([FanOut(post) for post, _, _ in posts])
+    fan_out.fan_out([FanOut(post) for post, _, _ in posts])
 
 
-def react(whom: int, on: bool, who: int = ME) -> None:
-    reacting.react(FOLLOW, Target("user", whom), who, on)
+def set_follow(whom: int, on: bool, who: int = ME) -> None:
+    react.react(FOLLOW, Target("user", whom), who, on)
 
 
 @pytest.fixture
@@ -66,15 +66,15 @@ def world(plaza: World) -> World:
 
 
 def test_nothing_is_pushed_to_who_keeps_no_inbox(world: World) -> None:
-    assert redis_feed.push_all([Push(MINE, [entry(1)])]) == 0
+    assert redis_store.push_all([Push(MINE, [entry(1)])]) == 0
     assert find_keys("*") == []
 
 
 def test_a_push_does_not_keep_an_inbox_alive_and_reading_does(world: World) -> None:
     build()
-    key = redis_feed.key(MINE)
+    key = redis_store.key(MINE)
     redis.execute("PEXPIRE", key, 60_000)
-    assert redis_feed.push_all([Push(MINE, [entry(1)])]) == 1
+    assert redis_store.push_all([Push(MINE, [entry(1)])]) == 1
     assert redis.execute("PTTL", key) <= 60_000
     look()
     assert redis.execute("PTTL", key) > 29 * 86_400_000
@@ -87,7 +87,7 @@ def test_an_inbox_is_cut_to_its_cap_and_its_floor_rises_over_what_falls_out(
     monkeypatch.setattr(Timeline, "cap", 40)
     build()
     for number in range(pushed):
-        redis_feed.push_all([Push(MINE, [entry(number + 1)])])
+        redis_store.push_all([Push(MINE, [entry(number + 1)])])
     kept = look(count=300)
     assert len(kept) <= 50
     assert kept == list(range(pushed, pushed - len(kept), -1))
@@ -100,16 +100,16 @@ def test_a_cut_among_equal_times_takes_all_of_that_time(
 ) -> None:
     monkeypatch.setattr(Timeline, "cap", 4)
     build()
-    redis_feed.push_all([Push(MINE, [entry(n, at=n // 3) for n in range(1, 10)])])
+    redis_store.push_all([Push(MINE, [entry(n, at=n // 3) for n in range(1, 10)])])
     assert look() == [9, 8, 7, 6], "of time 1 one would have had to go: all did"
     assert floor() == BASE_US + 1
-    redis_feed.push_all([Push(MINE, [entry(50, at=1), entry(51, at=0)])])
+    redis_store.push_all([Push(MINE, [entry(50, at=1), entry(51, at=0)])])
     assert look() == [9, 8, 7, 6], "what comes below the floor is MySQL's to tell"
 
 
 def test_a_page_begins_after_its_place_among_equal_times(world: World) -> None:
     build()
-    redis_feed.push_all([Push(MINE, [entry(n, at=n // 20) for n in range(1, 101)])])
+    redis_store.push_all([Push(MINE, [entry(n, at=n // 20) for n in range(1, 101)])])
     listed, after = [], None
     while page := look(after, 3):
         listed += page
@@ -123,11 +123,11 @@ def test_a_page_begins_after_its_place_among_equal_times(world: World) -> None:
 def test_two_hundred_cold_readers_ask_for_one_rebuild(world: World) -> None:
     insert_posts([(1, ADA, BASE_US)])
     for _ in range(200):
-        assert ids(reading.read_feed(ME, None, 5).items) == [1]
+        assert ids(queries.read_feed(ME, None, 5).items) == [1]
     assert world.queues.messages[feed_queues.INBOXES] == ['[["inbox",7]]']
     world.queues.drain()
     assert look() == [1]
-    reading.read_feed(ME, None, 5)
+    queries.read_feed(ME, None, 5)
     assert world.queues.messages[feed_queues.INBOXES] == []
 
 
@@ -135,12 +135,12 @@ def test_who_asked_in_vain_asks_again_after_a_while(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.queues.away = True
-    reading.read_feed(ME, None, 5)
+    queries.read_feed(ME, None, 5)
     world.queues.away = False
-    reading.read_feed(ME, None, 5)
+    queries.read_feed(ME, None, 5)
     assert not world.queues.messages[feed_queues.INBOXES]
-    monkeypatch.setattr(redis_feed, "ASK_AGAIN_US", 0)
-    reading.read_feed(ME, None, 5)
+    monkeypatch.setattr(redis_store, "REQUEST_INTERVAL_US", 0)
+    queries.read_feed(ME, None, 5)
     assert world.queues.messages[feed_queues.INBOXES]
 
 
@@ -149,11 +149,11 @@ def test_an_inbox_that_grew_old_is_read_and_built_again_which_closes_holes(
 ) -> None:
     build()
     insert_posts([(1, ADA, BASE_US)])  # and the push of it got lost
-    assert ids(reading.read_feed(ME, None, 5).items) == []
-    monkeypatch.setattr(redis_feed, "REBUILD_AFTER_US", 0)
-    monkeypatch.setattr(redis_feed, "ASK_AGAIN_US", 0)
-    monkeypatch.setattr(redis_feed, "YOUNG_US", 0)
-    assert ids(reading.read_feed(ME, None, 5).items) == []
+    assert ids(queries.read_feed(ME, None, 5).items) == []
+    monkeypatch.setattr(redis_store, "REBUILD_AFTER_US", 0)
+    monkeypatch.setattr(redis_store, "REQUEST_INTERVAL_US", 0)
+    monkeypatch.setattr(redis_store, "MIN_REBUILD_AGE_US", 0)
+    assert ids(queries.read_feed(ME, None, 5).items) == []
     world.queues.drain()
     assert look() == [1]
 
@@ -178,15 +178,15 @@ def test_a_post_that_comes_while_the_rebuild_reads_is_not_lost(
     world: World, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     insert_posts([(1, ADA, BASE_US)])
-    while_reading(monkeypatch, mysql_feed, name, lambda: publish((2, ADA, 1)))
-    rebuilding.rebuild([[MINE]])
+    while_reading(monkeypatch, mysql_store, name, lambda: publish((2, ADA, 1)))
+    rebuild.rebuild([[MINE]])
     assert look() == [2, 1]
 
 
 def test_a_post_that_comes_between_the_first_reader_and_the_rebuild_is_not_lost(
     world: World,
 ) -> None:
-    reading.read_feed(ME, None, 5)
+    queries.read_feed(ME, None, 5)
     publish((2, ADA, 1))
     world.queues.drain()
     assert look() == [2]
@@ -198,8 +198,8 @@ def test_many_pushes_while_the_rebuild_reads_raise_its_floor(
     monkeypatch.setattr(Timeline, "cap", 4)
     insert_posts([(n, ADA, BASE_US + n) for n in range(1, 4)])
     late = [(n, ADA, n) for n in range(4, 12)]
-    while_reading(monkeypatch, mysql_feed, "read_page", lambda: publish(*late))
-    rebuilding.rebuild([[MINE]])
+    while_reading(monkeypatch, mysql_store, "read_page", lambda: publish(*late))
+    rebuild.rebuild([[MINE]])
     assert look() == [11, 10, 9, 8]
     assert floor() == BASE_US + 7
     assert ids(scroll(ME, 2)) == truth(ME)
@@ -211,12 +211,12 @@ def test_follows_and_unfollows_while_the_rebuild_reads_are_in_it(
     insert_posts([(1, ADA, BASE_US), (2, BOB, BASE_US + 1)])
 
     def change() -> None:
-        react(BOB, True)
-        react(ADA, False)
+        set_follow(BOB, True)
+        set_follow(ADA, False)
         world.queues.drain()
 
-    while_reading(monkeypatch, mysql_feed, "read_page", change)
-    rebuilding.rebuild([[MINE]])
+    while_reading(monkeypatch, mysql_store, "read_page", change)
+    rebuild.rebuild([[MINE]])
     assert ids(scroll(ME, 1)) == [2]
     world.queues.drain()
     assert look() == [2], "who isn't followed was removed when that was seen"
@@ -230,13 +230,13 @@ def test_a_rebuild_of_an_inbox_that_was_lost_meanwhile_is_refused(
     def lose() -> None:
         redis.execute("FLUSHALL")
         publish((2, ADA, 1))  # to nobody
-        redis_feed.look_all([MINE], None, 1)  # another build begins
+        redis_store.read_pages([MINE], None, 1)  # another build begins
 
-    while_reading(monkeypatch, mysql_feed, "read_page", lose)
-    rebuilding.rebuild([[MINE]])
+    while_reading(monkeypatch, mysql_store, "read_page", lose)
+    rebuild.rebuild([[MINE]])
     assert look() == [], "it is not built"
     assert ids(scroll(ME, 1)) == [2, 1]
-    rebuilding.rebuild([[MINE]])
+    rebuild.rebuild([[MINE]])
     assert look() == [2, 1]
 
 
@@ -244,8 +244,8 @@ def test_an_inbox_that_was_built_just_now_is_not_built_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build()
-    monkeypatch.setattr(rebuilding, "_inbox", None)
-    rebuilding.rebuild([[MINE], [MINE]])
+    monkeypatch.setattr(rebuild, "_inbox", None)
+    rebuild.rebuild([[MINE], [MINE]])
 
 
 def test_an_inbox_of_nobody_s_posts_is_whole_and_asks_mysql_nothing(world: World) -> None:
@@ -261,10 +261,10 @@ def test_who_is_followed_comes_in_and_who_is_not_any_more_goes_out(world: World)
     build()
     publish((1, ADA, 1), (2, BOB, 2), (3, BOB, 3))
     assert look() == [1]
-    react(BOB, True)
+    set_follow(BOB, True)
     world.queues.drain()
     assert look() == [3, 2, 1]
-    react(ADA, False)
+    set_follow(ADA, False)
     world.queues.drain()
     assert look() == [3, 2]
 
@@ -275,14 +275,14 @@ def test_following_who_posted_much_raises_the_floor_above_what_is_not_brought(
     build()
     publish(*[(n, ADA, n) for n in range(1, 4)])
     insert_posts([(n, BOB, BASE_US + n) for n in range(10, 150)])
-    react(BOB, True)
+    set_follow(BOB, True)
     world.queues.drain()
     assert look(count=300) == list(range(149, 50, -1)), "99 of a hundred, and none of Ada's"
     assert floor() == BASE_US + 50
     assert ids(scroll(ME, 7)) == truth(ME)
-    react(BOB, False)
+    set_follow(BOB, False)
     insert_posts([(n, BOB, BASE_US + n) for n in range(150, 160)])
-    react(BOB, True)
+    set_follow(BOB, True)
     world.queues.drain()
     assert ids(scroll(ME, 7)) == truth(ME)
 
@@ -294,22 +294,22 @@ def test_a_late_change_does_not_undo_a_newer_one(
     """A consumer reads, is overtaken by one that saw something newer, and goes on."""
     build()
     insert_posts([(1, BOB, BASE_US)])
-    react(BOB, True)
+    set_follow(BOB, True)
     world.queues.drain()
     if not stale:
-        react(BOB, False)
+        set_follow(BOB, False)
         world.queues.drain()
-    react(BOB, not stale)
+    set_follow(BOB, not stale)
     for body in world.queues.take(reactions_queues.REACTIONS):
-        saving.save([ReactionEvent.from_json(body)])
+        persist.save([ReactionEvent.from_json(body)])
     [late] = world.queues.take(reactions_queues.FOLLOWS)
 
     def overtake() -> None:
-        react(BOB, stale)
+        set_follow(BOB, stale)
         world.queues.drain()
 
-    while_reading(monkeypatch, mysql_feed, "read_following", overtake)
-    following.apply_follow_changes([reactions_queues.FOLLOWS.decode(late)])
+    while_reading(monkeypatch, mysql_store, "read_follow_states", overtake)
+    apply_follows.apply_follow_changes([reactions_queues.FOLLOWS.decode(late)])
     assert look() == ([1] if stale else [])
 
 
@@ -317,17 +317,17 @@ def test_follows_that_never_stand_still_come_again_later(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build()
-    answers = iter([mysql_feed.Following(n % 2 == 0, False) for n in range(10)])
-    monkeypatch.setattr(mysql_feed, "read_following", lambda pairs: {(ME, BOB): next(answers)})
-    with pytest.raises(following.Restless):
-        following.apply_follow_changes([[(ME, BOB)]])
+    answers = iter([mysql_store.FollowState(n % 2 == 0, False) for n in range(10)])
+    monkeypatch.setattr(mysql_store, "read_follow_states", lambda pairs: {(ME, BOB): next(answers)})
+    with pytest.raises(apply_follows.FollowsKeepChanging):
+        apply_follows.apply_follow_changes([[(ME, BOB)]])
 
 
 def test_follows_of_who_keeps_no_inbox_ask_mysql_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mysql_feed, "read_following", None)
-    following.apply_follow_changes([[(who, ADA) for who in range(100, 400)]])
+    monkeypatch.setattr(mysql_store, "read_follow_states", None)
+    apply_follows.apply_follow_changes([[(who, ADA) for who in range(100, 400)]])
 
 
 def test_the_lists_of_stars_are_cut_and_built_like_inboxes(world: World) -> None:
@@ -335,5 +335,5 @@ def test_the_lists_of_stars_are_cut_and_built_like_inboxes(world: World) -> None
     mysql.write("INSERT INTO star (user_id, announced) VALUES (%s, 1)", (BOB,))
     stars = Timeline(POSTS, BOB)
     build(stars)
-    [said] = redis_feed.look_all([stars], None, 300)
+    [said] = redis_store.read_pages([stars], None, 300)
     assert (said.floor_us, said.newest[0].id, len(said.newest)) == (BASE_US + 51, 250, 199)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from plaza.flash_sales import loading, ordering, redis_vouchers
+from plaza.flash_sales import load_sale, place_order, redis_store
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra import dead_letters, mysql, redis
 from tests.support import sales
+from tests.support.call_log import record_call
 from tests.support.functions import event, handler
 from tests.support.plaza import World
-from tests.support.recording import recorded
 
 Buried = list[tuple[str, dict[str, Any]]]  # (queue, message)
 
@@ -202,7 +202,7 @@ def buried(monkeypatch: pytest.MonkeyPatch) -> Buried:
     monkeypatch.setattr(
         dead_letters,
         "dead_letter",
-        lambda queue, message, error: recorded(found, (queue, message), True),
+        lambda queue, message, error: record_call(found, (queue, message), True),
     )
     return found
 
@@ -211,7 +211,7 @@ def sample_voucher(stock: int = 10) -> None:
     """The voucher of the samples, with its state in Redis."""
     voucher = sales.offer(stock=stock)
     mysql.write("UPDATE voucher SET id = 31 WHERE id = %s", (voucher.id,))
-    loading.bring_back(31)
+    load_sale.load_sale(31)
 
 
 def test_a_batch_is_saved_and_a_poisoned_record_goes_to_the_dlq_alone(
@@ -233,12 +233,12 @@ def test_the_dlq_decides_what_was_not_saved_and_buries_what_it_can_not_read(
     batch = event("save_orders.batch")
     batch["Records"] = batch["Records"][:1]
     handler("queue/save_orders")(batch, None)
-    give_up = handler("queue/give_up_orders")
+    give_up = handler("queue/decide_dead_orders")
     for _ in range(2):
-        assert give_up(event("give_up_orders.batch"), None) == {"batchItemFailures": []}
+        assert give_up(event("decide_dead_orders.batch"), None) == {"batchItemFailures": []}
     reasons = {row.order_id: row.reason for row in sales.rows(31).values()}
     assert reasons == {SAMPLE: None, SAMPLE + 1: None}
-    give_up(event("give_up_orders.poison"), None)
+    give_up(event("decide_dead_orders.poison"), None)
     assert [queue for queue, _ in buried] == [ORDERS_DLQ.name]
     sales.check(31)
 
@@ -273,15 +273,15 @@ def test_the_schedules_recover_and_settle(plaza: World, set_up: Callable[..., No
     set_up(resend_orders_after_s=1)
     voucher = sales.offer()
     plaza.queues.away = True
-    ordering.order(voucher.id, 7)
+    place_order.place_order(voucher.id, 7)
     plaza.queues.away = False
-    life = redis_vouchers.find_lives([voucher.id])[voucher.id]
-    [member] = redis.execute("ZRANGE", redis_vouchers.recovery_key(life), 0, -1)
-    redis.execute("ZADD", redis_vouchers.recovery_key(life), 1, member)
+    life = redis_store.find_sales([voucher.id])[voucher.id]
+    [member] = redis.execute("ZRANGE", redis_store.recovery_key(life), 0, -1)
+    redis.execute("ZADD", redis_store.recovery_key(life), 1, member)
     recover = handler("schedule/recover_orders")
     assert recover(event("recover_orders.schedule"), None) == {
         "recovered": 1,
         "vouchers_filtered": 1,
     }
-    settle = handler("schedule/settle_vouchers")
-    assert settle(event("settle_vouchers.schedule"), None) == {"settled": 0}
+    settle = handler("schedule/finalize_vouchers")
+    assert settle(event("finalize_vouchers.schedule"), None) == {"finalized": 0}

@@ -13,28 +13,28 @@ from plaza.flash_sales import (
     PENDING,
     SUCCESS,
     Order,
-    OrderReserved,
+    OrderEvent,
+    backlog,
+    finalize_vouchers,
     mysql_orders,
-    ordering,
-    reading,
-    recovering,
-    redis_vouchers,
-    saving,
-    settling,
-    waiting,
-    withdrawing,
+    persist,
+    place_order,
+    queries,
+    recover_orders,
+    redis_store,
+    withdraw_vouchers,
 )
-from plaza.flash_sales.flash_sales import (
+from plaza.flash_sales.model import (
     MAX_PENDING_S,
-    Crowded,
-    Life,
     NotOpen,
     NotReady,
     OrderMismatch,
     OrderMissing,
+    OrderRateExceeded,
+    SaleGeneration,
     SoldOut,
-    VoucherGone,
     VoucherMissing,
+    VoucherWithdrawn,
 )
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra import mysql, redis
@@ -43,17 +43,17 @@ from plaza.infra.mysql import MysqlDown
 from plaza.infra.process import clear_caches
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
-from plaza.shops.shops import ShopMissing
+from plaza.shops.model import ShopMissing
 from tests.integration.conftest import Away
 from tests.support import sales
+from tests.support.call_log import record_call
 from tests.support.keyspace import delete_keys, find_keys, own_client
 from tests.support.plaza import World
-from tests.support.recording import recorded
 
 
 def order(voucher_id: int, buyer_id: int) -> Order:
     """An order that this made, the invariant holding before and after."""
-    found, made = ordering.order(voucher_id, buyer_id)
+    found, made = place_order.place_order(voucher_id, buyer_id)
     assert made
     sales.check(voucher_id)
     return found
@@ -72,15 +72,15 @@ def test_an_order_is_pending_until_it_is_saved_and_then_a_success(plaza: World) 
     made = order(voucher.id, 7)
     assert made.status == PENDING
     assert sales.counts(voucher.id) == (2, 1, 0)
-    assert reading.read_order(made.id, 7) == made
-    assert reading.list_orders(7, None, 10) == ([made], None)
+    assert queries.read_order(made.id, 7) == made
+    assert queries.list_orders(7, None, 10) == ([made], None)
     drain(plaza, voucher.id)
     assert sales.counts(voucher.id) == (2, 0, 1)
     assert sales.stock(voucher.id) == 2
-    assert reading.read_order(made.id, 7) == made._replace(status=SUCCESS)
-    assert reading.list_orders(7, None, 10) == ([made._replace(status=SUCCESS)], None)
+    assert queries.read_order(made.id, 7) == made._replace(status=SUCCESS)
+    assert queries.list_orders(7, None, 10) == ([made._replace(status=SUCCESS)], None)
     redis.execute("FLUSHALL")
-    assert reading.read_order(made.id, 7) == made._replace(status=SUCCESS)
+    assert queries.read_order(made.id, 7) == made._replace(status=SUCCESS)
 
 
 def test_a_repeat_gets_the_same_order_pending_or_not_and_also_when_all_are_sold(
@@ -88,12 +88,12 @@ def test_a_repeat_gets_the_same_order_pending_or_not_and_also_when_all_are_sold(
 ) -> None:
     voucher = sales.offer(stock=1)
     made = order(voucher.id, 7)
-    assert ordering.order(voucher.id, 7) == (made, False)
+    assert place_order.place_order(voucher.id, 7) == (made, False)
     with pytest.raises(SoldOut):
-        ordering.order(voucher.id, 8)
-    assert ordering.order(voucher.id, 7) == (made, False)  # refusals are remembered by now
+        place_order.place_order(voucher.id, 8)
+    assert place_order.place_order(voucher.id, 7) == (made, False)  # refusals are remembered by now
     drain(plaza, voucher.id)
-    assert ordering.order(voucher.id, 7) == (made._replace(status=SUCCESS), False)
+    assert place_order.place_order(voucher.id, 7) == (made._replace(status=SUCCESS), False)
     assert plaza.queues.messages[ORDERS] == []
 
 
@@ -101,47 +101,47 @@ def test_somebody_elses_order_is_not_there(plaza: World) -> None:
     voucher = sales.offer()
     made = order(voucher.id, 7)
     with pytest.raises(NotReady):  # it may be theirs, in a pointer that Redis lost
-        reading.read_order(made.id, 8)
+        queries.read_order(made.id, 8)
     drain(plaza, voucher.id)
     with pytest.raises(OrderMissing):
-        reading.read_order(made.id, 8)
+        queries.read_order(made.id, 8)
     day_before = made.id - (MAX_PENDING_S + 60 << 32)
     day_after = made.id + (MAX_PENDING_S << 32)
     for stray in (day_before, day_after):
         with pytest.raises(OrderMissing):
-            reading.read_order(stray, 7)
+            queries.read_order(stray, 7)
 
 
 def test_a_sale_opens_and_closes_by_the_clock_of_redis(plaza: World) -> None:
     early = sales.offer(opens_in_s=3600, closes_in_s=7200)
     for _ in range(2):
         with pytest.raises(NotOpen, match="not begun"):
-            ordering.order(early.id, 7)
+            place_order.place_order(early.id, 7)
     voucher = sales.offer(stock=3)
     made = order(voucher.id, 7)
-    redis.execute("HSET", redis_vouchers.state_key(voucher.id), "closes_us", sales.now_us() - 1)
+    redis.execute("HSET", redis_store.state_key(voucher.id), "closes_us", sales.now_us() - 1)
     for _ in range(2):
         with pytest.raises(NotOpen, match="over"):
-            ordering.order(voucher.id, 8)
-    assert ordering.order(voucher.id, 7) == (made, False)
+            place_order.place_order(voucher.id, 8)
+    assert place_order.place_order(voucher.id, 7) == (made, False)
 
 
 def test_a_voucher_that_is_not_there_is_missing(plaza: World) -> None:
     for _ in range(2):
         with pytest.raises(VoucherMissing):
-            ordering.order(31, 7)
+            place_order.place_order(31, 7)
 
 
 def test_only_as_many_are_let_in_as_can_be_saved(plaza: World, set_up: Callable[..., None]) -> None:
     set_up(orders_per_s=2)
     voucher = sales.offer(stock=100)
     buyers = iter(range(1, 50))
-    with pytest.raises(Crowded) as refused:
-        deque((ordering.order(voucher.id, buyer) for buyer in buyers), maxlen=0)
+    with pytest.raises(OrderRateExceeded) as refused:
+        deque((place_order.place_order(voucher.id, buyer) for buyer in buyers), maxlen=0)
     assert refused.value.retry_after_s >= 1
     sales.check(voucher.id)
     assert 2 <= sales.counts(voucher.id)[1] <= 4
-    state = redis_vouchers.state_key(voucher.id)
+    state = redis_store.state_key(voucher.id)
     redis.execute("HINCRBY", state, "full_us", -10_000_000)  # as if ten seconds had passed
     order(voucher.id, 1000)
 
@@ -149,12 +149,12 @@ def test_only_as_many_are_let_in_as_can_be_saved(plaza: World, set_up: Callable[
 def test_no_more_may_be_pending_than_settings_say(
     plaza: World, set_up: Callable[..., None]
 ) -> None:
-    set_up(most_pending_orders=2)
+    set_up(max_pending_orders=2)
     voucher = sales.offer(stock=100)
     order(voucher.id, 1)
     order(voucher.id, 2)
-    with pytest.raises(Crowded):
-        ordering.order(voucher.id, 3)
+    with pytest.raises(OrderRateExceeded):
+        place_order.place_order(voucher.id, 3)
     drain(plaza, voucher.id)
     order(voucher.id, 3)
 
@@ -164,33 +164,33 @@ def test_sold_out_is_said_before_crowded(plaza: World, set_up: Callable[..., Non
     voucher = sales.offer(stock=1)
     order(voucher.id, 1)
     with pytest.raises(SoldOut):
-        ordering.order(voucher.id, 2)
+        place_order.place_order(voucher.id, 2)
 
 
 def test_an_id_that_was_not_used_is_used_for_the_next(plaza: World) -> None:
     voucher = sales.offer(stock=2)
     first = order(voucher.id, 1)
     for _ in range(20):
-        ordering.order(voucher.id, 1)
+        place_order.place_order(voucher.id, 1)
     assert 0 < order(voucher.id, 2).id - first.id < 2**33
 
 
 def test_3000_repeats_of_one_buyer_at_once_are_one_order(plaza: World) -> None:
     voucher = sales.offer(stock=10)
     made = order(voucher.id, 99)
-    life = redis_vouchers.find_lives([voucher.id])[voucher.id]
+    life = redis_store.find_sales([voucher.id])[voucher.id]
     keys = (
-        redis_vouchers.state_key(voucher.id),
-        redis_vouchers.buyers_key(life, 7),
-        redis_vouchers.recovery_key(life),
+        redis_store.state_key(voucher.id),
+        redis_store.buyers_key(life, 7),
+        redis_store.recovery_key(life),
     )
-    source = redis_vouchers.RESERVE.source
+    source = redis_store.RESERVE.source
     answers: list[str] = []
 
     def click(first: int) -> None:
         with own_client() as own:
             for n in range(300):
-                args = (life.epoch, made.id + first * 1000 + n + 1, 7, 10_000, 10_000, 10_000)
+                args = (life.generation, made.id + first * 1000 + n + 1, 7, 10_000, 10_000, 10_000)
                 answers.append(own.eval(source, 3, *keys, *args)[0])
 
     threads = [threading.Thread(target=click, args=(n,)) for n in range(10)]
@@ -211,15 +211,15 @@ def test_an_order_that_sqs_refused_is_stored_and_decided_by_the_recovery(plaza: 
     plaza.queues.away = True
     made = order(voucher.id, 7)
     assert made.status == PENDING
-    [stored] = mysql_orders.read_stored(None, 10)
+    [stored] = mysql_orders.read_outbox(None, 10)
     assert stored.identity == (made.id, voucher.id, 7)
     with pytest.raises(QueueDown):  # after it decided what was stored
-        recovering.recover_orders()
+        recover_orders.recover_orders()
     sales.check(voucher.id)
-    assert reading.read_order(made.id, 7).status == SUCCESS
-    assert mysql_orders.read_stored(None, 10) == []
+    assert queries.read_order(made.id, 7).status == SUCCESS
+    assert mysql_orders.read_outbox(None, 10) == []
     plaza.queues.away = False
-    assert recovering.recover_orders(resend_after_s=0) == 0
+    assert recover_orders.recover_orders(resend_after_s=0) == 0
 
 
 def test_an_order_that_neither_sqs_nor_mysql_took_is_not_answered_until_one_does(
@@ -232,16 +232,16 @@ def test_an_order_that_neither_sqs_nor_mysql_took_is_not_answered_until_one_does
 
     plaza.queues.away = True
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_orders, "store", down)
+        patch.setattr(mysql_orders, "add_to_outbox", down)
         for _ in range(2):
             with pytest.raises(MysqlDown):
-                ordering.order(voucher.id, 7)
+                place_order.place_order(voucher.id, 7)
     plaza.queues.away = False
-    found, made = ordering.order(voucher.id, 7)
+    found, made = place_order.place_order(voucher.id, 7)
     assert not made
     lose_redis()
     drain(plaza, voucher.id)
-    assert reading.read_order(found.id, 7).status == SUCCESS
+    assert queries.read_order(found.id, 7).status == SUCCESS
 
 
 def test_an_order_whose_first_publisher_died_is_published_by_its_repeat(
@@ -253,34 +253,34 @@ def test_an_order_whose_first_publisher_died_is_published_by_its_repeat(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ordering, "publish", die)
+        patch.setattr(place_order, "publish", die)
         with pytest.raises(KeyboardInterrupt):
-            ordering.order(voucher.id, 7)
+            place_order.place_order(voucher.id, 7)
     for _ in range(3):
-        found, _ = ordering.order(voucher.id, 7)
+        found, _ = place_order.place_order(voucher.id, 7)
     assert len(plaza.queues.messages[ORDERS]) == 1
     lose_redis()
     plaza.queues.drain()
-    assert reading.read_order(found.id, 7).status == SUCCESS
+    assert queries.read_order(found.id, 7).status == SUCCESS
 
 
 def test_the_recovery_names_at_most_500_orders_in_one_run_of_its_script(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     voucher = sales.offer(stock=1_201)
-    life = redis_vouchers.find_lives([voucher.id])[voucher.id]
+    life = redis_store.find_sales([voucher.id])[voucher.id]
     orders = [f"{order_id}:{order_id}" for order_id in range(1, 1_202)]
-    redis.execute("ZADD", redis_vouchers.recovery_key(life), *(p for o in orders for p in (1, o)))
+    redis.execute("ZADD", redis_store.recovery_key(life), *(p for o in orders for p in (1, o)))
     named: list[int] = []
-    recover = redis_vouchers.recover
+    recover = redis_store.find_overdue
 
-    def count(lives: Sequence[Life], grace_us: int, limit: int) -> list[OrderReserved]:
+    def count(lives: Sequence[SaleGeneration], grace_us: int, limit: int) -> list[OrderEvent]:
         found = recover(lives, grace_us, limit)
         named.append(len(found))
         return found
 
-    monkeypatch.setattr(redis_vouchers, "recover", count)
-    recovering.recover_orders(give_up_after_s=10**10)
+    monkeypatch.setattr(redis_store, "find_overdue", count)
+    recover_orders.recover_orders(decide_after_s=10**10)
     assert named == [500, 500, 201]
     sent = sales.facts(plaza.queues.take(ORDERS))
     assert sorted(fact.order_id for fact in sent) == list(range(1, 1_202))
@@ -290,12 +290,12 @@ def test_an_order_that_is_too_old_is_decided_by_the_recovery(plaza: World) -> No
     voucher = sales.offer(stock=1)
     made = order(voucher.id, 7)
     late = plaza.queues.take(ORDERS)
-    assert recovering.recover_orders(resend_after_s=0, give_up_after_s=0) == 1
+    assert recover_orders.recover_orders(resend_after_s=0, decide_after_s=0) == 1
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (0, 0, 1)
-    assert reading.read_order(made.id, 7).status == SUCCESS
+    assert queries.read_order(made.id, 7).status == SUCCESS
     for _ in range(2):
-        saving.save(sales.facts(late))
+        persist.persist_orders(sales.facts(late))
         sales.check(voucher.id)
     assert sales.counts(voucher.id) == (0, 0, 1)
     assert sales.stock(voucher.id) == 0
@@ -306,7 +306,7 @@ def test_orders_that_five_tries_did_not_save_are_decided_by_stock(plaza: World) 
     made = [order(voucher.id, buyer) for buyer in (1, 2)]
     plaza.queues.messages[ORDERS_DLQ] = plaza.queues.take(ORDERS)
     drain(plaza, voucher.id)
-    assert [reading.read_order(m.id, b).status for m, b in zip(made, (1, 2), strict=True)] == [
+    assert [queries.read_order(m.id, b).status for m, b in zip(made, (1, 2), strict=True)] == [
         SUCCESS,
         SUCCESS,
     ]
@@ -317,11 +317,11 @@ def test_a_rollback_after_the_order_was_saved_changes_nothing(plaza: World) -> N
     voucher = sales.offer(stock=1)
     made = order(voucher.id, 7)
     facts = sales.facts(plaza.queues.take(ORDERS))
-    saving.save(facts)
+    persist.persist_orders(facts)
     for _ in range(2):
-        saving.give_up(facts)
+        persist.decide_dead_letters(facts)
         sales.check(voucher.id)
-    assert reading.read_order(made.id, 7).status == SUCCESS
+    assert queries.read_order(made.id, 7).status == SUCCESS
     assert sales.counts(voucher.id) == (0, 0, 1)
 
 
@@ -331,7 +331,7 @@ def test_a_unit_goes_back_once_however_often_its_failure_is_told(plaza: World) -
     mysql.write("UPDATE voucher SET stock = 0")
     plaza.queues.messages[ORDERS_DLQ] = plaza.queues.take(ORDERS) * 3
     drain(plaza, voucher.id)
-    recovering.recover_orders(resend_after_s=0, give_up_after_s=0)
+    recover_orders.recover_orders(resend_after_s=0, decide_after_s=0)
     assert sales.counts(voucher.id) == (2, 0, 0)
 
 
@@ -342,12 +342,12 @@ def test_who_failed_and_orders_again_keeps_the_second_order_when_the_first_comes
     order(voucher.id, 7)
     late = plaza.queues.take(ORDERS)
     mysql.write("UPDATE voucher SET stock = 0")
-    saving.save(sales.facts(late))
+    persist.persist_orders(sales.facts(late))
     mysql.write("UPDATE voucher SET stock = 2")
     second = order(voucher.id, 7)
-    saving.save(sales.facts(late))  # tells Redis once more that the first failed
+    persist.persist_orders(sales.facts(late))  # tells Redis once more that the first failed
     sales.check(voucher.id)
-    assert reading.read_order(second.id, 7).status == PENDING
+    assert queries.read_order(second.id, 7).status == PENDING
     drain(plaza, voucher.id)
     assert sales.counts(voucher.id) == (1, 0, 1)
 
@@ -357,40 +357,40 @@ def test_an_id_of_two_buyers_is_one_order_and_the_other_event_is_refused(
 ) -> None:
     voucher = sales.offer(stock=3)
     made = order(voucher.id, 7)
-    life = redis_vouchers.find_lives([voucher.id])[voucher.id]
-    redis_vouchers.reserve(life, made.id, 8)  # as version 1 did when a reply was lost
-    redis_vouchers.point(8, made.id, voucher.id)
+    life = redis_store.find_sales([voucher.id])[voucher.id]
+    redis_store.reserve(life, made.id, 8)  # as version 1 did when a reply was lost
+    redis_store.write_pointer(8, made.id, voucher.id)
     [first] = sales.facts(plaza.queues.take(ORDERS))
-    second = OrderReserved(made.id, voucher.id, 8, 1)
-    third = OrderReserved(made.id, voucher.id + 1, 7, 1)
+    second = OrderEvent(made.id, voucher.id, 8, 1)
+    third = OrderEvent(made.id, voucher.id + 1, 7, 1)
     with pytest.raises(OrderMismatch):
-        saving.save([second, third, first])
+        persist.persist_orders([second, third, first])
     assert '"orders_mismatched":2' in capsys.readouterr().out
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (2, 0, 1)
-    assert reading.read_order(made.id, 7).status == SUCCESS
-    assert reading.read_order(made.id, 8) == Order(made.id, voucher.id, FAILED, "timed-out")
+    assert queries.read_order(made.id, 7).status == SUCCESS
+    assert queries.read_order(made.id, 8) == Order(made.id, voucher.id, FAILED, "timed-out")
     for stray in (second, third):
         with pytest.raises(OrderMismatch):
-            saving.give_up([stray])
+            persist.decide_dead_letters([stray])
 
 
 def test_the_recovery_sends_an_order_with_the_id_of_another_to_the_consumer(plaza: World) -> None:
     voucher = sales.offer(stock=3)
     made = order(voucher.id, 7)
     drain(plaza, voucher.id)
-    life = redis_vouchers.find_lives([voucher.id])[voucher.id]
-    redis_vouchers.reserve(life, made.id, 8)
-    stray = OrderReserved(made.id, voucher.id, 9, 1)
-    mysql_orders.store(stray)
-    recovering.recover_orders(resend_after_s=0, give_up_after_s=0)
+    life = redis_store.find_sales([voucher.id])[voucher.id]
+    redis_store.reserve(life, made.id, 8)
+    stray = OrderEvent(made.id, voucher.id, 9, 1)
+    mysql_orders.add_to_outbox(stray)
+    recover_orders.recover_orders(resend_after_s=0, decide_after_s=0)
     sent = sales.facts(plaza.queues.take(ORDERS))
     assert [fact.buyer_id for fact in sent] == [9, 8]
     for fact in sent:
         with pytest.raises(OrderMismatch):
-            saving.save([fact])
+            persist.persist_orders([fact])
     assert sales.counts(voucher.id) == (2, 0, 1)
-    assert mysql_orders.read_stored(None, 10) == []
+    assert mysql_orders.read_outbox(None, 10) == []
 
 
 def test_a_batch_with_doubles_of_two_sales_is_saved_once(plaza: World) -> None:
@@ -399,8 +399,8 @@ def test_a_batch_with_doubles_of_two_sales_is_saved_once(plaza: World) -> None:
         order(one.id, buyer)
     order(two.id, 1)
     bodies = plaza.queues.take(ORDERS)
-    saving.save(sales.facts(bodies + bodies[::-1]))
-    saving.save(sales.facts(bodies[:2]))
+    persist.persist_orders(sales.facts(bodies + bodies[::-1]))
+    persist.persist_orders(sales.facts(bodies[:2]))
     for voucher, sold in ((one, 3), (two, 1)):
         sales.check(voucher.id)
         assert sales.counts(voucher.id) == (0, 0, sold)
@@ -411,10 +411,10 @@ def test_the_statements_of_a_batch_are_constant(plaza: World) -> None:
     def count(size: int) -> int:
         voucher = sales.offer(stock=size)
         for buyer in range(1, size + 1):
-            ordering.order(voucher.id, buyer)
+            place_order.place_order(voucher.id, buyer)
         facts = sales.facts(plaza.queues.take(ORDERS))
         before = questions()
-        saving.save(facts)
+        persist.persist_orders(facts)
         return questions() - before
 
     def questions() -> int:
@@ -426,10 +426,10 @@ def test_the_statements_of_a_batch_are_constant(plaza: World) -> None:
 def test_a_fact_of_a_voucher_that_is_not_there_fails_alone(plaza: World) -> None:
     voucher = sales.offer()
     made = order(voucher.id, 7)
-    stray = OrderReserved(made.id + 1, 31, 7, 1)
-    saving.save([stray, *sales.facts(plaza.queues.take(ORDERS))])
-    assert reading.read_order(stray.order_id, 7).reason == "sold-out"
-    assert reading.read_order(made.id, 7).status == SUCCESS
+    stray = OrderEvent(made.id + 1, 31, 7, 1)
+    persist.persist_orders([stray, *sales.facts(plaza.queues.take(ORDERS))])
+    assert queries.read_order(stray.order_id, 7).reason == "sold-out"
+    assert queries.read_order(made.id, 7).status == SUCCESS
 
 
 def test_mysql_itself_refuses_to_sell_what_is_not_there(plaza: World) -> None:
@@ -437,12 +437,12 @@ def test_mysql_itself_refuses_to_sell_what_is_not_there(plaza: World) -> None:
     with pytest.raises(Exception, match=r"never_oversold|3819"):
         mysql.write("UPDATE voucher SET stock = stock - 2")
     mysql.write(
-        "INSERT INTO voucher_order (order_id, voucher_id, buyer_id, holder) VALUES (1, %s, 7, 7)",
+        "INSERT INTO voucher_order (order_id, voucher_id, buyer_id, holder_id) VALUES (1, %s, 7, 7)",
         (voucher.id,),
     )
     with pytest.raises(Exception, match="Duplicate"):
         mysql.write(
-            "INSERT INTO voucher_order (order_id, voucher_id, buyer_id, holder)"
+            "INSERT INTO voucher_order (order_id, voucher_id, buyer_id, holder_id)"
             " VALUES (2, %s, 7, 7)",
             (voucher.id,),
         )
@@ -468,11 +468,11 @@ def test_stock_and_buyers_come_back_from_mysql(plaza: World) -> None:
     lose_redis()
     order(voucher.id, 3)
     assert sales.counts(voucher.id) == (2, 1, 2)
-    found, made = ordering.order(voucher.id, 1)
+    found, made = place_order.place_order(voucher.id, 1)
     assert (found.status, made) == (SUCCESS, False)
     state = sales.seen(voucher.id)
     assert state is not None
-    assert state.epoch == 2
+    assert state.generation == 2
 
 
 def test_what_is_queued_goes_before_new_clicks(plaza: World) -> None:
@@ -481,12 +481,12 @@ def test_what_is_queued_goes_before_new_clicks(plaza: World) -> None:
     lose_redis()
     for _ in range(2):
         with pytest.raises(NotReady):
-            ordering.order(voucher.id, 2)
+            place_order.place_order(voucher.id, 2)
     drain(plaza, voucher.id)
     clear_caches()  # two seconds later
     with pytest.raises(SoldOut):
-        ordering.order(voucher.id, 2)
-    assert reading.read_order(first.id, 1).status == SUCCESS
+        place_order.place_order(voucher.id, 2)
+    assert queries.read_order(first.id, 1).status == SUCCESS
     assert sales.counts(voucher.id) == (0, 0, 1)
 
 
@@ -499,17 +499,17 @@ def test_a_queue_that_does_not_drain_holds_a_sale_for_30_s_and_mysql_decides(
     plaza.queues.messages[ORDERS] = ["something of another sale"]
     lose_redis()
     with pytest.raises(NotReady):
-        ordering.order(voucher.id, 2)
-    redis.execute("HSET", redis_vouchers.state_key(voucher.id), "hold_us", sales.now_us() - 1)
+        place_order.place_order(voucher.id, 2)
+    redis.execute("HSET", redis_store.state_key(voucher.id), "drain_until_us", sales.now_us() - 1)
     second = order(voucher.id, 2)
     plaza.queues.messages[ORDERS].remove("something of another sale")
-    saving.save(sales.facts(old))  # the old one comes first after all
+    persist.persist_orders(sales.facts(old))  # the old one comes first after all
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (-1, 1, 1)
     drain(plaza, voucher.id)
     assert sales.counts(voucher.id) == (0, 0, 1)
-    assert reading.read_order(first.id, 1).status == SUCCESS
-    assert reading.read_order(second.id, 2).reason == "sold-out"
+    assert queries.read_order(first.id, 1).status == SUCCESS
+    assert queries.read_order(second.id, 2).reason == "sold-out"
 
 
 def test_who_ordered_in_both_lives_has_one(plaza: World) -> None:
@@ -518,15 +518,15 @@ def test_who_ordered_in_both_lives_has_one(plaza: World) -> None:
     old = plaza.queues.take(ORDERS)
     lose_redis()
     second = order(voucher.id, 1)
-    saving.save(sales.facts(old))
+    persist.persist_orders(sales.facts(old))
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (3, 1, 1)
-    assert reading.read_order(second.id, 1).status == PENDING
+    assert queries.read_order(second.id, 1).status == PENDING
     drain(plaza, voucher.id)
     assert sales.counts(voucher.id) == (4, 0, 1)
-    assert reading.read_order(first.id, 1).status == SUCCESS
-    assert reading.read_order(second.id, 1).reason == "already-bought"
-    assert ordering.order(voucher.id, 1)[0].id == first.id
+    assert queries.read_order(first.id, 1).status == SUCCESS
+    assert queries.read_order(second.id, 1).reason == "already-bought"
+    assert place_order.place_order(voucher.id, 1)[0].id == first.id
 
 
 def test_an_order_that_sqs_refused_survives_the_loss_of_redis_and_goes_first(
@@ -539,10 +539,10 @@ def test_an_order_that_sqs_refused_survives_the_loss_of_redis_and_goes_first(
     clear_caches()  # else it is not asked for two seconds
     lose_redis()
     with pytest.raises(NotReady):
-        reading.read_order(made.id, 1)
+        queries.read_order(made.id, 1)
     with pytest.raises(SoldOut):
-        ordering.order(voucher.id, 2)
-    assert reading.read_order(made.id, 1).status == SUCCESS
+        place_order.place_order(voucher.id, 2)
+    assert queries.read_order(made.id, 1).status == SUCCESS
     assert sales.counts(voucher.id) == (0, 0, 1)
 
 
@@ -551,12 +551,14 @@ def test_a_queued_order_is_never_missing_after_redis_lost_its_data(plaza: World)
     first, second = order(voucher.id, 1), order(voucher.id, 2)
     lose_redis()
     with pytest.raises(NotReady):
-        reading.read_order(first.id, 1)
-    redis_vouchers.point(2, second.id, voucher.id)  # in a cluster its node may have lost nothing
-    assert reading.read_order(second.id, 2).status == PENDING
+        queries.read_order(first.id, 1)
+    redis_store.write_pointer(
+        2, second.id, voucher.id
+    )  # in a cluster its node may have lost nothing
+    assert queries.read_order(second.id, 2).status == PENDING
     plaza.queues.drain()
-    assert reading.read_order(first.id, 1).status == SUCCESS
-    assert reading.read_order(second.id, 2).status == SUCCESS
+    assert queries.read_order(first.id, 1).status == SUCCESS
+    assert queries.read_order(second.id, 2).status == SUCCESS
 
 
 def copy_sales() -> None:
@@ -575,7 +577,7 @@ def restore_sales() -> None:
 def test_orders_that_a_node_with_older_data_lacks_are_confirmed_by_the_recovery(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recovering, "_BATCH", 2)
+    monkeypatch.setattr(recover_orders, "_BATCH", 2)
     voucher = sales.offer(stock=9)
     order(voucher.id, 1)
     copy_sales()
@@ -584,11 +586,11 @@ def test_orders_that_a_node_with_older_data_lacks_are_confirmed_by_the_recovery(
     restore_sales()
     assert sales.counts(voucher.id) == (8, 1, 0)
 
-    recovering.recover_orders(0)
+    recover_orders.recover_orders(0)
     drain(plaza, voucher.id)
     assert sales.counts(voucher.id) == (3, 0, 6)
     assert sales.stock(voucher.id) == 3
-    assert ordering.order(voucher.id, 2) == (made[0]._replace(status=SUCCESS), False)
+    assert place_order.place_order(voucher.id, 2) == (made[0]._replace(status=SUCCESS), False)
 
 
 def test_a_sale_that_agrees_is_not_confirmed_again(
@@ -599,19 +601,19 @@ def test_a_sale_that_agrees_is_not_confirmed_again(
     order(voucher.id, 2)
     drain(plaza, voucher.id)
     order(voucher.id, 3)
-    recovering.recover_orders(0)
-    assert "orders_confirmed_again" not in capsys.readouterr().out
+    recover_orders.recover_orders(0)
+    assert "orders_reconfirmed" not in capsys.readouterr().out
 
 
 def test_a_script_of_an_old_life_is_refused(plaza: World) -> None:
     voucher = sales.offer(stock=5)
-    old = redis_vouchers.find_lives([voucher.id])[voucher.id]
+    old = redis_store.find_sales([voucher.id])[voucher.id]
     lose_redis()
     order(voucher.id, 1)
-    assert redis_vouchers.reserve(old, 1, 9) == ("ENDED", "", True)
-    assert redis_vouchers.open_life(old, None, drained=True) == "ENDED"
-    assert not redis_vouchers.adopt(old, [(1, 9)])
-    assert redis_vouchers.recover([old], 0, 10) == []
+    assert redis_store.reserve(old, 1, 9) == ("STALE_GENERATION", "", True)
+    assert redis_store.open_sale(old, None, drained=True) == "STALE_GENERATION"
+    assert not redis_store.load_successes(old, [(1, 9)])
+    assert redis_store.find_overdue([old], 0, 10) == []
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (4, 1, 0)
 
@@ -619,37 +621,37 @@ def test_a_script_of_an_old_life_is_refused(plaza: World) -> None:
 def test_a_load_is_never_over_a_live_state(plaza: World) -> None:
     voucher = sales.offer(stock=5)
     order(voucher.id, 1)
-    life, phase, _ = redis_vouchers.load(Life(voucher.id, 99, 5), voucher, 0)
-    assert (life.epoch, phase) == (1, "live")
+    life, phase, _ = redis_store.begin_loading(SaleGeneration(voucher.id, 99, 5), voucher, 0)
+    assert (life.generation, phase) == (1, "live")
     assert sales.counts(voucher.id) == (4, 1, 0)
 
 
 def test_a_load_that_died_is_gone_on_with_by_the_recovery(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plaza.flash_sales import loading
+    from plaza.flash_sales import load_sale
 
     voucher = sales.offer(stock=200)
     for buyer in range(1, 101):
-        ordering.order(voucher.id, buyer)
+        place_order.place_order(voucher.id, buyer)
     drain(plaza, voucher.id)
     lose_redis()
-    monkeypatch.setattr(loading, "_PAGE", 30)
-    monkeypatch.setattr(loading, "MOST_S", 0.0)
+    monkeypatch.setattr(load_sale, "_PAGE", 30)
+    monkeypatch.setattr(load_sale, "MAX_RUN_S", 0.0)
     for _ in range(2):
         with pytest.raises(NotReady):
-            ordering.order(voucher.id, 500)
+            place_order.place_order(voucher.id, 500)
     sales.check(voucher.id)
     state = sales.seen(voucher.id)
     assert state is not None
     assert (state.live, state.sold) == (False, 60)
-    assert ordering.order(voucher.id, 1)[0].status == SUCCESS  # loaded already
-    monkeypatch.setattr(loading, "MOST_S", 4.0)
-    recovering.recover_orders()
+    assert place_order.place_order(voucher.id, 1)[0].status == SUCCESS  # loaded already
+    monkeypatch.setattr(load_sale, "MAX_RUN_S", 4.0)
+    recover_orders.recover_orders()
     sales.check(voucher.id)
     state = sales.seen(voucher.id)
     assert state is not None
-    assert (state.live, state.sold, state.epoch) == (True, 100, 2)
+    assert (state.live, state.sold, state.generation) == (True, 100, 2)
 
 
 def test_what_is_saved_while_it_is_loaded_is_in_it(
@@ -659,17 +661,17 @@ def test_what_is_saved_while_it_is_loaded_is_in_it(
     for buyer in (1, 2, 3):
         order(voucher.id, buyer)
     bodies = plaza.queues.take(ORDERS)
-    saving.save(sales.facts(bodies[:1]))
+    persist.persist_orders(sales.facts(bodies[:1]))
     lose_redis()
-    adopt = redis_vouchers.adopt
+    adopt = redis_store.load_successes
 
-    def adopt_while_others_save(life: Life, successes: list[tuple[int, int]]) -> bool:
-        saving.save(sales.facts(bodies[1:2]))
+    def adopt_while_others_save(life: SaleGeneration, successes: list[tuple[int, int]]) -> bool:
+        persist.persist_orders(sales.facts(bodies[1:2]))
         done = adopt(life, successes)
-        saving.save(sales.facts(bodies[2:]))
+        persist.persist_orders(sales.facts(bodies[2:]))
         return done
 
-    monkeypatch.setattr(redis_vouchers, "adopt", adopt_while_others_save)
+    monkeypatch.setattr(redis_store, "load_successes", adopt_while_others_save)
     order(voucher.id, 4)
     assert sales.counts(voucher.id) == (6, 1, 3)
 
@@ -684,18 +686,18 @@ def test_while_redis_is_away_nobody_is_told_what_is_not_known(
     made = order(voucher.id, 7)
     with redis_away():
         for ask in (
-            lambda: ordering.order(voucher.id, 8),
-            lambda: reading.read_order(made.id, 7),
-            lambda: reading.list_orders(7, None, 10),
-            lambda: saving.save(sales.facts(plaza.queues.messages[ORDERS])),
+            lambda: place_order.place_order(voucher.id, 8),
+            lambda: queries.read_order(made.id, 7),
+            lambda: queries.list_orders(7, None, 10),
+            lambda: persist.persist_orders(sales.facts(plaza.queues.messages[ORDERS])),
         ):
             redis.REDIS.breaker.close()
             with pytest.raises(RedisDown):
                 ask()
         # It is saved, though, and MySQL can say so.
         redis.REDIS.breaker.close()
-        assert reading.read_order(made.id, 7).status == SUCCESS
-        [offer], _ = reading.list_vouchers(sales.SHOP, None, 10)
+        assert queries.read_order(made.id, 7).status == SUCCESS
+        [offer], _ = queries.list_vouchers(sales.SHOP, None, 10)
         assert (offer.left, offer.exact) == (2, False)
 
 
@@ -705,11 +707,11 @@ def test_while_mysql_is_away_a_sale_that_is_in_redis_goes_on(
     voucher = sales.offer()
     with mysql_away():
         made = order(voucher.id, 7)
-        assert reading.read_order(made.id, 7).status == PENDING
+        assert queries.read_order(made.id, 7).status == PENDING
         with pytest.raises(MysqlDown):
-            saving.save(sales.facts(plaza.queues.messages[ORDERS]))
+            persist.persist_orders(sales.facts(plaza.queues.messages[ORDERS]))
     drain(plaza, voucher.id)
-    assert reading.read_order(made.id, 7).status == SUCCESS
+    assert queries.read_order(made.id, 7).status == SUCCESS
 
 
 def test_who_was_not_told_because_redis_failed_between_is_found_by_repeating(
@@ -721,15 +723,15 @@ def test_who_was_not_told_because_redis_failed_between_is_found_by_repeating(
         raise RedisDown("away (a test says so)")
 
     with monkeypatch.context() as patch:
-        patch.setattr(redis_vouchers, "point", down)
+        patch.setattr(redis_store, "write_pointer", down)
         with pytest.raises(RedisDown):
-            ordering.order(voucher.id, 7)
+            place_order.place_order(voucher.id, 7)
     sales.check(voucher.id)
-    found, made = ordering.order(voucher.id, 7)
+    found, made = place_order.place_order(voucher.id, 7)
     assert not made
-    assert reading.read_order(found.id, 7) == found
+    assert queries.read_order(found.id, 7) == found
     drain(plaza, voucher.id)  # it was pushed all the same
-    assert reading.read_order(found.id, 7).status == SUCCESS
+    assert queries.read_order(found.id, 7).status == SUCCESS
 
 
 def test_a_batch_that_redis_was_not_told_of_comes_again(
@@ -738,11 +740,11 @@ def test_a_batch_that_redis_was_not_told_of_comes_again(
     voucher = sales.offer()
     made = order(voucher.id, 7)
     facts = sales.facts(plaza.queues.take(ORDERS))
-    mysql.atomically(lambda cursor: saving._write(cursor, facts))
-    assert reading.read_order(made.id, 7).status == PENDING
-    saving.save(facts)
+    mysql.run_in_transaction(lambda cursor: persist._write(cursor, facts))
+    assert queries.read_order(made.id, 7).status == PENDING
+    persist.persist_orders(facts)
     sales.check(voucher.id)
-    assert reading.read_order(made.id, 7).status == SUCCESS
+    assert queries.read_order(made.id, 7).status == SUCCESS
 
 
 # ---------------------------------------------------------------- a shop was deleted
@@ -756,25 +758,25 @@ def test_what_a_deleted_shop_offered_is_gone_also_while_it_is_cached(plaza: Worl
     voucher = sales.offer(stock=3)
     made = order(voucher.id, 7)
     delete_shop()
-    withdrawing.withdraw_offers(sales.SHOP)
+    withdraw_vouchers.withdraw_vouchers(sales.SHOP)
     for _ in range(2):
-        with pytest.raises(VoucherGone):
-            ordering.order(voucher.id, 8)
+        with pytest.raises(VoucherWithdrawn):
+            place_order.place_order(voucher.id, 8)
     with pytest.raises(Gone):
-        reading.list_vouchers(sales.SHOP, None, 10)
-    with pytest.raises(VoucherGone):
+        queries.list_vouchers(sales.SHOP, None, 10)
+    with pytest.raises(VoucherWithdrawn):
         sales.offer(stock=3)
-    assert ordering.order(voucher.id, 7) == (made, False)
+    assert place_order.place_order(voucher.id, 7) == (made, False)
     drain(plaza, voucher.id)
     withdrawn = Order(made.id, voucher.id, FAILED, "withdrawn")
-    assert reading.read_order(made.id, 7) == withdrawn
+    assert queries.read_order(made.id, 7) == withdrawn
     assert sales.counts(voucher.id) == (3, 0, 0)
     lose_redis()
     for buyer in (7, 8):
-        with pytest.raises(VoucherGone):
-            ordering.order(voucher.id, buyer)
+        with pytest.raises(VoucherWithdrawn):
+            place_order.place_order(voucher.id, buyer)
     close(voucher.id)
-    assert settling.settle_vouchers() == 1
+    assert finalize_vouchers.finalize_vouchers() == 1
 
 
 def test_who_bought_before_the_shop_was_deleted_keeps_it(plaza: World) -> None:
@@ -782,12 +784,12 @@ def test_who_bought_before_the_shop_was_deleted_keeps_it(plaza: World) -> None:
     made = order(voucher.id, 7)
     drain(plaza, voucher.id)
     delete_shop()
-    withdrawing.withdraw_offers(sales.SHOP)
+    withdraw_vouchers.withdraw_vouchers(sales.SHOP)
     bought = made._replace(status=SUCCESS)
-    assert ordering.order(voucher.id, 7) == (bought, False)
+    assert place_order.place_order(voucher.id, 7) == (bought, False)
     lose_redis()
-    assert ordering.order(voucher.id, 7) == (bought, False)
-    assert reading.read_order(made.id, 7) == bought
+    assert place_order.place_order(voucher.id, 7) == (bought, False)
+    assert queries.read_order(made.id, 7) == bought
 
 
 def test_the_recovery_withdraws_what_nobody_withdrew_and_a_restored_shop_sells_again(
@@ -797,12 +799,12 @@ def test_the_recovery_withdraws_what_nobody_withdrew_and_a_restored_shop_sells_a
     order(voucher.id, 7)
     drain(plaza, voucher.id)
     delete_shop()
-    recovering.recover_orders()
-    with pytest.raises(VoucherGone):
-        ordering.order(voucher.id, 8)
-    recovering.recover_orders()
+    recover_orders.recover_orders()
+    with pytest.raises(VoucherWithdrawn):
+        place_order.place_order(voucher.id, 8)
+    recover_orders.recover_orders()
     mysql.write("UPDATE shop SET deleted_at = NULL WHERE id = %s", (sales.SHOP,))
-    recovering.recover_orders()
+    recover_orders.recover_orders()
     clear_caches()  # a second later
     order(voucher.id, 8)
     drain(plaza, voucher.id)
@@ -820,7 +822,7 @@ def close(voucher_id: int, seconds_ago: int = 120) -> None:
         " WHERE id = %s",
         (at // 1_000_000, voucher_id),
     )
-    state = redis_vouchers.state_key(voucher_id)
+    state = redis_store.state_key(voucher_id)
     redis.execute("HSET", state, "closes_us", at)
     clear_caches()
 
@@ -829,18 +831,18 @@ def test_a_sale_that_is_over_is_settled_and_leaves_redis(plaza: World) -> None:
     voucher = sales.offer(stock=3)
     made = order(voucher.id, 7)
     drain(plaza, voucher.id)
-    assert settling.settle_vouchers() == 0
+    assert finalize_vouchers.finalize_vouchers() == 0
     close(voucher.id)
-    assert settling.settle_vouchers() == 1
-    assert settling.settle_vouchers() == 0
+    assert finalize_vouchers.finalize_vouchers() == 1
+    assert finalize_vouchers.finalize_vouchers() == 0
     keys = find_keys("*:voucher:*")
     assert keys
     assert all(redis.execute("TTL", key) > 0 for key in keys)
     redis.execute("DEL", *keys)
-    assert ordering.order(voucher.id, 7) == (made._replace(status=SUCCESS), False)
+    assert place_order.place_order(voucher.id, 7) == (made._replace(status=SUCCESS), False)
     with pytest.raises(NotOpen):
-        ordering.order(voucher.id, 8)
-    [offer], _ = reading.list_vouchers(sales.SHOP, None, 10)
+        place_order.place_order(voucher.id, 8)
+    [offer], _ = queries.list_vouchers(sales.SHOP, None, 10)
     assert (offer.left, offer.exact) == (2, True)
 
 
@@ -848,14 +850,14 @@ def test_a_sale_with_a_pending_order_or_with_a_queue_is_not_settled_yet(plaza: W
     voucher = sales.offer(stock=3)
     order(voucher.id, 7)
     close(voucher.id)
-    assert settling.settle_vouchers() == 0
+    assert finalize_vouchers.finalize_vouchers() == 0
     plaza.queues.drain()
     plaza.queues.messages[ORDERS] = ["of another sale"]
     clear_caches()
-    assert settling.settle_vouchers() == 0
+    assert finalize_vouchers.finalize_vouchers() == 0
     plaza.queues.messages.clear()
     clear_caches()
-    assert settling.settle_vouchers() == 1
+    assert finalize_vouchers.finalize_vouchers() == 1
 
 
 def test_a_queue_that_never_rests_does_not_keep_a_sale_for_more_than_an_hour(
@@ -864,7 +866,7 @@ def test_a_queue_that_never_rests_does_not_keep_a_sale_for_more_than_an_hour(
     voucher = sales.offer(stock=3)
     plaza.queues.messages[ORDERS] = ["of another sale"]
     close(voucher.id, 3700)
-    assert settling.settle_vouchers() == 1
+    assert finalize_vouchers.finalize_vouchers() == 1
 
 
 def test_a_difference_is_counted_and_the_state_stays(
@@ -873,9 +875,9 @@ def test_a_difference_is_counted_and_the_state_stays(
     voucher = sales.offer(stock=3)
     mysql.write("UPDATE voucher SET stock = 2")
     close(voucher.id)
-    assert settling.settle_vouchers() == 0
-    assert '"vouchers_differing":1' in capsys.readouterr().out
-    assert redis.execute("TTL", redis_vouchers.state_key(voucher.id)) == -1
+    assert finalize_vouchers.finalize_vouchers() == 0
+    assert '"vouchers_with_drift":1' in capsys.readouterr().out
+    assert redis.execute("TTL", redis_store.state_key(voucher.id)) == -1
 
 
 # ---------------------------------------------------------------- lists, ids and waiting
@@ -888,28 +890,28 @@ def test_orders_are_listed_page_by_page_pending_and_decided(plaza: World) -> Non
     made += [order(voucher.id, 7) for voucher in vouchers[3:]]
     listed, before = [], None
     while True:
-        page, before = reading.list_orders(7, before, 2)
+        page, before = queries.list_orders(7, before, 2)
         listed += page
         if before is None:
             break
     assert [found.id for found in listed] == [found.id for found in made[::-1]]
     assert [found.status for found in listed] == [PENDING] * 2 + [SUCCESS] * 3
-    assert reading.list_orders(8, None, 2) == ([], None)
+    assert queries.list_orders(8, None, 2) == ([], None)
 
 
 def test_the_vouchers_of_a_shop_are_listed_with_what_is_left(plaza: World) -> None:
     vouchers = [sales.offer(stock=n) for n in (1, 2, 3)]
     order(vouchers[2].id, 7)
-    page, last = reading.list_vouchers(sales.SHOP, None, 2)
+    page, last = queries.list_vouchers(sales.SHOP, None, 2)
     assert [(offer.voucher.id, offer.left, offer.exact) for offer in page] == [
         (vouchers[2].id, 2, True),
         (vouchers[1].id, 2, True),
     ]
-    page, last = reading.list_vouchers(sales.SHOP, last, 2)
+    page, last = queries.list_vouchers(sales.SHOP, last, 2)
     assert [offer.voucher.id for offer in page] == [vouchers[0].id]
     assert last is None
     with pytest.raises(ShopMissing):
-        reading.list_vouchers(6, None, 2)
+        queries.list_vouchers(6, None, 2)
 
 
 def test_who_waits_is_told_to_wait_longer_while_the_queue_is_long_and_sqs_is_asked_seldom(
@@ -921,19 +923,19 @@ def test_who_waits_is_told_to_wait_longer_while_the_queue_is_long_and_sqs_is_ask
     set_up(orders_per_s=100)
     asked: list[object] = []
     depth = Depth(400, 40, 10)
-    monkeypatch.setattr(sqs, "measure", lambda queue: recorded(asked, queue, depth))
-    assert [waiting.poll_after_s() for _ in range(10)] == [5] * 10
+    monkeypatch.setattr(sqs, "measure", lambda queue: record_call(asked, queue, depth))
+    assert [backlog.poll_after_s() for _ in range(10)] == [5] * 10
     assert len(asked) == 1
     clear_caches()
     monkeypatch.setattr(sqs, "measure", lambda queue: Depth(10_000_000, 0, 0))
-    assert waiting.poll_after_s() == 60
+    assert backlog.poll_after_s() == 60
 
 
 def test_buyers_are_kept_in_many_small_keys(plaza: World, set_up: Callable[..., None]) -> None:
     set_up(orders_per_s=100_000)
     voucher = sales.offer(stock=3000)
     for buyer in range(1, 3001):
-        ordering.order(voucher.id, buyer)
+        place_order.place_order(voucher.id, buyer)
     sales.check(voucher.id)
     sizes = [redis.execute("HLEN", key) for key in find_keys("*:buyers:*")]
     assert sum(sizes) == 3000

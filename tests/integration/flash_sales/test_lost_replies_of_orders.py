@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from local.stack.servers import Server
-from plaza.flash_sales import PENDING, SUCCESS, ordering, reading, redis_vouchers
-from plaza.flash_sales.flash_sales import SoldOut
+from plaza.flash_sales import PENDING, SUCCESS, place_order, queries, redis_store
+from plaza.flash_sales.model import SoldOut
 from plaza.flash_sales.queues import ORDERS
-from plaza.infra import redis, repeats
+from plaza.infra import redis, resends
 from tests.chaos.proxy import Proxy
 from tests.support import sales
 from tests.support.plaza import World
@@ -27,7 +27,7 @@ def lose_next_reply(
 ) -> Iterator[Lose]:
     """``lose_next_reply()``: Redis executes the next command, and its reply is lost."""
     with Proxy() as proxy:
-        port = proxy.road("redis", redis_server.port)
+        port = proxy.add_route("redis", redis_server.port)
         set_up(redis_url=f"redis://127.0.0.1:{port}/0")
         yield lambda: proxy.set("redis", "lose")
 
@@ -37,11 +37,11 @@ def test_a_reservation_whose_reply_is_lost_is_one_order_of_one_buyer(
 ) -> None:
     voucher = sales.offer(stock=2)
     other = sales.offer(stock=1)
-    ordering.order(other.id, 99)  # this process has ids and knows where the sale is
-    ordering._find_life(voucher.id)
+    place_order.place_order(other.id, 99)  # this process has ids and knows where the sale is
+    place_order._find_sale(voucher.id)
     lose_next_reply()
-    first, made = ordering.order(voucher.id, 1)
-    second, _ = ordering.order(voucher.id, 2)
+    first, made = place_order.place_order(voucher.id, 1)
+    second, _ = place_order.place_order(voucher.id, 2)
     assert second.id != first.id
     assert (first.status, made) == (PENDING, True)
     assert len(plaza.queues.messages[ORDERS]) == 3
@@ -49,28 +49,28 @@ def test_a_reservation_whose_reply_is_lost_is_one_order_of_one_buyer(
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (0, 0, 2) == (sales.stock(voucher.id), 0, 2)
     for found, buyer in ((first, 1), (second, 2)):
-        assert reading.read_order(found.id, buyer) == found._replace(status=SUCCESS)
+        assert queries.read_order(found.id, buyer) == found._replace(status=SUCCESS)
 
 
 def test_the_id_of_a_refusal_whose_first_copy_may_run_later_is_not_used_again(
     plaza: World, lose_next_reply: Lose
 ) -> None:
     voucher = sales.offer(stock=1)
-    ordering.order(voucher.id, 1)
+    place_order.place_order(voucher.id, 1)
     lose_next_reply()
     with pytest.raises(SoldOut):
-        ordering.order(voucher.id, 2)
-    assert not ordering._spare_ids
-    assert repeats.count_repeats() >= 1
-    ordering._refusals.clear()
+        place_order.place_order(voucher.id, 2)
+    assert not place_order._spare_ids
+    assert resends.count_resends() >= 1
+    place_order._refusals.clear()
     with pytest.raises(SoldOut):
-        ordering.order(voucher.id, 2)
-    assert len(ordering._spare_ids) == 1
+        place_order.place_order(voucher.id, 2)
+    assert len(place_order._spare_ids) == 1
 
 
 def test_a_lease_whose_reply_is_lost_is_held(plaza: World, lose_next_reply: Lose) -> None:
     voucher = sales.offer()
     redis.execute("PING")
     lose_next_reply()
-    assert redis_vouchers.take_lease(voucher.id)
-    assert not redis_vouchers.take_lease(voucher.id)
+    assert redis_store.acquire_lease(voucher.id)
+    assert not redis_store.acquire_lease(voucher.id)

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
-from plaza.flash_sales import OrderReserved, ordering, reading
+from plaza.flash_sales import OrderEvent, place_order, queries
 from plaza.flash_sales.queues import ORDERS
 from plaza.infra import mysql
 from tests.support import sales
@@ -18,7 +18,7 @@ BATCH = 20
 
 
 def deciding(
-    what: str, facts: Sequence[OrderReserved]
+    what: str, facts: Sequence[OrderEvent]
 ) -> AbstractContextManager[subprocess.Popen[str]]:
     """A process that will decide ``facts``, in batches, when it is told to."""
     bodies = [fact.to_json() for fact in facts]
@@ -32,7 +32,7 @@ def test_whoever_decides_an_order_first_decides_it_for_all(
     vouchers = [sales.offer(stock=200) for _ in range(2)]
     for buyer in range(1, 201):
         for voucher in vouchers:
-            ordering.order(voucher.id, buyer)
+            place_order.place_order(voucher.id, buyer)
     facts = sales.facts(plaza.queues.take(ORDERS))
     mysql.write("UPDATE voucher SET stock = 100")  # an older life of the sale sold the others
     before, chance = deadlocks(), random.Random(1)
@@ -48,11 +48,11 @@ def test_whoever_decides_an_order_first_decides_it_for_all(
     assert deadlocks() == before
     for voucher in vouchers:
         rows = sales.rows(voucher.id).values()
-        won = sum(row.won for row in rows)
+        won = sum(row.is_success for row in rows)
         assert len(rows) == 200
         assert won == 100
         sales.check(voucher.id)
         assert sales.counts(voucher.id) == (100, 0, 100)
         assert sales.stock(voucher.id) == 0
         for row in rows:
-            assert reading.read_order(row.order_id, row.buyer_id) == row.order
+            assert queries.read_order(row.order_id, row.buyer_id) == row.order

@@ -11,24 +11,24 @@ from typing import Any
 
 import pytest
 
-from bench.round_trips import counting
+from bench.round_trips import count_round_trips
 from local.paths import ROOT
 from plaza import follows
-from plaza.counters.redis_counters import CLOCKS_APART_US
-from plaza.follows import FollowLimit, Person, Place, following
+from plaza.counters.redis_store import MAX_CLOCK_SKEW_US
+from plaza.follows import FollowLimit, FollowPosition, Person, follow_user
 from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import FOLLOW, Target, reacting, redis_commits, saving
+from plaza.reactions import FOLLOW, Target, persist, react, redis_commits
+from plaza.reactions.model import ReactionEvent, TargetMissing
 from plaza.reactions.queues import REACTIONS
-from plaza.reactions.reactions import ReactionEvent, TargetMissing
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
 from tests.support.functions import ask, event, handler
 from tests.support.keyspace import find_keys, redis_us
-from tests.support.looking import counter, explain, insert_rows, wait_for
 from tests.support.plaza import World
+from tests.support.stores import counter, explain, insert_rows, wait_for
 
 ME, ADA, NOBODY = 7, 8, 404
 BASE_US = 1_700_000_000_000_000
@@ -53,7 +53,7 @@ def people(plaza: World) -> World:
 @pytest.fixture
 def limit_5(people: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """A user follows five at most."""
-    monkeypatch.setattr(following, "FOLLOW_LIMIT", 5)
+    monkeypatch.setattr(follow_user, "FOLLOW_LIMIT", 5)
     return people
 
 
@@ -127,7 +127,7 @@ def test_a_warm_follow_is_two_round_trips_and_nothing_of_mysql(people: World) ->
     follows.follow(ADA, 9)
     follows.follow(10, ME)
     before = statements()
-    with counting() as sent:
+    with count_round_trips() as sent:
         follows.follow(ADA, ME)
     assert (sent.sent, statements() - before) == (2, 1)
 
@@ -221,12 +221,12 @@ def test_a_follow_that_is_taken_back_and_given_again_keeps_its_claim(limit_5: Wo
     limit_5.queues.drain()
     for on in (True, False, True):
         (follows.follow if on else follows.unfollow)(15, ME)
-        wait_for(is_after(redis_us() + 2 * CLOCKS_APART_US), "clocks can tell them apart")
+        wait_for(is_after(redis_us() + 2 * MAX_CLOCK_SKEW_US), "clocks can tell them apart")
     first, second, third = limit_5.queues.take(REACTIONS)
     for fact in (first, second):
-        saving.save([ReactionEvent.from_json(fact)])
+        persist.save([ReactionEvent.from_json(fact)])
         assert follow_many([16]) == []
-    saving.save([ReactionEvent.from_json(third)])
+    persist.save([ReactionEvent.from_json(third)])
     assert follow_many([16]) == []
     assert (len(followed()), total(), claims()) == (5, 5, [])
 
@@ -235,7 +235,7 @@ def test_facts_that_come_twice_and_late_release_nothing_too_early(limit_5: World
     follow_many(range(11, 16))
     facts = [ReactionEvent.from_json(fact) for fact in limit_5.queues.take(REACTIONS)]
     for batch in (facts[:2], facts[:2], facts[3:], facts[1:], facts):
-        saving.save(batch)
+        persist.save(batch)
         assert follow_many(range(16, 20)) == []
     assert (len(followed()), total(), claims()) == (5, 5, [])
 
@@ -249,7 +249,7 @@ def test_a_settle_that_failed_keeps_the_claims_until_it_is_done_again(
     follow_many(range(11, 16))
     with monkeypatch.context() as patch:
         patch.setattr(redis_commits, "apply_all", fail)
-        saving.save([ReactionEvent.from_json(f) for f in limit_5.queues.take(REACTIONS)])
+        persist.save([ReactionEvent.from_json(f) for f in limit_5.queues.take(REACTIONS)])
     assert len(claims()) == 5
     assert follow_many([16]) == []
     limit_5.queues.drain()
@@ -285,7 +285,7 @@ def test_a_follow_that_failed_takes_no_room(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(reacting, "react", fail)
+        patch.setattr(react, "react", fail)
         for user_id in range(11, 18):
             with pytest.raises(type(error)):
                 follows.follow(user_id, ME)
@@ -297,7 +297,9 @@ def test_many_processes_at_once_stay_within_the_limit(people: World) -> None:
     """5,000 is the limit; 4,995 are there. Four processes ask for the same twenty."""
     add_users(range(1001, 5996))
     insert_rows([(user(i), ME, 1, BASE_US + i) for i in range(1001, 5996)], FOLLOW)
-    mysql.write("INSERT INTO user_counter (user_id, following_total, ver) VALUES (7, 4995, 4995)")
+    mysql.write(
+        "INSERT INTO user_counter (user_id, following_total, version) VALUES (7, 4995, 4995)"
+    )
     env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers/common/python'}"}
     wanted = [i for i in PEOPLE if i != ME][:20]
     processes = [
@@ -338,7 +340,7 @@ def test_many_processes_at_once_stay_within_the_limit(people: World) -> None:
 
 # ---------------------------------------------------------------- lists
 
-Read = Callable[[Place | None, int], tuple[list[Person], Place | None]]
+Read = Callable[[FollowPosition | None, int], tuple[list[Person], FollowPosition | None]]
 
 
 def whole(read: Read, size: int) -> list[int]:
@@ -358,11 +360,11 @@ def followers(latest: bool = True) -> Read:
     return lambda after, size: follows.list_followers(ADA, ME, after, latest, size)
 
 
-def of_ada(after: Place | None, size: int) -> tuple[list[Person], Place | None]:
+def of_ada(after: FollowPosition | None, size: int) -> tuple[list[Person], FollowPosition | None]:
     return follows.list_following(ADA, ME, after, size)
 
 
-def common(after: Place | None, size: int) -> tuple[list[Person], Place | None]:
+def common(after: FollowPosition | None, size: int) -> tuple[list[Person], FollowPosition | None]:
     return follows.list_common(ADA, ME, after, size)
 
 
@@ -461,7 +463,7 @@ def test_a_longer_page_takes_no_more_round_trips(people: World, listing: Read, s
         insert_rows([(user(i), actor, 1, BASE_US + i) for i in everybody], FOLLOW)
     listing(None, size)
     before = statements()
-    with counting() as sent:
+    with count_round_trips() as sent:
         page, _ = listing(None, size)
     assert len(page) == size
     assert sent.sent <= 3
@@ -516,7 +518,7 @@ def test_whom_both_follow_is_read_by_the_index_and_the_primary_key(people: World
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mysql, "fetch_all", watch)
-        page, last = follows.mysql_follows.read_common(ADA, ME, None, 101), None
+        page, last = follows.mysql_store.read_common(ADA, ME, None, 101), None
     assert [place.user_id for place in page[:2]] == [14_999, 14_998]
     assert last is None
     mine, theirs = seen

@@ -18,12 +18,12 @@ import pytest
 from local.paths import ROOT
 from local.stack.servers import connect_mysql
 from plaza import idempotency
-from plaza.content import mysql_content
-from plaza.content.contract import PostQuestion
-from plaza.idempotency import Attempt
+from plaza.content import mysql_store
+from plaza.content.schemas import PostRequest
+from plaza.idempotency import IdempotentRequest
 from plaza.infra import mysql, redis
 from plaza.reactions import LIKE, Target
-from plaza.reactions.reacting import react
+from plaza.reactions.react import react
 from tests.support.content_api import (
     COMMENT,
     POST,
@@ -38,8 +38,8 @@ from tests.support.content_api import (
     post,
     somebody_waits,
 )
-from tests.support.looking import wait_for
 from tests.support.plaza import World
+from tests.support.stores import wait_for
 
 KEY = "0b7e6a2c-2f3d-4d0b-9d6a-6f0f6a0c8f11"
 
@@ -133,7 +133,7 @@ def test_a_key_is_a_users_own_and_without_one_each_is_another() -> None:
 def test_what_was_refused_uses_no_key_up() -> None:
     assert ask("POST", "/posts/999/comments", COMMENT, key=KEY).status == 404
     assert ask("POST", "/posts", POST | {"title": ""}, key=KEY).status == 400
-    assert mysql.fetch_all("SELECT COUNT(*) FROM creation") == [(0,)]
+    assert mysql.fetch_all("SELECT COUNT(*) FROM idempotency_key") == [(0,)]
     assert ask("POST", "/posts", POST, key=KEY).status == 201
 
 
@@ -158,7 +158,7 @@ def test_after_a_day_a_key_may_be_used_again() -> None:
     first = ask("POST", "/posts", POST, key=KEY)
     idempotency.delete_expired(100)
     assert ask("POST", "/posts", POST, key=KEY).body["id"] == first.body["id"]
-    mysql.write("UPDATE creation SET created_at = created_at - INTERVAL 25 HOUR")
+    mysql.write("UPDATE idempotency_key SET created_at = created_at - INTERVAL 25 HOUR")
     idempotency.delete_expired(100)
     assert ask("POST", "/posts", POST, key=KEY).body["id"] != first.body["id"]
 
@@ -186,17 +186,17 @@ def test_any_other_is_taken_as_it_is(key: str) -> None:
 @contextmanager
 def half_done(mysql_url: str, content_id: int) -> Iterator[pymysql.Connection[Any]]:
     """Another process is in the middle of the same creation: it has the key, and no commit yet."""
-    draft = PostQuestion.model_validate(POST).draft(7)
+    draft = PostRequest.model_validate(POST).to_draft(7)
     other = connect_mysql(mysql_url)
     try:
         other.begin()
         with other.cursor() as cursor:
             target = Target("post", content_id)
-            assert idempotency.claim(cursor, 7, Attempt.of(KEY, asdict(draft)), target)
-            mysql_content.insert(cursor, content_id, draft)
+            assert idempotency.claim(cursor, 7, IdempotentRequest.of(KEY, asdict(draft)), target)
+            mysql_store.insert(cursor, content_id, draft)
             cursor.execute(
-                "INSERT INTO user_counter (user_id, posts_total, ver) VALUES (7, 1, 1)"
-                " ON DUPLICATE KEY UPDATE posts_total = posts_total + 1, ver = ver + 1"
+                "INSERT INTO user_counter (user_id, posts_total, version) VALUES (7, 1, 1)"
+                " ON DUPLICATE KEY UPDATE posts_total = posts_total + 1, version = version + 1"
             )
         yield other
     finally:
@@ -229,18 +229,18 @@ def test_the_second_of_two_at_once_makes_it_when_the_first_gives_up(mysql_url: s
 ONE_TRY = """
 import sys
 from dataclasses import asdict
-from plaza.content import writing
-from plaza.idempotency import Attempt
-from plaza.content.contract import PostQuestion
+from plaza.content import commands
+from plaza.idempotency import IdempotentRequest
+from plaza.content.schemas import PostRequest
 from plaza.infra import mysql, redis, sqs
 sqs.send = lambda *args, **options: None
 sqs.send_all = lambda queue, bodies, until_s=None: len(bodies)
-draft = PostQuestion(kind="note", title="t", body="b").draft(7)
+draft = PostRequest(kind="note", title="t", body="b").to_draft(7)
 redis.execute("PING"), mysql.fetch_all("SELECT 1")
 print("ready", flush=True)
 sys.stdin.readline()
-attempts = [Attempt.of(f"k{n}", asdict(draft)) for n in range(20)]
-print([writing.create(draft, attempt).text.id for attempt in attempts], flush=True)
+attempts = [IdempotentRequest.of(f"k{n}", asdict(draft)) for n in range(20)]
+print([commands.create(draft, attempt).text.id for attempt in attempts], flush=True)
 """
 
 

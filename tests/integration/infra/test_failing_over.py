@@ -11,15 +11,15 @@ import pytest
 import redis as redis_py
 from pymysql.cursors import Cursor
 
-from local.stack.servers import Server, prepare_redis, running
+from local.stack.servers import Server, prepare_redis, run_server
 from plaza.infra import mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import LIKE, reacting, reading
-from plaza.reactions.reactions import Undecided
+from plaza.reactions import LIKE, queries, react
+from plaza.reactions.model import ReactionUndecided
 from tests.support.keyspace import find_keys
-from tests.support.looking import POST, meta, outbox, recent
 from tests.support.plaza import World, forget
+from tests.support.stores import POST, meta, outbox, recent
 
 SetUp = Callable[..., None]
 Commands = list[tuple[str, ...]]
@@ -28,7 +28,7 @@ Commands = list[tuple[str, ...]]
 @pytest.fixture
 def other_redis(plaza: World, set_up: SetUp, tmp_path: Any) -> Iterator[Server]:
     """A Redis that only this test uses, and may leave in any state."""
-    with running(prepare_redis(tmp_path / "redis")) as server:
+    with run_server(prepare_redis(tmp_path / "redis")) as server:
         set_up(redis_url=server.url, redis_cluster=0)
         yield server
 
@@ -74,9 +74,9 @@ def test_a_redis_that_takes_no_writes_is_down_and_a_like_is_provisional(
     plaza: World, other_redis: Server, fail: Callable[[Server], None]
 ) -> None:
     plaza.add(POST)
-    assert reacting.react(LIKE, POST, 7, True).exact
+    assert react.react(LIKE, POST, 7, True).exact
     fail(other_redis)
-    assert not reacting.react(LIKE, POST, 8, True).exact
+    assert not react.react(LIKE, POST, 8, True).exact
     with pytest.raises(RedisDown):
         redis.pipeline([("SET", "a", "1"), ("SET", "b", "1")])
     with pytest.raises(RedisDown):
@@ -98,7 +98,7 @@ def test_what_a_demoted_master_refused_is_done_by_the_new_one_at_once(
 ) -> None:
     """The first try meets the old connection; the second finds who has the name by then."""
     plaza.add(POST)
-    assert reacting.react(LIKE, POST, 7, True).exact
+    assert react.react(LIKE, POST, 7, True).exact
     forget_client = redis.forget_client
 
     def have_a_new_master() -> None:
@@ -108,7 +108,7 @@ def test_what_a_demoted_master_refused_is_done_by_the_new_one_at_once(
     with monkeypatch.context() as patch:
         patch.setattr(redis, "forget_client", have_a_new_master)
         become_a_replica(other_redis)
-        outcome = reacting.react(LIKE, POST, 8, True)
+        outcome = react.react(LIKE, POST, 8, True)
         assert (outcome.total, outcome.changed) == (2, True)
         become_a_replica(other_redis)
         assert redis.pipeline([("SET", "a", "1"), ("GET", "a")]) == [True, "1"]
@@ -119,7 +119,7 @@ def test_a_like_that_a_promoted_replica_decided_as_of_its_master_has_no_answer(
 ) -> None:
     """The node knows the script, and the client sends again what it had packed for another run."""
     plaza.add(POST)
-    reacting.react(LIKE, POST, 7, True)
+    react.react(LIKE, POST, 7, True)
     redis_client = redis.client()
     execute = redis_client.execute_command
 
@@ -131,9 +131,9 @@ def test_a_like_that_a_promoted_replica_decided_as_of_its_master_has_no_answer(
 
     with monkeypatch.context() as patch:
         patch.setattr(redis_client, "execute_command", execute_command)
-        with pytest.raises(Undecided):
-            reacting.react(LIKE, POST, 8, True)
-    assert reacting.react(LIKE, POST, 8, True).total == 2
+        with pytest.raises(ReactionUndecided):
+            react.react(LIKE, POST, 8, True)
+    assert react.react(LIKE, POST, 8, True).total == 2
 
 
 @pytest.mark.parametrize("first", ["reads", "likes"])
@@ -142,39 +142,39 @@ def test_a_redis_that_restarted_with_older_data_is_not_believed(
 ) -> None:
     """A single Redis, restored to a moment ago: one like, MySQL has two, and all is quiet."""
     plaza.add(POST)
-    reacting.react(LIKE, POST, 7, True)
+    react.react(LIKE, POST, 7, True)
     tell(other_redis, "SAVE")  # with 7 in the outbox
-    reacting.react(LIKE, POST, 8, True)
+    react.react(LIKE, POST, 8, True)
     plaza.queues.drain()
     run_id = meta()["run_id"]
     other_redis.kill()
     other_redis.start()
     if first == "likes":
         # A node that restarted does not know the script: its text goes there with its run_id.
-        assert reacting.react(LIKE, POST, 9, True).total == 3
+        assert react.react(LIKE, POST, 9, True).total == 3
         plaza.queues.drain()
     on = [7, 8, 9] if first == "likes" else [7, 8]
     for actor in on:
-        assert reading.count([(LIKE, POST)], actor) == ([(len(on), True)], True)
+        assert queries.read_counts([(LIKE, POST)], actor) == ([(len(on), True)], True)
     assert meta()["run_id"] != run_id
     assert (outbox(), recent()) == ({}, on)
-    assert reacting.react(LIKE, POST, 8, False).total == len(on) - 1
+    assert react.react(LIKE, POST, 8, False).total == len(on) - 1
 
 
 def test_what_was_on_its_way_to_a_redis_that_restarted_is_saved_and_counted(
     plaza: World, other_redis: Server
 ) -> None:
     plaza.add(POST)
-    reacting.react(LIKE, POST, 7, True)
+    react.react(LIKE, POST, 7, True)
     plaza.queues.drain()
     tell(other_redis, "SAVE")
-    reacting.react(LIKE, POST, 8, True)  # on the queue, and in no outbox any more
+    react.react(LIKE, POST, 8, True)  # on the queue, and in no outbox any more
     other_redis.kill()
     other_redis.start()
     forget()
-    assert reading.count([(LIKE, POST)], 8) == ([(1, False)], True)
+    assert queries.read_counts([(LIKE, POST)], 8) == ([(1, False)], True)
     plaza.queues.drain()
-    assert reading.count([(LIKE, POST)], 8) == ([(2, True)], True)
+    assert queries.read_counts([(LIKE, POST)], 8) == ([(2, True)], True)
     assert (recent(), outbox()) == ([7, 8], {})
 
 
@@ -182,20 +182,20 @@ def test_the_list_of_a_user_that_came_back_with_older_data_is_read_from_mysql_ag
     plaza: World, other_redis: Server
 ) -> None:
     plaza.add(POST)
-    assert reading.reacted(LIKE, 7, None, 10) == ([], None)
+    assert queries.list_reacted(LIKE, 7, None, 10) == ([], None)
     tell(other_redis, "SAVE")  # with an empty list
-    reacting.react(LIKE, POST, 7, True)
+    react.react(LIKE, POST, 7, True)
     plaza.queues.drain()
     other_redis.kill()
     other_redis.start()
-    [liked], _ = reading.reacted(LIKE, 7, None, 10)
+    [liked], _ = queries.list_reacted(LIKE, 7, None, 10)
     assert liked.target == POST
     [key] = find_keys("*:like:user:7:newest")
     assert redis.execute("ZCARD", key) == 2, "it is in Redis as of this run"
 
 
 @pytest.mark.parametrize("code", [1290, 1836, 1792, 1927, 1317, 4031, 1021, 1114, 1040, 1053])
-@pytest.mark.parametrize("how", ["write", "fetch_all", "atomically"])
+@pytest.mark.parametrize("how", ["write", "fetch_all", "run_in_transaction"])
 def test_a_mysql_that_can_not_do_its_work_is_down_and_left_for_who_has_its_name_now(
     plaza: World, code: int, how: str
 ) -> None:
@@ -203,7 +203,9 @@ def test_a_mysql_that_can_not_do_its_work_is_down_and_left_for_who_has_its_name_
     run: dict[str, Callable[[], object]] = {
         "write": lambda: mysql.write(statement),
         "fetch_all": lambda: mysql.fetch_all(statement),
-        "atomically": lambda: mysql.atomically(lambda cursor: cursor.execute(statement)),
+        "run_in_transaction": lambda: mysql.run_in_transaction(
+            lambda cursor: cursor.execute(statement)
+        ),
     }
     [(before,)] = mysql.fetch_all("SELECT CONNECTION_ID()")
     with pytest.raises(MysqlDown):

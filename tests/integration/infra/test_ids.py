@@ -12,10 +12,10 @@ import pytest
 
 from local.paths import ROOT
 from plaza.infra import ids, redis
-from plaza.infra.ids import BLOCK, EPOCH_S, SerialsUsedUp, new_id
-from plaza.infra.process import Once
+from plaza.infra.ids import BLOCK_SIZE, EPOCH_S, SerialsExhausted, new_id
+from plaza.infra.process import Lazy
+from tests.support.call_log import record_call
 from tests.support.plaza import World
-from tests.support.recording import recorded
 
 DAY_S = 86_400
 MIDNIGHT_S = 21_000 * DAY_S
@@ -58,7 +58,7 @@ class Process:
     """Makes ids as another process would: from a block of its own."""
 
     def __init__(self) -> None:
-        self.block = Once(ids._lease)
+        self.block = Lazy(ids._lease)
 
     def new_ids(self, count: int = 1) -> list[int]:
         ids._block = self.block
@@ -82,7 +82,7 @@ def all_different(*made: list[int]) -> bool:
 
 
 def test_ids_grow_and_fit_63_bits_and_begin_with_the_time(clocks: Clocks) -> None:
-    made = Process().new_ids(BLOCK * 3 + 1)
+    made = Process().new_ids(BLOCK_SIZE * 3 + 1)
     assert made == sorted(set(made))
     assert 0 < made[0] < made[-1] < 2**63
     clocks.now_s += 1
@@ -99,9 +99,9 @@ def test_a_block_is_used_to_its_end_before_redis_is_asked_again(
     asked: list[object] = []
     run = redis.run
     monkeypatch.setattr(
-        "plaza.infra.ids.redis.run", lambda *args: recorded(asked, args, run(*args))
+        "plaza.infra.ids.redis.run", lambda *args: record_call(asked, args, run(*args))
     )
-    process.new_ids(BLOCK - 1)
+    process.new_ids(BLOCK_SIZE - 1)
     assert asked == []
     process.new_ids()
     assert len(asked) == 1
@@ -141,10 +141,10 @@ def test_processes_that_go_on_with_old_blocks_meet_nobody_in_an_emptied_redis(
     made = []
     for _ in range(4):
         early, late = Process(), Process()
-        made += early.new_ids(BLOCK + 1)
+        made += early.new_ids(BLOCK_SIZE + 1)
         clocks.now_s += after_s
         redis.execute("FLUSHALL")
-        made += late.new_ids(BLOCK * 2) + early.new_ids(BLOCK * 2)
+        made += late.new_ids(BLOCK_SIZE * 2) + early.new_ids(BLOCK_SIZE * 2)
     assert all_different(made)
 
 
@@ -176,14 +176,14 @@ def test_a_second_s_worth_is_leased_ahead_and_then_one_waits(clocks: Clocks) -> 
     before_s = clocks.now_s
     made = Process().new_ids(AHEAD)
     assert clocks.now_s == before_s
-    made += Process().new_ids(BLOCK)
+    made += Process().new_ids(BLOCK_SIZE)
     assert 0 < clocks.now_s - before_s < 0.1
     assert all_different(made)
 
 
 def test_a_clock_that_stands_still_ends_in_an_answer(clocks: Clocks) -> None:
     clocks.sleep = lambda how_long_s: None  # type: ignore[method-assign]
-    with pytest.raises(SerialsUsedUp) as refusal:
+    with pytest.raises(SerialsExhausted) as refusal:
         Process().new_ids()
     assert refusal.value.retry_after_s == 1
 
@@ -204,8 +204,8 @@ def test_a_process_that_was_frozen_over_midnight_takes_no_serial_of_yesterday(
     frozen, awake = Process(), Process()
     made = frozen.new_ids(3)
     clocks.now_s = MIDNIGHT_S + 0.01
-    made += awake.new_ids(BLOCK) + frozen.new_ids(BLOCK) + awake.new_ids(BLOCK)
-    assert [day_of(an_id) for an_id in made] == [20_999] * 3 + [21_000] * BLOCK * 3
+    made += awake.new_ids(BLOCK_SIZE) + frozen.new_ids(BLOCK_SIZE) + awake.new_ids(BLOCK_SIZE)
+    assert [day_of(an_id) for an_id in made] == [20_999] * 3 + [21_000] * BLOCK_SIZE * 3
     assert all_different(made)
 
 
@@ -230,9 +230,9 @@ def test_an_id_stands_in_the_day_of_its_serial(clocks: Clocks) -> None:
     since_morning, late = Process(), Process()
     made = since_morning.new_ids()
     clocks.now_s, clocks.redis_s = MIDNIGHT_S - 1, 6
-    made += since_morning.new_ids(BLOCK - 1) + late.new_ids(BLOCK)
+    made += since_morning.new_ids(BLOCK_SIZE - 1) + late.new_ids(BLOCK_SIZE)
     serials = [an_id & 0xFFFFFFFF for an_id in made]
-    assert serials[:BLOCK] == serials[BLOCK:], "or this shows nothing"
+    assert serials[:BLOCK_SIZE] == serials[BLOCK_SIZE:], "or this shows nothing"
     assert all_different(made)
 
 
@@ -240,7 +240,7 @@ def test_the_last_serial_of_a_day_fits_32_bits(clocks: Clocks) -> None:
     clocks.now_s = MIDNIGHT_S - 1.5
     Process().new_ids()
     clocks.now_s = MIDNIGHT_S - 0.001
-    made = Process().new_ids(AHEAD - BLOCK)
+    made = Process().new_ids(AHEAD - BLOCK_SIZE)
     assert {second_of(an_id) for an_id in made} == {MIDNIGHT_S - 1}
     assert 2**32 - 2**26 < max(an_id & 0xFFFFFFFF for an_id in made) < 2**32
 
@@ -259,11 +259,11 @@ def test_a_redis_whose_clock_went_back_gives_nothing_twice(clocks: Clocks, back_
     process = Process()
     made = process.new_ids()
     clocks.now_s += 4
-    made += process.new_ids(BLOCK)
+    made += process.new_ids(BLOCK_SIZE)
     clocks.redis_s = -back_s
-    made += Process().new_ids(BLOCK * 20) + process.new_ids(BLOCK * 20)
+    made += Process().new_ids(BLOCK_SIZE * 20) + process.new_ids(BLOCK_SIZE * 20)
     clocks.redis_s = 0
-    made += Process().new_ids(BLOCK * 20)
+    made += Process().new_ids(BLOCK_SIZE * 20)
     assert all_different(made)
     assert {day_of(an_id) for an_id in made} == {21_000}
 
@@ -273,5 +273,5 @@ def test_a_process_whose_clock_went_back_makes_no_id_twice(clocks: Clocks) -> No
     made = process.new_ids(50)
     clocks.now_s, clocks.redis_s = clocks.now_s - 1, 1
     clocks.sleep(0.5)
-    made += process.new_ids(BLOCK)
+    made += process.new_ids(BLOCK_SIZE)
     assert all_different(made)

@@ -85,7 +85,7 @@ def test_an_attempt_that_is_sent_again_counts_once(plaza: World) -> None:
 def test_an_attempt_that_is_taken_back_does_not_count(plaza: World) -> None:
     once = attempt()
     limits.admit(once, BOTH)
-    limits.take_back(once)
+    limits.withdraw(once)
     assert counted() == 0
     assert limits.admit(attempt(), BOTH) == 0
 

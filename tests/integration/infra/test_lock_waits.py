@@ -16,9 +16,9 @@ from local.paths import LAYER, ROOT
 from local.stack.servers import connect_mysql
 from plaza.infra import mysql
 from plaza.infra.mysql import LockTimeout
-from plaza.infra.retries import MAX_BUSY_S, Action, Delivery, RetryPolicy, decide
-from tests.support.looking import wait_for
+from plaza.infra.retries import MAX_BUSY_DELAY_S, Action, Delivery, RetryPolicy, decide
 from tests.support.plaza import World
+from tests.support.stores import wait_for
 
 SetUp = Callable[..., None]
 
@@ -30,7 +30,7 @@ def hold(cursor):
     print("held", flush=True)
     input()
 
-mysql.atomically(hold)
+mysql.run_in_transaction(hold)
 """
 
 
@@ -48,7 +48,9 @@ def touch() -> None:
 
 
 def touch_in_a_transaction() -> None:
-    mysql.atomically(lambda cursor: cursor.execute("UPDATE log_gate SET id = id WHERE id = 1"))
+    mysql.run_in_transaction(
+        lambda cursor: cursor.execute("UPDATE log_gate SET id = id WHERE id = 1")
+    )
 
 
 @pytest.mark.parametrize("statement", [touch, touch_in_a_transaction])
@@ -79,7 +81,7 @@ def test_who_waited_for_a_row_spends_no_attempt() -> None:
     delivery = Delivery(5, 0, 0, 0, is_resent=False)
     decision = decide(delivery, LockTimeout("others hold the rows"), RetryPolicy(), now_ms=1_000)
     assert (decision.action, decision.attempts) == (Action.SEND_AGAIN, 0)
-    assert 1 <= decision.delay_s <= MAX_BUSY_S
+    assert 1 <= decision.delay_s <= MAX_BUSY_DELAY_S
 
 
 def test_a_row_that_is_let_go_of_in_time_is_written(

@@ -10,9 +10,9 @@ import pytest
 from redis.connection import Connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from plaza.flash_sales import redis_vouchers
+from plaza.flash_sales import redis_store as sale_store
 from plaza.infra import cache, redis
-from plaza.recommendations import redis_recommendations
+from plaza.recommendations import redis_store as recommendations_store
 from tests.support.plaza import World
 
 KEY = "{1}:thing"
@@ -42,8 +42,8 @@ def a_lost_reply(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 TAKES: dict[str, Callable[[], bool]] = {
     "lock": lambda: redis.try_lock(KEY, 5) is not None,
     "rebuild of a value": lambda: cache.claim_rebuilds([KEY]) == [True],
-    "loading of a sale": lambda: redis_vouchers.take_lease(7),
-    "rebuild of a list": lambda: redis_recommendations.look(7).ask,
+    "loading of a sale": lambda: sale_store.acquire_lease(7),
+    "rebuild of a list": lambda: recommendations_store.read_list(7).needs_rebuild,
 }
 
 

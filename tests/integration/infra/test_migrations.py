@@ -85,7 +85,7 @@ def test_an_alter_that_was_done_before_the_crash_is_no_failure_the_second_time(
         "ALTER TABLE try_b ADD KEY by_n (n);\n"
         "ALTER TABLE try_b ADD COLUMN o INT;\n"
     )
-    statements = migrations.statements_of((folder / "9002_second.sql").read_text())
+    statements = migrations.split_statements((folder / "9002_second.sql").read_text())
     for done in range(1, len(statements)):
         for statement in statements[:done]:
             mysql.write(statement)

@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 
 from plaza import counters
-from plaza.counters import UserCounter, redis_counters
+from plaza.counters import UserCounter, redis_store
 from plaza.infra import mysql, projections, redis
 from plaza.infra.projections import FENCE_TTL_S, TTL_S, Projection, key_of
+from tests.support.call_log import record_call
 from tests.support.plaza import World
-from tests.support.recording import recorded
 
 KEY = key_of("user:7", "counters")
 
 
-def create(ver: int, value: str = "") -> None:
-    projections.keep_all([Projection(KEY, ver, value or f"v{ver}")], create=True)
+def create(version: int, value: str = "") -> None:
+    projections.store_all([Projection(KEY, version, value or f"v{version}")], create=True)
 
 
-def update(ver: int) -> None:
-    projections.keep_all([Projection(KEY, ver, f"v{ver}")], create=False)
+def update(version: int) -> None:
+    projections.store_all([Projection(KEY, version, f"v{version}")], create=False)
 
 
 def held() -> tuple[int, str] | None:
@@ -43,7 +43,7 @@ def test_a_reader_creates_and_a_writer_updates_what_is_there(plaza: World) -> No
 def test_a_writer_that_finds_nothing_leaves_a_fence_that_nobody_reads(plaza: World) -> None:
     update(4)
     assert held() is None
-    assert redis.client().hgetall(KEY) == {"ver": "4"}
+    assert redis.client().hgetall(KEY) == {"version": "4"}
     assert 0 < redis.execute("TTL", KEY) <= FENCE_TTL_S
 
 
@@ -71,11 +71,11 @@ def test_of_all_orders_and_repeats_the_newest_is_the_end(plaza: World, create_fi
         redis.execute("DEL", KEY)
         if create_first:
             create(0)
-        for ver in order:
-            update(ver)
+        for version in order:
+            update(version)
         assert held() == ((3, "v3") if create_first else None)
-        for ver in order:
-            create(ver)
+        for version in order:
+            create(version)
         assert held() == (3, "v3")
 
 
@@ -100,7 +100,7 @@ def test_a_projection_lives_an_hour_and_a_fence_that_became_one_too(plaza: World
 
 
 def test_an_empty_value_is_a_value(plaza: World) -> None:
-    projections.keep_all([Projection(KEY, 1, "")], create=True)
+    projections.store_all([Projection(KEY, 1, "")], create=True)
     assert held() == (1, "")
 
 
@@ -109,12 +109,12 @@ def test_many_take_one_round_trip_and_none_take_none(
 ) -> None:
     sent: list[Any] = []
     pipeline = redis._pipeline
-    monkeypatch.setattr(redis, "_pipeline", lambda *args: recorded(sent, args, pipeline(*args)))
+    monkeypatch.setattr(redis, "_pipeline", lambda *args: record_call(sent, args, pipeline(*args)))
     many = [Projection(key_of(f"user:{n}", "counters"), 1, str(n)) for n in range(1, 201)]
-    projections.keep_all(many, create=True)
+    projections.store_all(many, create=True)
     assert projections.read_all([p.key for p in many]) == [(1, str(n)) for n in range(1, 201)]
     assert len(sent) == 2
-    projections.keep_all([], create=True)
+    projections.store_all([], create=True)
     assert projections.read_all([]) == []
     assert len(sent) == 2
 
@@ -122,16 +122,16 @@ def test_many_take_one_round_trip_and_none_take_none(
 # ---------------------------------------------------------------- a reader's fill, and a writer
 
 
-def write(total: int, ver: int) -> None:
+def write(total: int, version: int) -> None:
     mysql.write(
-        "INSERT INTO user_counter (user_id, posts_total, ver) VALUES (7, %s, %s)"
-        " ON DUPLICATE KEY UPDATE posts_total = VALUES(posts_total), ver = VALUES(ver)",
-        (total, ver),
+        "INSERT INTO user_counter (user_id, posts_total, version) VALUES (7, %s, %s)"
+        " ON DUPLICATE KEY UPDATE posts_total = VALUES(posts_total), version = VALUES(version)",
+        (total, version),
     )
 
 
 def in_redis() -> UserCounter | None:
-    return redis_counters.read_users([7]).get(7)
+    return redis_store.read_users([7]).get(7)
 
 
 @pytest.mark.parametrize("when", ["before it reads", "after it read", "after it filled"])
@@ -139,7 +139,7 @@ def test_wherever_a_writer_comes_in_redis_ends_with_what_mysql_has(
     plaza: World, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     write(1, 1)
-    read = counters.mysql_counters.read_users
+    read = counters.mysql_store.read_users
 
     def commit_and_project() -> None:
         write(2, 2)
@@ -153,15 +153,15 @@ def test_wherever_a_writer_comes_in_redis_ends_with_what_mysql_has(
             commit_and_project()
         return found
 
-    monkeypatch.setattr(counters.mysql_counters, "read_users", read_around)
+    monkeypatch.setattr(counters.mysql_store, "read_users", read_around)
     seen = counters.read_users([7])[7]
     if when == "after it filled":
         commit_and_project()
     assert seen.posts_total == (2 if when == "before it reads" else 1)
-    assert in_redis() in (None, UserCounter(posts_total=2, ver=2))
+    assert in_redis() in (None, UserCounter(posts_total=2, version=2))
     monkeypatch.undo()
-    assert counters.read_users([7])[7] == UserCounter(posts_total=2, ver=2)
-    assert in_redis() == UserCounter(posts_total=2, ver=2)
+    assert counters.read_users([7])[7] == UserCounter(posts_total=2, version=2)
+    assert in_redis() == UserCounter(posts_total=2, version=2)
 
 
 def test_a_writer_between_its_commit_and_its_projection_is_overtaken_and_does_no_harm(
@@ -170,17 +170,17 @@ def test_a_writer_between_its_commit_and_its_projection_is_overtaken_and_does_no
     write(1, 1)
     counters.read_users([7])
     write(2, 2)
-    slow = counters.mysql_counters.read_users([7])
+    slow = counters.mysql_store.read_users([7])
     write(3, 3)
-    counters.project_again([7])
+    counters.refresh_projections([7])
     counters.project_users(slow)
-    assert in_redis() == UserCounter(posts_total=3, ver=3)
+    assert in_redis() == UserCounter(posts_total=3, version=3)
 
 
 def test_two_readers_who_fill_at_once_end_with_the_newer(plaza: World) -> None:
     write(1, 1)
-    early = counters.mysql_counters.read_users([7])
+    early = counters.mysql_store.read_users([7])
     write(2, 2)
     counters.read_users([7])
-    redis_counters.keep_users(early, create=True)
-    assert in_redis() == UserCounter(posts_total=2, ver=2)
+    redis_store.project_users(early, create=True)
+    assert in_redis() == UserCounter(posts_total=2, version=2)

@@ -11,7 +11,7 @@ from plaza.infra import dead_letters, settings
 from plaza.infra import sqs as sqs_client
 from plaza.infra.consumer import consume
 from plaza.infra.errors import Unavailable
-from plaza.infra.messages import BadRecord
+from plaza.infra.messages import InvalidMessage
 from plaza.infra.queues import QueueDown
 from plaza.infra.retries import RetryPolicy
 from plaza.infra.sqs_sender import Sender
@@ -79,7 +79,7 @@ def sqs(moto_sqs: Any, monkeypatch: pytest.MonkeyPatch) -> Sqs:
 
 def read(body: str) -> str:
     if body == "unreadable":
-        raise BadRecord("it can't be read")
+        raise InvalidMessage("it can't be read")
     return body
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from plaza.infra import sqs_sender
-from plaza.infra.sqs_sender import Credentials, Sender, SqsError
+from plaza.infra.sqs import SqsError
+from plaza.infra.sqs_sender import Credentials, Sender
 
 OK = b'HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{"MessageId":"1"}'
 QUEUE_URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/plaza-reactions"

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 import redis as redis_py
 
-from bench.round_trips import counting
+from bench.round_trips import count_round_trips
 from local.stack import keys as local_keys
 from local.stack import servers
 from local.stack.ports import free_port
@@ -22,8 +22,8 @@ from plaza.infra import clock, redis
 from plaza.infra.hot_keys import Command, Sampler, hot_key
 from plaza.infra.shards import SHARDS
 from plaza.keyspace import key_scan
-from plaza.keyspace.key_scan import REPORT_KEY, WALK_KEY, Walk
-from plaza.reactions import LIKE, Target, reacting, reading
+from plaza.keyspace.key_scan import REPORT_KEY, SCAN_KEY, ScanState
+from plaza.reactions import LIKE, Target, queries, react
 from plaza.reactions.hot_totals import hot_totals
 from tests.integration.conftest import Away
 from tests.support.functions import event, handler
@@ -32,11 +32,11 @@ from tests.support.plaza import World, forget
 POST = Target("post", 11)
 
 
-def walk_all() -> Walk:
-    return key_scan.walk(Walk(time.time()), 60)
+def walk_all() -> ScanState:
+    return key_scan.continue_scan(ScanState(time.time()), 60)
 
 
-def by_key(walked: Walk) -> dict[str, key_scan.Found]:
+def by_key(walked: ScanState) -> dict[str, key_scan.KeySize]:
     return {found.key: found for of_type in walked.biggest.values() for found in of_type}
 
 
@@ -71,8 +71,8 @@ def test_ten_thousand_members_are_enough_and_one_more_is_too_many(plaza: World) 
         client.sadd(f"{{1}}:set:{number}", *range(number))
         client.hset(f"{{1}}:hash:{number}", mapping={str(i): 1 for i in range(number)})
     walked = walk_all()
-    assert sorted(found.key for found in walked.above) == ["{1}:hash:10001", "{1}:set:10001"]
-    assert walked.above_total == 2
+    assert sorted(found.key for found in walked.oversized) == ["{1}:hash:10001", "{1}:set:10001"]
+    assert walked.oversized_total == 2
 
 
 def test_a_megabyte_is_too_big_whatever_it_is_of(plaza: World) -> None:
@@ -80,7 +80,7 @@ def test_a_megabyte_is_too_big_whatever_it_is_of(plaza: World) -> None:
     client.set("{1}:text", "x" * 1_000_000)
     client.set("{1}:less", "x" * 900_000)
     client.hset("{1}:hash", mapping={str(i): "x" * 2_000 for i in range(600)})
-    assert sorted(found.key for found in walk_all().above) == ["{1}:hash", "{1}:text"]
+    assert sorted(found.key for found in walk_all().oversized) == ["{1}:hash", "{1}:text"]
 
 
 @pytest.mark.parametrize(
@@ -88,16 +88,16 @@ def test_a_megabyte_is_too_big_whatever_it_is_of(plaza: World) -> None:
 )
 def test_a_bloom_filter_may_be_a_mebibyte_and_no_more(plaza: World, key: str) -> None:
     redis.execute("SETBIT", key, 8_388_608, 1)
-    assert walk_all().above == []
+    assert walk_all().oversized == []
     redis.execute("SETBIT", key, 8_400_000, 1)
-    assert [found.key for found in walk_all().above] == [key]
+    assert [found.key for found in walk_all().oversized] == [key]
 
 
 def test_what_grows_with_the_shops_is_shown_and_alarms_nobody(plaza: World) -> None:
-    for key in ("{1}:shops:all:places", "{1}:shops:7:vers:next", "{1}:other:places"):
+    for key in ("{1}:shops:all:places", "{1}:shops:7:versions:next", "{1}:other:places"):
         redis.execute("ZADD", key, *(part for i in range(10_001) for part in (i, i)))
     walked = walk_all()
-    assert (walked.above_total, walked.unforeseen, len(walked.above)) == (3, 1, 3)
+    assert (walked.oversized_total, walked.unexpected_total, len(walked.oversized)) == (3, 1, 3)
 
 
 def test_the_biggest_of_each_type_come_first_and_there_are_ten(plaza: World) -> None:
@@ -118,11 +118,11 @@ def test_the_biggest_of_each_type_come_first_and_there_are_ten(plaza: World) -> 
 def test_a_step_is_three_round_trips_and_looks_at_about_500_keys(plaza: World) -> None:
     fill(20_000)
     redis.pipeline([("PING",)])
-    with counting() as counter:
-        walked = key_scan.walk(Walk(time.time()), 0)
+    with count_round_trips() as counter:
+        walked = key_scan.continue_scan(ScanState(time.time()), 0)
     assert counter.sent == 3 + len(redis.nodes()) - 1, "of a cluster, one node has keys"
-    assert 400 <= walked.seen <= 700
-    assert not walked.ended_s
+    assert 400 <= walked.scanned <= 700
+    assert not walked.finished_s
 
 
 def test_the_next_run_goes_on_where_the_last_one_ended(plaza: World) -> None:
@@ -131,34 +131,34 @@ def test_the_next_run_goes_on_where_the_last_one_ended(plaza: World) -> None:
     runs, seen = 0, [0]
     while not redis.execute("EXISTS", REPORT_KEY):
         runs += 1
-        seen.append(key_scan.scan_keys(most_s=0)["walked"])
+        seen.append(key_scan.scan_keys(max_s=0)["scanned"])
     assert 7 <= runs <= 13, "5,000 keys in steps of 500"
     assert seen == sorted(seen)
     assert seen[-1] >= 5_001
-    assert not redis.execute("EXISTS", WALK_KEY), "the next run begins a new walk"
+    assert not redis.execute("EXISTS", SCAN_KEY), "the next run begins a new walk"
     report = key_scan.read_report()
     assert report is not None
-    assert [found.key for found in report.above] == ["{9}:big"]
+    assert [found.key for found in report.oversized] == ["{9}:big"]
 
 
 def test_a_walk_comes_back_from_redis_as_it_went(plaza: World) -> None:
     fill(2_000)
-    walked = key_scan.walk(Walk(time.time()), 0)
-    assert Walk.from_json(walked.to_json()) == walked
+    walked = key_scan.continue_scan(ScanState(time.time()), 0)
+    assert ScanState.from_json(walked.to_json()) == walked
     assert len(walked.to_json()) < 4_000
 
 
 def test_every_key_that_is_there_all_the_while_is_seen(plaza: World) -> None:
     fill(3_000)
     redis.execute("SET", "{1}:needle", "x" * 50_000)
-    walked = Walk(time.time())
+    walked = ScanState(time.time())
     for number in range(100):
-        if walked.ended_s:
+        if walked.finished_s:
             break
-        walked = key_scan.walk(Walk.from_json(walked.to_json()), 0)
+        walked = key_scan.continue_scan(ScanState.from_json(walked.to_json()), 0)
         redis.client().mset({f"{{2}}:{number}:{i}": "x" for i in range(300)})  # the table grows
         redis.execute("DEL", *(f"{{1}}:small:{number * 50 + i}" for i in range(50)))
-    assert walked.ended_s
+    assert walked.finished_s
     assert "{1}:needle" in by_key(walked)
 
 
@@ -166,18 +166,18 @@ def test_a_key_that_goes_while_it_is_measured_is_left_out(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(10)
-    ask_node = redis.ask_node
+    send_to_node = redis.send_to_node
 
     def ask_and_delete(node: Any, commands: Any) -> Any:
-        answers = ask_node(node, commands)
+        answers = send_to_node(node, commands)
         if commands[0][0] == "TYPE":
             redis.execute("DEL", "{1}:small:3")
             redis.execute("DEL", "{1}:small:4")
             redis.execute("SADD", "{1}:small:4", 1)  # another type now
         return answers
 
-    monkeypatch.setattr(redis, "ask_node", ask_and_delete)
-    assert walk_all().seen == 8
+    monkeypatch.setattr(redis, "send_to_node", ask_and_delete)
+    assert walk_all().scanned == 8
 
 
 # ---------------------------------------------------------------- over all nodes
@@ -225,19 +225,19 @@ def test_every_primary_of_a_cluster_is_walked(cluster: list[Any]) -> None:
 
     seen: list[int] = []
     while not redis.execute("EXISTS", REPORT_KEY):
-        seen.append(key_scan.scan_keys(most_s=0)["walked"])
+        seen.append(key_scan.scan_keys(max_s=0)["scanned"])
     assert len(seen) >= 3
     report = key_scan.read_report()
     assert report is not None
-    assert report.seen >= 3_004
-    assert sorted(found.key for found in report.above) == [f"{{{i}}}:big" for i in (1, 2, 3, 4)]
+    assert report.scanned >= 3_004
+    assert sorted(found.key for found in report.oversized) == [f"{{{i}}}:big" for i in (1, 2, 3, 4)]
     assert len(report.cursors) == 2
 
 
 def test_a_node_that_went_is_forgotten_and_one_that_came_is_walked(plaza: World) -> None:
     fill(100)
-    walked = key_scan.walk(Walk(time.time(), cursors={"10.0.0.9:6379": 77}), 60)
-    assert (walked.cursors, walked.seen) == (dict.fromkeys(redis.nodes(), -1), 100)
+    walked = key_scan.continue_scan(ScanState(time.time(), cursors={"10.0.0.9:6379": 77}), 60)
+    assert (walked.cursors, walked.scanned) == (dict.fromkeys(redis.nodes(), -1), 100)
 
 
 def test_limits_hold_and_what_is_told_goes_to_one_node_of_a_cluster(
@@ -248,7 +248,7 @@ def test_limits_hold_and_what_is_told_goes_to_one_node_of_a_cluster(
         redis.execute("SET", f"{{{i}}}:a", 1)
     found = [k for client in cluster for k in client.keys("*:hot:*")]
     assert len(found) == 20
-    assert {hot.key for hot in key_scan.read_hottest()} == {f"{{{i}}}:a" for i in range(20)}
+    assert {hot.key for hot in key_scan.read_hot_keys()} == {f"{{{i}}}:a" for i in range(20)}
 
 
 # ---------------------------------------------------------------- what is reported
@@ -262,20 +262,24 @@ def test_what_was_found_is_in_the_log_and_in_metrics(
     tell("{1}:big", 3_000)
     capsys.readouterr()
     said = handler("schedule/scan_keys")(event("scan_keys.schedule"), None)
-    assert said == {"walked": 3, "above_limits": 1, "whole": 1}
+    assert said == {"scanned": 3, "oversized": 1, "complete": 1}
     line = json.loads(capsys.readouterr().out)
     assert line["event"] == "keys_scanned"
-    assert (line["keys_above_limits"], line["above"], line["most_members"]) == (1, ["{1}:big"], 20)
-    assert line["biggest_key_bytes"] > 2_000_000
+    assert (line["oversized_keys"], line["oversized"], line["largest_key_members"]) == (
+        1,
+        ["{1}:big"],
+        20,
+    )
+    assert line["largest_key_bytes"] > 2_000_000
     assert line["hottest"] == [["{1}:big", 10.0]]
     named = {metric["Name"] for metric in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]}
-    assert {"keys_above_limits", "biggest_key_bytes", "hottest_key_per_s"} <= named
+    assert {"oversized_keys", "largest_key_bytes", "hottest_key_commands_per_s"} <= named
 
 
 def test_whose_session_it_is_is_not_told() -> None:
-    assert key_scan.shown("{7}:session:0123abcd") == "{7}:session:..."
-    assert key_scan.shown("{7}:challenge:0123abcd") == "{7}:challenge:..."
-    assert key_scan.shown("{7}:like:post:11:meta") == "{7}:like:post:11:meta"
+    assert key_scan.redact_key("{7}:session:0123abcd") == "{7}:session:..."
+    assert key_scan.redact_key("{7}:challenge:0123abcd") == "{7}:challenge:..."
+    assert key_scan.redact_key("{7}:like:post:11:meta") == "{7}:like:post:11:meta"
 
 
 def test_the_command_shows_the_same(plaza: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -286,8 +290,8 @@ def test_the_command_shows_the_same(plaza: World, capsys: pytest.CaptureFixture[
     args = argparse.Namespace(most=3, minutes=5, json=True)
     assert local_keys.main(stack, args) == 1
     report = json.loads(capsys.readouterr().out)
-    assert (report["walked"], report["whole"]) == (7, True)
-    assert [row["key"] for row in report["above"]] == ["{1}:zset"]
+    assert (report["scanned"], report["complete"]) == (7, True)
+    assert [row["key"] for row in report["oversized"]] == ["{1}:zset"]
     assert {row["type"] for row in report["big"]} == {"string", "zset"}
     assert report["hot"] == [{"key": "{1}:zset", "per_s": 20.0}]
 
@@ -310,9 +314,9 @@ def always_telling() -> Sampler:
     """It counts every command, and tells with every command."""
 
     class Telling(Sampler):
-        def notice(self, commands: Sequence[Command]) -> list[Command]:
-            self._told_s = 0
-            return super().notice(commands)
+        def sample(self, commands: Sequence[Command]) -> list[Command]:
+            self._reported_s = 0
+            return super().sample(commands)
 
     return Telling(gap=lambda: 1)
 
@@ -322,12 +326,12 @@ def test_what_was_counted_costs_no_round_trip(
 ) -> None:
     redis.pipeline([("PING",)])
     monkeypatch.setattr(redis, "sampler", always_telling())
-    with counting() as counter:
+    with count_round_trips() as counter:
         assert redis.execute("SET", "{1}:a", 1) is True
         assert redis.execute("GET", "{1}:a") == "1"
         assert redis.pipeline([("GET", "{1}:a"), ("EXISTS", "{1}:b")]) == ["1", 0]
     assert counter.sent == 3
-    assert next(iter(key_scan.read_hottest())).key == "{1}:a"
+    assert next(iter(key_scan.read_hot_keys())).key == "{1}:a"
 
 
 def test_scripts_and_their_first_loading_go_as_ever(
@@ -336,9 +340,9 @@ def test_scripts_and_their_first_loading_go_as_ever(
     plaza.add(POST)
     monkeypatch.setattr(redis, "sampler", always_telling())
     redis.execute("SCRIPT", "FLUSH")
-    assert reacting.react(LIKE, POST, 7, True).total == 1
-    assert reacting.react(LIKE, POST, 7, True).changed is False
-    assert reading.count([(LIKE, POST)], 7) == ([(1, True)], True)
+    assert react.react(LIKE, POST, 7, True).total == 1
+    assert react.react(LIKE, POST, 7, True).changed is False
+    assert queries.read_counts([(LIKE, POST)], 7) == ([(1, True)], True)
 
 
 def test_what_redis_thinks_of_the_counts_is_nobodys_concern(
@@ -357,9 +361,9 @@ def test_the_hottest_of_the_last_minutes_are_summed_over_all_who_told(plaza: Wor
         (now - 7, 1, "c", 10_000),
     ]:  # fmt: skip
         redis.execute("ZINCRBY", hot_key(f"{{{shard}}}", minute), count, key)
-    assert key_scan.read_hottest(minutes=5) == [("b", 8.0), ("a", 4.0)]
-    with counting() as counter:
-        key_scan.read_hottest()
+    assert key_scan.read_hot_keys(minutes=5) == [("b", 8.0), ("a", 4.0)]
+    with count_round_trips() as counter:
+        key_scan.read_hot_keys()
     assert counter.sent == 1
 
 
@@ -368,9 +372,9 @@ def test_the_hottest_of_the_last_minutes_are_summed_over_all_who_told(plaza: Wor
 
 def read(times: int, actor_id: int | None = None) -> int:
     """How many round trips it takes that so many ask for the total."""
-    with counting() as counter:
+    with count_round_trips() as counter:
         for _ in range(times):
-            reading.count([(LIKE, POST)], actor_id)
+            queries.read_counts([(LIKE, POST)], actor_id)
     return counter.sent
 
 
@@ -381,19 +385,19 @@ def post(plaza: World, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setattr(clock, "monotonic_s", lambda: now[0])
     plaza.add(POST)
     for actor in (8, 9):
-        reacting.react(LIKE, POST, actor, True)
+        react.react(LIKE, POST, actor, True)
     return now
 
 
 def like_elsewhere(actor: int) -> None:
     """In another process, of which this one hears nothing."""
     hot, hot_totals._entries = hot_totals._entries, OrderedDict()
-    reacting.react(LIKE, POST, actor, True)
+    react.react(LIKE, POST, actor, True)
     hot_totals._entries = hot
 
 
 def total(actor_id: int | None = None) -> int:
-    return reading.count([(LIKE, POST)], actor_id)[0][0].total
+    return queries.read_counts([(LIKE, POST)], actor_id)[0][0].total
 
 
 def test_a_hot_target_is_asked_of_redis_once_a_second(post: list[float]) -> None:
@@ -415,16 +419,16 @@ def test_who_has_a_session_is_told_by_redis_each_time(post: list[float]) -> None
     read(500)
     like_elsewhere(10)
     assert read(30, actor_id=10) == 30
-    assert reading.count([(LIKE, POST)], 10) == ([(3, True)], True)
-    assert reading.count([(LIKE, POST)], 11) == ([(3, False)], True)
+    assert queries.read_counts([(LIKE, POST)], 10) == ([(3, True)], True)
+    assert queries.read_counts([(LIKE, POST)], 11) == ([(3, False)], True)
 
 
 def test_what_changes_here_is_not_shown_from_memory(post: list[float]) -> None:
     read(500)
-    outcome = reacting.react(LIKE, POST, 10, True)
+    outcome = react.react(LIKE, POST, 10, True)
     assert (outcome.total, outcome.changed) == (3, True)
     assert total() == 3
-    assert reacting.react(LIKE, POST, 10, True).changed is False
+    assert react.react(LIKE, POST, 10, True).changed is False
 
 
 def test_of_a_page_only_what_is_not_in_memory_is_asked_for(post: list[float], plaza: World) -> None:
@@ -432,13 +436,13 @@ def test_of_a_page_only_what_is_not_in_memory_is_asked_for(post: list[float], pl
     plaza.add(other)
     read(500)
     page = [(LIKE, other), (LIKE, POST), (LIKE, other)]
-    assert reading.count(page, None) == ([(0, False), (2, False), (0, False)], True)
+    assert queries.read_counts(page, None) == ([(0, False), (2, False), (0, False)], True)
 
 
 def test_what_is_not_exact_is_not_kept(post: list[float], redis_away: Away, plaza: World) -> None:
     plaza.queues.drain()
     with redis_away():
         for _ in range(30):
-            counts, exact = reading.count([(LIKE, POST)], None)
+            counts, exact = queries.read_counts([(LIKE, POST)], None)
             assert (counts, exact) == ([(2, False)], False)
         assert hot_totals.get(("like", POST)) is None

@@ -8,12 +8,13 @@ import pymysql.cursors
 import pytest
 import redis.client
 
-from local.audit.evidence import read_cache, read_record
-from local.audit.truth import Truth, compare
+from local.audit.compare import AuditReport, compare
+from local.audit.stores import read_mysql_state, read_redis_state
 from plaza import counters
-from plaza.checkins import checking_in
-from plaza.checkins.redis_checkins import Keys
-from plaza.flash_sales import ordering, recovering, redis_vouchers
+from plaza.checkins import daily_checkin
+from plaza.checkins.redis_store import CheckInKeys
+from plaza.flash_sales import place_order, recover_orders
+from plaza.flash_sales import redis_store as sale_store
 from plaza.infra import mysql
 from plaza.infra import redis as plaza_redis
 from plaza.infra.spill import spill
@@ -23,17 +24,17 @@ from plaza.reactions import (
     LIKE,
     Kind,
     Target,
-    rebuilding,
+    persist,
+    rebuild,
+    redis_hydration,
     redis_keys,
-    redis_loads,
-    saving,
 )
-from plaza.reactions.queues import Step
-from plaza.reactions.reacting import load, react
-from plaza.reactions.reactions import Key, ReactionEvent
-from plaza.reactions.redis_keys import Keys as TargetKeys
-from plaza.recommendations import rolling_up
-from tests.support import looking
+from plaza.reactions.model import ReactionEvent, ReactionKey
+from plaza.reactions.queues import BloomBuildStep
+from plaza.reactions.react import hydrate, react
+from plaza.reactions.redis_keys import TargetKeys
+from plaza.recommendations import vote_roll_up
+from tests.support import stores
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 from tests.support.sales import offer
@@ -49,9 +50,9 @@ class Audit:
     def __init__(self, redis_url: str, mysql_url: str) -> None:
         self.redis_url, self.mysql_url = redis_url, mysql_url
 
-    def __call__(self) -> Truth:
-        cache = read_cache(self.redis_url, cluster=IS_CLUSTER)
-        return compare(read_record(self.mysql_url, cache=cache), cache, {})
+    def __call__(self) -> AuditReport:
+        cache = read_redis_state(self.redis_url, cluster=IS_CLUSTER)
+        return compare(read_mysql_state(self.mysql_url, cache=cache), cache, {})
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def people(plaza: World) -> World:
         "INSERT INTO content (content_type, content_id, author_id, parent_id)"
         " VALUES ('comment', 8, 4, 7)"
     )
-    mysql.atomically(_count_what_was_written)
+    mysql.run_in_transaction(_count_what_was_written)
     for user_id in (2, 3):
         react(LIKE, POST, user_id, True)
         react(FOLLOW, Target("user", 1), user_id, True)
@@ -139,13 +140,13 @@ def test_a_row_that_somebody_touched_is_found(
 
 
 def test_claims_and_old_projections_are_found(people: World, audit: Audit) -> None:
-    mysql.write("UPDATE user_counter SET ver = ver + 1, posts_total = 2 WHERE user_id = 1")
+    mysql.write("UPDATE user_counter SET version = version + 1, posts_total = 2 WHERE user_id = 1")
     plaza_redis.execute("FLUSHALL")
     counters.read_users([1])
-    mysql.write("UPDATE user_counter SET ver = ver + 1, posts_total = 1 WHERE user_id = 1")
+    mysql.write("UPDATE user_counter SET version = version + 1, posts_total = 1 WHERE user_id = 1")
     assert counters.claim(2, "following_total", 5000, "user:3")
     truth = audit()
-    assert [difference.of for difference in truth.differences] == [
+    assert [difference.subject for difference in truth.differences] == [
         "counters of user 1",
         "claims of user 2",
     ]
@@ -161,11 +162,11 @@ def busy(people: World) -> World:
     people.add(REVIEW, author_id=1)
     for user_id in (2, 3):
         react(LIKE, REVIEW, user_id, True)
-        checking_in.check_in(user_id)
+        daily_checkin.check_in(user_id)
     voucher = offer(stock=3)
-    ordering.order(voucher.id, 2)
+    place_order.place_order(voucher.id, 2)
     people.queues.drain()
-    rolling_up.roll_up_votes()
+    vote_roll_up.roll_up_votes()
     return people
 
 
@@ -175,8 +176,8 @@ def test_what_all_of_plaza_wrote_is_clean_and_all_of_it_is_seen(busy: World, aud
     assert (truth.vouchers, truth.sold, truth.checkins) == (1, 1, 2)
 
 
-def said(truth: Truth) -> list[str]:
-    return [difference.of.partition(" ")[0] for difference in truth.differences]
+def said(truth: AuditReport) -> list[str]:
+    return [difference.subject.partition(" ")[0] for difference in truth.differences]
 
 
 @pytest.mark.parametrize(
@@ -189,8 +190,8 @@ def said(truth: Truth) -> list[str]:
         ("DELETE FROM voucher_order", ["voucher", "order", "voucher"]),
         ("DELETE FROM checkin WHERE user_id = 2", ["streak", "check-ins"]),
         (
-            "INSERT INTO checkin (user_id, day, ver)"
-            " SELECT user_id, day - INTERVAL 1 DAY, ver FROM checkin WHERE user_id = 3",
+            "INSERT INTO checkin (user_id, day, version)"
+            " SELECT user_id, day - INTERVAL 1 DAY, version FROM checkin WHERE user_id = 3",
             ["streak"],
         ),
     ],
@@ -209,24 +210,24 @@ def test_votes_that_are_not_rolled_up_yet_are_no_difference(busy: World, audit: 
     react(LIKE, POST, 4, True)
     busy.queues.drain()
     assert audit().clean
-    rolling_up.roll_up_votes()
+    vote_roll_up.roll_up_votes()
     assert audit().clean
 
 
 def test_redis_that_was_touched_is_found(busy: World, audit: Audit) -> None:
     [state] = find_keys("*:voucher:*:state")
     plaza_redis.execute("HINCRBY", state, "stock", 1)
-    keys = Keys(2)
+    keys = CheckInKeys(2)
     plaza_redis.execute("HSET", keys.head, "streak", 5)
     assert said(audit()) == ["voucher", "streak"]
 
 
 def test_what_is_pending_is_told_as_pending(busy: World, audit: Audit) -> None:
     voucher = offer(stock=3)
-    ordering.order(voucher.id, 3)
-    checking_in.check_in(4)
+    place_order.place_order(voucher.id, 3)
+    daily_checkin.check_in(4)
     truth = audit()
-    assert (truth.pending, truth.dirty, truth.quiet, truth.differences) == (2, 1, False, [])
+    assert (truth.pending, truth.outbox_index, truth.quiet, truth.differences) == (2, 1, False, [])
     busy.queues.drain()
     assert audit().clean
 
@@ -236,19 +237,19 @@ def test_an_order_that_sqs_did_not_take_is_pending_until_the_recovery_decides_it
 ) -> None:
     voucher = offer(stock=3)
     busy.queues.away = True
-    ordering.order(voucher.id, 3)
+    place_order.place_order(voucher.id, 3)
     busy.queues.away = False
     truth = audit()
     assert (truth.pending, truth.quiet, truth.differences) == (2, False, [])  # in both places
-    recovering.recover_orders()
+    recover_orders.recover_orders()
     assert audit().clean
 
 
 def test_one_id_of_two_orders_is_found_at_any_time(busy: World, audit: Audit) -> None:
     voucher = offer(stock=3)
-    made, _ = ordering.order(voucher.id, 3)
-    life = redis_vouchers.find_lives([voucher.id])[voucher.id]
-    redis_vouchers.reserve(life, made.id, 4)
+    made, _ = place_order.place_order(voucher.id, 3)
+    life = sale_store.find_sales([voucher.id])[voucher.id]
+    sale_store.reserve(life, made.id, 4)
     truth = audit()
     assert [str(difference) for difference in truth.differences] == [
         f"order {made.id}: one id, 2 orders:"
@@ -259,9 +260,9 @@ def test_one_id_of_two_orders_is_found_at_any_time(busy: World, audit: Audit) ->
 
 def test_an_order_that_nothing_decides_is_found(busy: World, audit: Audit) -> None:
     voucher = offer(stock=3)
-    made, _ = ordering.order(voucher.id, 3)
+    made, _ = place_order.place_order(voucher.id, 3)
     assert audit().differences == []  # the recovery will
-    mysql.write("UPDATE voucher SET settled_at = UTC_TIMESTAMP(6) WHERE id = %s", (voucher.id,))
+    mysql.write("UPDATE voucher SET finalized_at = UTC_TIMESTAMP(6) WHERE id = %s", (voucher.id,))
     said = f"order {made.id}: of buyer 3, voucher {voucher.id}: nothing decides it"
     assert [str(difference) for difference in audit().differences] == [said]
     plaza_redis.execute("DEL", *find_keys(f"*:voucher:{voucher.id}:*"))
@@ -271,10 +272,10 @@ def test_an_order_that_nothing_decides_is_found(busy: World, audit: Audit) -> No
 def test_an_outbox_of_check_ins_that_no_sweeper_finds_is_a_difference(
     busy: World, audit: Audit
 ) -> None:
-    checking_in.check_in(4)
-    plaza_redis.execute("DEL", Keys(4).outboxes)
+    daily_checkin.check_in(4)
+    plaza_redis.execute("DEL", CheckInKeys(4).outboxes)
     assert [str(d) for d in audit().differences] == [
-        "check-ins of user 4: 1 pending, and not dirty"
+        "check-ins of user 4: 1 pending, and not in the outbox index"
     ]
 
 
@@ -289,26 +290,26 @@ def of_post(kind: Kind = LIKE) -> TargetKeys:
 def viral(people: World, set_up: Callable[..., None]) -> World:
     """Twelve more like the post, of which Redis keeps four and a Bloom filter."""
     set_up(recent_cap=4)
-    redis_loads.drop_all([(LIKE, POST, None)])
+    redis_hydration.evict_all([(LIKE, POST, None)])
     for user_id in range(101, 113):
         react(LIKE, POST, user_id, True)
     people.queues.drain()
-    rebuilding.rebuild([Step(LIKE, POST, "", 0)])
+    rebuild.rebuild([BloomBuildStep(LIKE, POST, "", 0)])
     return people
 
 
 def test_a_target_with_a_filter_is_clean(viral: World, audit: Audit) -> None:
     truth = audit()
     assert (truth.clean, truth.totals["like"]) == (True, (14, 14, 14, 14))
-    meta = looking.meta(POST)
-    assert (meta["complete"], len(looking.recent(POST))) == (0, 4)
+    meta = stores.meta(POST)
+    assert (meta["complete"], len(stores.recent(POST))) == (0, 4)
     assert meta["bloom"] > 0
 
 
 def test_an_actor_whom_the_filter_denies_is_found(viral: World, audit: Audit) -> None:
     keys = of_post()
     plaza_redis.execute("DEL", keys.bloom)
-    plaza_redis.execute("SETBIT", keys.bloom, looking.meta(POST)["bloom"], 1)
+    plaza_redis.execute("SETBIT", keys.bloom, stores.meta(POST)["bloom"], 1)
     [difference] = audit().differences
     assert "in the rows and denied by the filter: 2, 3, 101" in str(difference)
 
@@ -326,7 +327,7 @@ def test_a_member_of_recent_that_was_touched_is_found(
 ) -> None:
     name, of, *rest = command
     plaza_redis.execute(name, getattr(of_post(), of), *rest)
-    assert said in [difference.said for difference in audit().differences]
+    assert said in [difference.details for difference in audit().differences]
 
 
 @pytest.mark.parametrize(
@@ -334,9 +335,9 @@ def test_a_member_of_recent_that_was_touched_is_found(
     [
         ("base", 1, "Redis 4, counter 3, rows 3"),
         ("delta", 1, "delta 2, the outbox comes to 1"),
-        ("waiting", 1, "waits for 2, the outbox has 1"),
-        ("s", 1, "Redis @3, MySQL @2"),
-        ("ver", -(10**15), "version"),
+        ("outbox_count", 1, "waits for 2, the outbox has 1"),
+        ("db_version", 1, "Redis @3, MySQL @2"),
+        ("version", -(10**15), "version"),
         ("protocol", 1, "unreadable: protocol 3"),
     ],
 )
@@ -348,36 +349,36 @@ def test_a_number_of_a_target_that_was_touched_is_found_while_it_is_busy(
     react(LIKE, POST, 1, True)
     assert audit().differences == []
     plaza_redis.execute("HINCRBY", of_post().meta, field, by)
-    found = [difference.said for difference in audit().differences]
+    found = [difference.details for difference in audit().differences]
     assert any(one.startswith(said.replace("Redis 4,", "Redis 5 with 1 pending,")) for one in found)
 
 
 def test_commits_that_redis_was_not_told_of_are_on_their_way(
     people: World, audit: Audit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    s = looking.meta(POST)["s"]
+    s = stores.meta(POST)["db_version"]
     react(LIKE, POST, 4, True)
     react(LIKE, POST, 2, False)
     with monkeypatch.context() as patched:
-        patched.setattr(saving, "acknowledge", lambda saved: None)
+        patched.setattr(persist, "acknowledge", lambda saved: None)
         people.queues.drain()
     truth = audit()
     assert (truth.pending, truth.differences) == (2, []), "right for the version that Redis has"
     plaza_redis.execute("HINCRBY", of_post().meta, "base", 1)
     plaza_redis.execute("ZREM", of_post().recent, 3)
-    assert [d.said for d in audit().differences] == [
+    assert [d.details for d in audit().differences] == [
         f"Redis 3 with 2 pending @{s}, 0 since, counter 2, rows 2",
         "in the rows and not in Redis: 3",
     ]
 
 
 def test_a_lost_commit_is_found_once_all_is_quiet(people: World, audit: Audit) -> None:
-    saving.save([ReactionEvent(Key(*POST, "like", 4), True, 2**50)])
+    persist.save([ReactionEvent(ReactionKey(*POST, "like", 4), True, 2**50)])
     assert audit().clean
-    s = looking.meta(POST)["s"]
-    plaza_redis.execute("HSET", of_post().meta, "s", s - 1, "base", 2)
+    s = stores.meta(POST)["db_version"]
+    plaza_redis.execute("HSET", of_post().meta, "db_version", s - 1, "base", 2)
     plaza_redis.execute("ZREM", of_post().recent, 4)
-    assert [d.said for d in audit().differences] == [f"Redis @{s - 1}, MySQL @{s}"]
+    assert [d.details for d in audit().differences] == [f"Redis @{s - 1}, MySQL @{s}"]
 
 
 def test_an_outbox_that_no_sweeper_finds_is_found(people: World, audit: Audit) -> None:
@@ -392,9 +393,9 @@ def test_an_outbox_that_no_sweeper_finds_is_found(people: World, audit: Audit) -
 def test_commits_ahead_that_nothing_will_finish_are_found(people: World, audit: Audit) -> None:
     keys = of_post()
     plaza_redis.execute("HSET", keys.ahead, 9, "3|4 5 1")
-    assert [d.said for d in audit().differences] == ["commits are ahead @1, and not swept: 9"]
+    assert [d.details for d in audit().differences] == ["commits are ahead @1, and not swept: 9"]
     plaza_redis.execute("DEL", keys.meta)
-    assert [d.said for d in audit().differences] == ["not loaded, commits are ahead for ever: 9"]
+    assert [d.details for d in audit().differences] == ["not loaded, commits are ahead for ever: 9"]
 
 
 def test_messages_that_nobody_sends_are_found(people: World, audit: Audit) -> None:
@@ -412,14 +413,14 @@ def test_what_another_run_of_redis_loaded_counts_as_not_loaded(people: World, au
     plaza_redis.execute("HSET", keys.meta, "run_id", "another", "base", 77)
     truth = audit()
     assert (truth.clean, truth.totals["like"].hot) == (True, 0)
-    load([(LIKE, POST)])
+    hydrate([(LIKE, POST)])
     assert audit().totals["like"] == (2, 2, 2, 2)
 
 
 def test_a_cold_target_is_compared_with_the_log_too(people: World, audit: Audit) -> None:
     react(COLLECT, POST, 2, True)
     people.queues.drain()
-    redis_loads.drop_all([(COLLECT, POST, None)])
+    redis_hydration.evict_all([(COLLECT, POST, None)])
     assert audit().clean
     mysql.write("UPDATE reaction_log SET change_by = 0 WHERE kind = 'collect'")
     assert [str(d) for d in audit().differences] == [

@@ -37,7 +37,7 @@ def test_every_answer_is_true_during_a_burst_with_a_late_consumer(
     record_property("likes a second", round(report.options.likes / report.took_s))
     record_property("wrong answers", report.wrong)
     assert report.quiet_after_s is not None
-    assert [moment for moment in report.moments if moment.wrong] == []
+    assert [moment for moment in report.observations if moment.wrong] == []
     assert report.wrong_likes == report.wrong_rows == 0
     least, largest = report.expected_totals
     assert least <= report.total <= largest

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from local.load.asking import Asker
-from local.load.follows import ask_mine as ask_own_follows
+from local.load.api_reader import ApiReader
+from local.load.follows import fetch_viewer_states as fetch_own_follows
 from local.load.interactions import (
-    Mine,
-    ask_likers,
-    ask_mine,
-    ask_own_lists,
-    find_wrong_mine,
+    ViewerStates,
+    fetch_likers,
+    fetch_own_lists,
+    fetch_viewer_states,
     find_wrong_orders,
     find_wrong_own_lists,
+    find_wrong_viewer_states,
 )
 from local.load.requests import Reaction
 from plaza import follows
 from plaza.infra import mysql
-from plaza.reactions import COLLECT, KINDS, LIKE, Target, reacting
+from plaza.reactions import COLLECT, KINDS, LIKE, Target, react
 from tests.support.content_api import ask as ask_function
 from tests.support.plaza import World
 
@@ -31,22 +31,22 @@ LIKERS = range(1, 231)  # three pages
 READER = 1
 
 
-class FunctionAsker(Asker):
+class FunctionApiReader(ApiReader):
     """Asks the functions in this process."""
 
     def __init__(self) -> None:
         self._concurrency = 1
-        self.tell = lambda text: None
+        self.on_progress = lambda text: None
 
-    async def ask(
-        self, path: str, *, question: Any = None, user_id: int | None = None
+    async def fetch(
+        self, path: str, *, body: Any = None, user_id: int | None = None
     ) -> Mapping[str, Any]:
         """The answer of the function that has the route."""
         is_profile = path.startswith("/users/") and "/me/" not in path
         reply = ask_function(
-            "GET" if question is None else "POST",
+            "GET" if body is None else "POST",
             path,
-            question,
+            body,
             user=user_id,
             folder="api/users" if is_profile else "api/reactions",
         )
@@ -63,20 +63,20 @@ def after(plaza: World) -> set[Reaction]:
     made |= {Reaction("collect", post_id, READER) for post_id in range(100, 105)}
     plaza.add(*(Target("post", post_id) for post_id in {SMALL, *(r.target_id for r in made)}))
     for kind, item_id, user_id in sorted(made):
-        assert reacting.react(KINDS[kind], Target("post", item_id), user_id, True).changed
+        assert react.react(KINDS[kind], Target("post", item_id), user_id, True).changed
     plaza.queues.drain()
     return made
 
 
-def read(user_ids: list[int]) -> tuple[dict[int, list[int]], dict[int, list[int]], Mine]:
+def read(user_ids: list[int]) -> tuple[dict[int, list[int]], dict[int, list[int]], ViewerStates]:
     """Likers in both orders, and what users are answered about themselves."""
-    asker, posts = FunctionAsker(), [LARGE, SMALL]
+    api, posts = FunctionApiReader(), [LARGE, SMALL]
 
-    async def do() -> tuple[dict[int, list[int]], dict[int, list[int]], Mine]:
+    async def do() -> tuple[dict[int, list[int]], dict[int, list[int]], ViewerStates]:
         return (
-            await ask_likers(asker, posts),
-            await ask_likers(asker, posts, "?order=latest"),
-            await ask_mine(asker, user_ids, posts),
+            await fetch_likers(api, posts),
+            await fetch_likers(api, posts, "?order=latest"),
+            await fetch_viewer_states(api, user_ids, posts),
         )
 
     return asyncio.run(do())
@@ -87,14 +87,14 @@ def test_all_pages_of_both_orders_and_own_states_are_as_they_must_be(after: set[
     assert earliest == {LARGE: list(LIKERS), SMALL: []}
     assert find_wrong_orders(earliest, latest) == []
     assert len(mine) == 8
-    assert find_wrong_mine(after, mine) == []
+    assert find_wrong_viewer_states(after, mine) == []
 
 
 def test_own_lists_are_read_to_their_end(after: set[Reaction]) -> None:
     async def do() -> dict[str, dict[int, list[int]]]:
         kinds = (LIKE.name, COLLECT.name)
-        asker = FunctionAsker()
-        return {kind: await ask_own_lists(asker, [READER], kind) for kind in kinds}
+        api = FunctionApiReader()
+        return {kind: await fetch_own_lists(api, [READER], kind) for kind in kinds}
 
     lists = asyncio.run(do())
     posts = {reaction.target_id for reaction in after}
@@ -109,7 +109,7 @@ def test_a_row_that_redis_does_not_know_shows_in_what_is_compared(after: set[Rea
     )
     earliest, _, mine = read([3])
     stored = after - {Reaction("like", LARGE, 3)}
-    assert find_wrong_mine(stored, mine) == ["user 3 is answered like True of post 7"]
+    assert find_wrong_viewer_states(stored, mine) == ["user 3 is answered like True of post 7"]
     assert set(earliest[LARGE]) == set(LIKERS)
 
 
@@ -118,6 +118,6 @@ def test_users_are_asked_whether_they_follow(plaza: World) -> None:
     assert follows.follow(3, 1).changed
 
     async def do() -> dict[tuple[int, int], bool]:
-        return await ask_own_follows(FunctionAsker(), [(1, 3), (2, 3)])
+        return await fetch_own_follows(FunctionApiReader(), [(1, 3), (2, 3)])
 
     assert asyncio.run(do()) == {(1, 3): True, (2, 3): False}

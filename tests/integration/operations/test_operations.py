@@ -16,11 +16,11 @@ from plaza.infra.consumer import consume
 from plaza.infra.queues import QueueDown
 from plaza.infra.retries import FIRST_SENT
 from plaza.infra.sqs_sender import Sender
-from plaza.operations import HasConsumer, queue_admin
-from plaza.reactions.reactions import Key, ReactionEvent
+from plaza.operations import DlqHasConsumer, queue_admin
+from plaza.reactions.model import ReactionEvent, ReactionKey
 from tests.support.functions import event, handler
 
-FACT = ReactionEvent(Key("post", 11, "like", 7), True, 5).to_json()
+FACT = ReactionEvent(ReactionKey("post", 11, "like", 7), True, 5).to_json()
 
 
 class Sqs:
@@ -96,7 +96,7 @@ def test_the_age_of_the_oldest_is_what_cloudwatch_says(sqs: Sqs) -> None:
                 }
             ],
         )
-    assert queue_admin.read_ages(["orders", "reactions"]) == {"reactions": 95.0}
+    assert queue_admin.read_oldest_ages(["orders", "reactions"]) == {"reactions": 95.0}
 
 
 def test_dead_letters_are_shown_and_stay_where_they_are(
@@ -104,27 +104,27 @@ def test_dead_letters_are_shown_and_stay_where_they_are(
 ) -> None:
     ids = {sqs.put("reactions_dlq", FACT, cause="no fact", request_id=f"r{n}") for n in range(12)}
     for _ in range(3):  # nobody is hidden from who looks next
-        letters = operations.show_dead_letters("reactions", 100, by="1")
+        letters = operations.list_dead_letters("reactions", 100, operator_id="1")
         assert {letter.id for letter in letters} == ids
     assert letters[0].body == json.loads(FACT)
     assert letters[0].cause == "no fact"
     assert {letter.request_id for letter in letters} == {f"r{n}" for n in range(12)}
     assert letters[0].receives == 3
-    assert len(operations.show_dead_letters("reactions", 5, by="1")) == 5
+    assert len(operations.list_dead_letters("reactions", 5, operator_id="1")) == 5
     assert len(sqs.take("reactions_dlq")) == 12
-    assert [line["by"] for line in lines(capsys, "dead_letters_shown")] == ["1"] * 4
+    assert [line["operator_id"] for line in lines(capsys, "dead_letters_listed")] == ["1"] * 4
 
 
 def test_what_a_consumer_gives_up_for_good_is_not_shown_or_sent_back_beside_it(sqs: Sqs) -> None:
     sqs.put("orders_dlq", "{}")
-    with pytest.raises(HasConsumer):
-        operations.show_dead_letters("orders", 10, by="1")
-    with pytest.raises(HasConsumer):
-        operations.redrive("orders", by="1")
+    with pytest.raises(DlqHasConsumer):
+        operations.list_dead_letters("orders", 10, operator_id="1")
+    with pytest.raises(DlqHasConsumer):
+        operations.redrive("orders", operator_id="1")
     [untouched] = sqs.take("orders_dlq")
     assert untouched["Attributes"]["ApproximateReceiveCount"] == "1"
     sqs.put("orders_dlq_dlq", "{}")
-    assert operations.redrive("orders_dlq", by="1").moved == 1
+    assert operations.redrive("orders_dlq", operator_id="1").moved == 1
     assert len(sqs.take("orders_dlq")) == 1
 
 
@@ -136,24 +136,26 @@ def test_all_that_died_goes_back_with_its_request_and_without_its_cause(
 ) -> None:
     for n in range(23):
         sqs.put("reactions_dlq", f"{n}", cause="no fact", message_id="m", request_id=f"r{n}")
-    done = operations.redrive("reactions", by="9")
-    assert (done.moved, done.left, done.held_back) == (23, 0, False)
+    done = operations.redrive("reactions", operator_id="9")
+    assert (done.moved, done.remaining, done.backlog_too_long) == (23, 0, False)
     back = sqs.take("reactions")
     assert sorted(int(m["Body"]) for m in back) == list(range(23))
     for message in back:
         assert set(message["MessageAttributes"]) == {"request_id", FIRST_SENT}
         assert message["MessageAttributes"]["request_id"]["StringValue"] == f"r{message['Body']}"
     [line] = lines(capsys, "messages_redriven")
-    assert (line["by"], line["queue"], line["redriven"]) == ("9", "reactions", 23)
-    again = operations.redrive("reactions", by="9")
-    assert (again.moved, again.left) == (0, 0)
+    assert (line["operator_id"], line["queue"], line["redriven"]) == ("9", "reactions", 23)
+    again = operations.redrive("reactions", operator_id="9")
+    assert (again.moved, again.remaining) == (0, 0)
 
 
 def test_a_provisional_event_keeps_its_version_to_a_dlq_and_back(
     sqs: Sqs,
 ) -> None:
     """Its version is when the first queue took it; a move would make it newer than it is."""
-    sqs_client.send("reactions", ReactionEvent(Key("post", 11, "like", 7), True, None).to_json())
+    sqs_client.send(
+        "reactions", ReactionEvent(ReactionKey("post", 11, "like", 7), True, None).to_json()
+    )
     [message] = sqs.client.receive_message(
         QueueUrl=sqs.urls["reactions"], AttributeNames=["All"], VisibilityTimeout=0
     )["Messages"]
@@ -165,10 +167,10 @@ def test_a_provisional_event_keeps_its_version_to_a_dlq_and_back(
         assert sqs_client.move(source, target, [held]) == [held]
     [back] = sqs.take("reactions")
     assert int(back["Attributes"]["SentTimestamp"]) > sent_ms
-    assert stamped(back) == sent_ms * 1000 + 999
+    assert effective_version_us(back) == sent_ms * 1000 + 999
 
 
-def stamped(message: dict[str, Any]) -> int:
+def effective_version_us(message: dict[str, Any]) -> int:
     """The version that the consumer of reactions gives to the event in ``message``."""
     found: list[ReactionEvent] = []
     record = {
@@ -182,21 +184,21 @@ def stamped(message: dict[str, Any]) -> int:
         },
     }
     consume({"Records": [record]}, "reactions", ReactionEvent.from_json, found.extend)
-    return found[0].stamped
+    return found[0].effective_version_us
 
 
 def test_only_so_many_go_back(sqs: Sqs) -> None:
     for n in range(30):
         sqs.put("reactions_dlq", f"{n}")
-    done = operations.redrive("reactions", by="9", most=12)
-    assert (done.moved, done.left) == (12, 18)
+    done = operations.redrive("reactions", operator_id="9", limit=12)
+    assert (done.moved, done.remaining) == (12, 18)
     assert len(sqs.take("reactions")) == 12
     assert len(sqs.take("reactions_dlq")) == 18, "none is hidden"
 
 
 def test_only_the_chosen_go_back_and_those_that_are_not_there_are_named(sqs: Sqs) -> None:
     ids = [sqs.put("reactions_dlq", f"{n}") for n in range(25)]
-    done = operations.redrive("reactions", by="9", ids=[ids[3], ids[24], "never-was"])
+    done = operations.redrive("reactions", operator_id="9", ids=[ids[3], ids[24], "never-was"])
     assert (done.moved, done.missing) == (2, ("never-was",))
     assert sorted(m["Body"] for m in sqs.take("reactions")) == ["24", "3"]
     assert len(sqs.take("reactions_dlq")) == 23, "none is hidden"
@@ -207,9 +209,9 @@ def test_looking_for_the_chosen_goes_no_further_than_a_call_can(
 ) -> None:
     for n in range(30):
         sqs.put("reactions_dlq", f"{n}")
-    monkeypatch.setattr(queue_admin, "MOST_PER_CALL", 10)
-    done = operations.redrive("reactions", by="9", ids=["never-was"])
-    assert (done.moved, done.missing, done.left) == (0, ("never-was",), 30)
+    monkeypatch.setattr(queue_admin, "MAX_PER_CALL", 10)
+    done = operations.redrive("reactions", operator_id="9", ids=["never-was"])
+    assert (done.moved, done.missing, done.remaining) == (0, ("never-was",), 30)
     received = [m["Attributes"]["ApproximateReceiveCount"] for m in sqs.take("reactions_dlq")]
     assert sorted(received) == ["1"] * 20 + ["2"] * 10
 
@@ -225,7 +227,7 @@ def test_who_dies_between_sending_and_deleting_leaves_one_too_many(
     with monkeypatch.context() as patch:
         patch.setattr(sqs_client.client(), "delete_message_batch", die)
         with pytest.raises(KeyboardInterrupt):
-            operations.redrive("reactions", by="9")
+            operations.redrive("reactions", operator_id="9")
     assert [m["Body"] for m in sqs.take("reactions")] == ["a"]
     assert sum(sqs_client.measure("reactions_dlq")) == 1
 
@@ -240,8 +242,8 @@ def test_what_could_not_be_sent_stays(sqs: Sqs, monkeypatch: pytest.MonkeyPatch)
         return post(sender, action, {**parameters, "Entries": kept})
 
     monkeypatch.setattr(Sender, "post", refuse_one)
-    done = operations.redrive("reactions", by="9")
-    assert (done.moved, done.left) == (3, 1)
+    done = operations.redrive("reactions", operator_id="9")
+    assert (done.moved, done.remaining) == (3, 1)
     assert [m["Body"] for m in sqs.take("reactions_dlq")] == ["2"]
 
 
@@ -260,7 +262,7 @@ def test_an_sqs_that_goes_away_in_between_is_told_with_what_was_done(
 
     monkeypatch.setattr(sqs_client, "move", fail_later)
     with pytest.raises(QueueDown):
-        operations.redrive("reactions", by="9")
+        operations.redrive("reactions", operator_id="9")
     [line] = lines(capsys, "messages_redriven")
     assert line["redriven"] == len(sqs.take("reactions")) == 10
     assert sum(sqs_client.measure("reactions_dlq")) == 15
@@ -280,16 +282,16 @@ def test_what_comes_back_while_it_is_sent_is_not_sent_again(
         return held
 
     monkeypatch.setattr(sqs_client, "move", bury_at_once)
-    assert operations.redrive("reactions", by="9").moved == 1
+    assert operations.redrive("reactions", operator_id="9").moved == 1
     assert len(sent) == 1
 
 
 def test_a_queue_that_is_behind_is_given_nothing(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
     sqs.put("reactions", "a")
     sqs.put("reactions_dlq", "b")
-    monkeypatch.setattr(queue_admin, "_MOST_BACKLOG", 0)
-    done = operations.redrive("reactions", by="9", ids=["x"])
-    assert (done.moved, done.left, done.missing, done.held_back) == (0, 1, ("x",), True)
+    monkeypatch.setattr(queue_admin, "_MAX_BACKLOG", 0)
+    done = operations.redrive("reactions", operator_id="9", ids=["x"])
+    assert (done.moved, done.remaining, done.missing, done.backlog_too_long) == (0, 1, ("x",), True)
     assert len(sqs.take("reactions_dlq")) == 1
 
 
@@ -298,16 +300,16 @@ def test_it_goes_no_faster_than_a_consumer_that_just_recovered_can_bear(
 ) -> None:
     for n in range(30):
         sqs.put("reactions_dlq", f"{n}")
-    monkeypatch.setattr(queue_admin, "PER_S", 40)
+    monkeypatch.setattr(queue_admin, "MAX_MESSAGES_PER_S", 40)
     began_s = time.monotonic()
-    assert operations.redrive("reactions", by="9").moved == 30
+    assert operations.redrive("reactions", operator_id="9").moved == 30
     assert time.monotonic() - began_s >= 30 / 40
 
 
 def test_big_messages_go_in_calls_that_sqs_takes(sqs: Sqs) -> None:
     for n in range(6):
         sqs.put("reactions_dlq", str(n) * 120_000)
-    assert operations.redrive("reactions", by="9").moved == 6
+    assert operations.redrive("reactions", operator_id="9").moved == 6
 
 
 # ---------------------------------------------------------------- the routes

@@ -18,20 +18,21 @@ from plaza.reactions import (
     COLLECT,
     LIKE,
     Target,
+    persist,
+    redis_bloom,
     redis_commits,
-    redis_filter,
+    redis_hydration,
     redis_keys,
-    redis_lists,
-    redis_loads,
-    redis_reads,
-    saving,
+    redis_queries,
+    redis_user_lists,
 )
-from plaza.reactions.reactions import Commit, Reacted
-from plaza.reactions.redis_commits import MAX_AHEAD, Applied
-from plaza.reactions.redis_loads import MAX_ROWS
-from plaza.reactions.saving import Saved
+from plaza.reactions.model import Commit, ReactedTarget
+from plaza.reactions.persist import PersistedBatch
+from plaza.reactions.redis_commits import MAX_AHEAD, ApplyResult
+from plaza.reactions.redis_hydration import MAX_ROWS
 from tests.support.keyspace import find_keys, redis_us
-from tests.support.looking import (
+from tests.support.plaza import World
+from tests.support.stores import (
     POST,
     apply,
     due,
@@ -45,7 +46,6 @@ from tests.support.looking import (
     save_outbox,
     total,
 )
-from tests.support.plaza import World
 
 SetUp = Callable[..., None]
 GAP_US = 1_000_000  # as in commits.inc.lua
@@ -76,17 +76,22 @@ def let_gap_be_old() -> None:
 
 def test_what_is_saved_leaves_the_outbox_and_enters_recent(plaza: World) -> None:
     put()
-    ver = gate(7).ver_us
-    assert apply(1, 1, [(7, ver, True)]) == Applied("APPLIED", 0, False, 1)
+    version = gate(7).version_us
+    assert apply(1, 1, [(7, version, True)]) == ApplyResult("APPLIED", 0, False, 1)
     assert (outbox(), recent(), due()) == ({}, [7], None)
     found = meta()
-    assert (found["base"], found["delta"], found["s"], found["waiting"]) == (1, 0, 1, 0)
+    assert (found["base"], found["delta"], found["db_version"], found["outbox_count"]) == (
+        1,
+        0,
+        1,
+        0,
+    )
 
 
 def test_some_are_left(plaza: World) -> None:
     put()
-    first, second = gate(7).ver_us, gate(8).ver_us
-    assert apply(1, 1, [(7, first, True)]) == Applied("APPLIED", 1, False, 1)
+    first, second = gate(7).version_us, gate(8).version_us
+    assert apply(1, 1, [(7, first, True)]) == ApplyResult("APPLIED", 1, False, 1)
     assert outbox() == {8: (1, second, 0)}
     assert recent() == [7]
     assert due() is not None
@@ -95,22 +100,22 @@ def test_some_are_left(plaza: World) -> None:
 
 def test_an_entry_newer_than_what_is_saved_stays_and_its_base_moves(plaza: World) -> None:
     put()
-    first = gate(7).ver_us
-    second = gate(7, on=False).ver_us
-    assert apply(1, 1, [(7, first, True)]).waiting == 1
+    first = gate(7).version_us
+    second = gate(7, on=False).version_us
+    assert apply(1, 1, [(7, first, True)]).outbox_count == 1
     assert outbox() == {7: (0, second, 1)}
     assert (meta()["base"], meta()["delta"], total(), recent()) == (1, -1, 0, [7])
-    assert apply(2, 0, [(7, second, False)]) == Applied("APPLIED", 0, False, 2)
+    assert apply(2, 0, [(7, second, False)]) == ApplyResult("APPLIED", 0, False, 2)
     assert (total(), recent()) == (0, [])
 
 
 def test_a_row_newer_than_an_entry_answers_it_whatever_it_wanted(plaza: World) -> None:
     """A provisional event of another device was later."""
     put()
-    ver = gate(7).ver_us
-    assert apply(1, 0, [(7, ver + 1, False)]).waiting == 0
+    version = gate(7).version_us
+    assert apply(1, 0, [(7, version + 1, False)]).outbox_count == 0
     assert (outbox(), total(), recent()) == ({}, 0, [])
-    assert meta()["ver"] == ver + 1
+    assert meta()["version"] == version + 1
 
 
 def test_an_actor_who_is_off_in_mysql_leaves_recent_and_one_who_is_on_enters_it(
@@ -128,21 +133,21 @@ def test_an_actor_who_left_and_came_back_is_as_new_as_mysql_says(plaza: World) -
     put(total=2, n=1, newest=[(7, 10), (8, 20)])
     assert apply(2, 2, [(7, 30, True)]).code == "APPLIED"
     assert recent() == [8, 7]
-    assert meta()["ver"] == 30
+    assert meta()["version"] == 30
 
 
 def test_an_actor_who_changed_several_times_has_one_entry(plaza: World) -> None:
     put()
-    vers = [gate(7, on).ver_us for on in (True, False, True)]
-    assert meta()["waiting"] == 1
-    assert apply(1, 1, [(7, vers[-1], True)]) == Applied("APPLIED", 0, False, 1)
+    versions = [gate(7, on).version_us for on in (True, False, True)]
+    assert meta()["outbox_count"] == 1
+    assert apply(1, 1, [(7, versions[-1], True)]) == ApplyResult("APPLIED", 0, False, 1)
 
 
 def test_a_base_that_drifted_is_right_after_the_next_commit(plaza: World) -> None:
     put(total=5, n=5, newest=[(1, 10)])
     redis.execute("HSET", keys().meta, "base", 9)
-    ver = gate(7).ver_us
-    assert apply(6, 6, [(7, ver, True)]).code == "APPLIED"
+    version = gate(7).version_us
+    assert apply(6, 6, [(7, version, True)]).code == "APPLIED"
     assert total() == 6
 
 
@@ -150,9 +155,9 @@ def test_nothing_is_reported_when_all_is_in_order(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put()
-    ver = gate(7).ver_us
+    version = gate(7).version_us
     capsys.readouterr()
-    saving.acknowledge(Saved([Commit(LIKE, POST, 1, 1, True, [(7, ver, True)])], {}))
+    persist.acknowledge(PersistedBatch([Commit(LIKE, POST, 1, 1, True, [(7, version, True)])], {}))
     assert capsys.readouterr().out == ""
 
 
@@ -161,10 +166,10 @@ def test_nothing_is_reported_when_all_is_in_order(
 
 def test_the_same_commit_twice_is_the_same_once(plaza: World) -> None:
     put()
-    ver = gate(7).ver_us
-    apply(1, 1, [(7, ver, True)])
+    version = gate(7).version_us
+    apply(1, 1, [(7, version, True)])
     before = meta(), recent()
-    assert apply(1, 1, [(7, ver, True)]) == Applied("DUPLICATE", 0, False, 1)
+    assert apply(1, 1, [(7, version, True)]) == ApplyResult("DUPLICATE", 0, False, 1)
     assert (meta(), recent()) == before
 
 
@@ -172,17 +177,17 @@ def test_a_duplicate_answers_entries_and_does_not_move_the_base(plaza: World) ->
     """The gate asserted what is saved already; the consumer found the event in the log."""
     put(total=1, n=4, newest=[(7, 10)])
     assertion = gate(7)
-    second = gate(8).ver_us
-    assert apply(4, 1, [(7, assertion.ver_us, True)], is_new=False).waiting == 1
+    second = gate(8).version_us
+    assert apply(4, 1, [(7, assertion.version_us, True)], is_new=False).outbox_count == 1
     assert outbox() == {8: (1, second, 0)}
-    assert (meta()["base"], meta()["delta"], meta()["s"], recent()) == (1, 1, 4, [7])
+    assert (meta()["base"], meta()["delta"], meta()["db_version"], recent()) == (1, 1, 4, [7])
 
 
 def test_a_late_duplicate_does_not_put_an_actor_back_who_is_off(plaza: World) -> None:
     put(total=2, n=3, newest=[(7, 30), (8, 20)])
     apply(4, 1, [(7, 40, False)])
     assert apply(3, 2, [(7, 30, True)]).code == "DUPLICATE"
-    assert (recent(), total(), meta()["s"]) == ([8], 1, 4)
+    assert (recent(), total(), meta()["db_version"]) == ([8], 1, 4)
     assert gate(7).code == "CHANGED"
 
 
@@ -194,10 +199,10 @@ def test_a_late_duplicate_does_not_take_an_actor_out_who_came_back(plaza: World)
 
 def test_a_duplicate_does_not_answer_a_newer_entry(plaza: World) -> None:
     put()
-    first = gate(7).ver_us
+    first = gate(7).version_us
     apply(1, 1, [(7, first, True)])
-    second = gate(7, on=False).ver_us
-    assert apply(1, 1, [(7, first, True)]) == Applied("DUPLICATE", 1, False, 1)
+    second = gate(7, on=False).version_us
+    assert apply(1, 1, [(7, first, True)]) == ApplyResult("DUPLICATE", 1, False, 1)
     assert (outbox(), total()) == ({7: (0, second, 1)}, 0)
 
 
@@ -206,10 +211,10 @@ def test_a_duplicate_does_not_answer_a_newer_entry(plaza: World) -> None:
 
 def test_a_commit_that_came_too_early_waits_for_the_one_before_it(plaza: World) -> None:
     put()
-    first, second = gate(7).ver_us, gate(8).ver_us
-    assert apply(2, 2, [(8, second, True)]) == Applied("BUFFERED", 2, False, 0)
+    first, second = gate(7).version_us, gate(8).version_us
+    assert apply(2, 2, [(8, second, True)]) == ApplyResult("BUFFERED", 2, False, 0)
     assert (set(outbox()), recent(), total(), set(ahead())) == ({7, 8}, [], 2, {2})
-    assert apply(1, 1, [(7, first, True)]) == Applied("APPLIED", 0, False, 2)
+    assert apply(1, 1, [(7, first, True)]) == ApplyResult("APPLIED", 0, False, 2)
     assert (outbox(), recent(), total(), ahead()) == ({}, [7, 8], 2, {})
     assert "blocked" not in meta()
 
@@ -232,18 +237,18 @@ def test_commits_in_any_order_and_any_number_of_times_have_one_end(plaza: World,
     for commit in order:
         apply(*commit)
     assert recent() == sorted(on, key=lambda actor: on[actor])
-    assert (total(), meta()["s"], meta()["ver"], ahead()) == (len(on), 25, 125, {})
+    assert (total(), meta()["db_version"], meta()["version"], ahead()) == (len(on), 25, 125, {})
     assert ("blocked" in meta(), due()) == (False, None)
 
 
 def test_a_report_without_a_change_only_notes_that_a_commit_exists(plaza: World) -> None:
     """Its rows are as of n, and those of other actors of that commit are not among them."""
     put()
-    first = gate(7).ver_us
+    first = gate(7).version_us
     assert apply(1, 1, [(7, first, True)], is_new=False).code == "BUFFERED"
-    assert (ahead(), recent(), set(outbox()), meta()["s"]) == ({1: "?"}, [], {7}, 0)
+    assert (ahead(), recent(), set(outbox()), meta()["db_version"]) == ({1: "?"}, [], {7}, 0)
     assert meta()["blocked"] > 0
-    assert apply(1, 1, [(7, first, True)]) == Applied("APPLIED", 0, False, 1)
+    assert apply(1, 1, [(7, first, True)]) == ApplyResult("APPLIED", 0, False, 1)
     assert (ahead(), recent()) == ({}, [7])
     assert "blocked" not in meta()
 
@@ -252,7 +257,7 @@ def test_a_note_does_not_overwrite_the_commit_it_is_of(plaza: World) -> None:
     put()
     apply(2, 2, [(8, 20, True)])
     apply(2, 2, [(8, 20, True)], is_new=False)
-    assert apply(1, 1, [(7, 10, True)]).s == 2
+    assert apply(1, 1, [(7, 10, True)]).db_version == 2
     assert recent() == [7, 8]
 
 
@@ -260,7 +265,7 @@ def test_a_commit_overwrites_the_note_of_itself(plaza: World) -> None:
     put()
     apply(2, 2, [(8, 20, True)], is_new=False)
     assert apply(2, 2, [(8, 20, True)]).code == "BUFFERED"
-    assert apply(1, 1, [(7, 10, True)]).s == 2
+    assert apply(1, 1, [(7, 10, True)]).db_version == 2
     assert recent() == [7, 8]
 
 
@@ -277,11 +282,11 @@ def test_a_target_that_misses_a_commit_does_not_expire_and_is_swept(plaza: World
 
 def test_rows_that_wait_keep_all_digits(plaza: World) -> None:
     put()
-    actor, ver = 2**63 - 1, 2**53 - 2
-    apply(2, 2, [(actor, ver, True)])
-    apply(1, 1, [(actor - 1, ver - 1, True)])
+    actor, version = 2**63 - 1, 2**53 - 2
+    apply(2, 2, [(actor, version, True)])
+    apply(1, 1, [(actor - 1, version - 1, True)])
     assert recent() == [actor - 1, actor]
-    assert meta()["ver"] == ver
+    assert meta()["version"] == version
 
 
 # ---------------------------------------------------------------- a commit that never comes
@@ -291,7 +296,7 @@ def test_a_commit_that_is_missing_for_a_second_was_lost(plaza: World) -> None:
     put()
     assert apply(2, 2, [(8, 20, True)]).code == "BUFFERED"
     let_gap_be_old()
-    assert apply(2, 2, [(8, 20, True)]) == Applied("GAP", 0, False, 0)
+    assert apply(2, 2, [(8, 20, True)]) == ApplyResult("GAP", 0, False, 0)
 
 
 def test_while_commits_are_applied_the_second_begins_again(plaza: World) -> None:
@@ -299,7 +304,7 @@ def test_while_commits_are_applied_the_second_begins_again(plaza: World) -> None
     apply(2, 2, [(8, 20, True)])
     apply(4, 4, [(9, 40, True)])
     let_gap_be_old()
-    assert apply(1, 1, [(7, 10, True)]) == Applied("APPLIED", 0, False, 2)
+    assert apply(1, 1, [(7, 10, True)]) == ApplyResult("APPLIED", 0, False, 2)
     assert redis_us() - meta()["blocked"] < GAP_US
     assert apply(5, 5, [(10, 50, True)]).code in ("BUFFERED", "GAP")
     assert set(ahead()) == {4, 5}
@@ -319,14 +324,14 @@ def test_a_target_that_misses_a_commit_is_loaded_again_and_keeps_its_outbox(
     """The consumer of commit 2 died before it could tell Redis, and its batch was saved."""
     insert_rows([(POST, 1, 1, 10), (POST, 2, 1, 20), (POST, 3, 1, 30)])
     put(total=1, n=1, newest=[(1, 10)])
-    ver = gate(7).ver_us
+    version = gate(7).version_us
     third = Commit(LIKE, POST, 3, 3, True, [(3, 30, True)])
-    saving.acknowledge(Saved([third], {}))
+    persist.acknowledge(PersistedBatch([third], {}))
     assert (recent(), total()) == ([1], 2), "wait for it first"
     let_gap_be_old()
-    saving.acknowledge(Saved([third], {}))
-    assert (recent(), total(), meta()["s"]) == ([1, 2, 3], 4, 3)
-    assert outbox() == {7: (1, ver, 0)}
+    persist.acknowledge(PersistedBatch([third], {}))
+    assert (recent(), total(), meta()["db_version"]) == ([1, 2, 3], 4, 3)
+    assert outbox() == {7: (1, version, 0)}
     assert (ahead(), "blocked" in meta()) == ({}, False)
     [line] = lines(capsys, "targets_resynced")
     assert line["resynced"] == 1
@@ -335,7 +340,7 @@ def test_a_target_that_misses_a_commit_is_loaded_again_and_keeps_its_outbox(
 def test_a_gap_that_another_consumer_cured_drops_nothing(plaza: World) -> None:
     put(total=3, n=3, newest=[(1, 10), (2, 20), (3, 30)])
     before = meta()
-    assert redis_loads.drop_all([(LIKE, POST, 1)]) == ["MOVED"]
+    assert redis_hydration.evict_all([(LIKE, POST, 1)]) == ["MOVED"]
     assert meta() == before
 
 
@@ -351,9 +356,9 @@ def test_what_waits_is_applied_at_most_250_rows_a_call(plaza: World, set_up: Set
     expires_at_ms = redis_us() // 1000 + 10**6
     calls = [redis_commits.apply_call([first], expires_at_ms)]
     assert redis.run_all(calls)[0][0][0] == "MORE"
-    assert (meta()["s"], total()) == (2, 151)
+    assert (meta()["db_version"], total()) == (2, 151)
     answer = redis_commits.apply_all([first])[0]
-    assert (answer.s, answer.waiting) == (4, 0)
+    assert (answer.db_version, answer.outbox_count) == (4, 0)
     assert (total(), len(recent()), ahead()) == (451, 451, {})
 
 
@@ -361,7 +366,7 @@ def test_apply_all_calls_again_while_there_is_more(plaza: World) -> None:
     put()
     for n in (2, 3, 4):
         apply(n, 150 * (n - 1), [(n * 10_000 + i, n * 10_000 + i, True) for i in range(150)])
-    assert apply(1, 0, []).s == 4
+    assert apply(1, 0, []).db_version == 4
     assert (total(), ahead(), "blocked" in meta()) == (450, {}, False)
 
 
@@ -370,7 +375,7 @@ def test_a_commit_of_more_rows_than_one_call_takes_is_applied(plaza: World) -> N
     for n in (2, 1):
         rows = [(n * 10_000 + i, n * 10_000 + i, True) for i in range(MAX_ROWS + 1)]
         answer = apply(n, n * len(rows), rows)
-    assert (answer.s, total(), ahead()) == (2, 2 * (MAX_ROWS + 1), {})
+    assert (answer.db_version, total(), ahead()) == (2, 2 * (MAX_ROWS + 1), {})
 
 
 def test_a_large_commit_evicts_in_more_than_one_call(plaza: World) -> None:
@@ -381,7 +386,7 @@ def test_a_large_commit_evicts_in_more_than_one_call(plaza: World) -> None:
     calls = [redis_commits.apply_call([first], redis_us() // 1000 + 10**6)]
     assert redis.run_all(calls)[0][0][0] == "MORE"
     assert (len(recent()), meta()["complete"]) == (cap + MAX_ROWS, 1)
-    assert redis_commits.apply_all([first])[0].s == 1
+    assert redis_commits.apply_all([first])[0].db_version == 1
     assert (len(recent()), meta()["complete"], meta()["floor"]) == (cap, 0, MAX_ROWS)
     assert all(gate(actor, on=False).code == "UNKNOWN" for actor in (1, MAX_ROWS))
     assert gate(MAX_ROWS + 1, on=False).code == "CHANGED"
@@ -392,7 +397,7 @@ def test_as_many_rows_of_one_target_as_one_call_takes_are_applied(plaza: World) 
     put()
     for actor in range(1, MAX_ROWS + 1):
         gate(actor)
-    assert save_outbox(1, MAX_ROWS) == Applied("APPLIED", 0, False, 1)
+    assert save_outbox(1, MAX_ROWS) == ApplyResult("APPLIED", 0, False, 1)
     assert (total(), len(recent()), meta()["delta"]) == (MAX_ROWS, MAX_ROWS, 0)
 
 
@@ -457,15 +462,15 @@ def test_who_is_below_the_floor_is_added_to_the_filter_in_use_and_to_the_one_bei
     plaza: World,
 ) -> None:
     put(total=9, n=1, newest=[(7, 30)], complete=False)
-    redis_filter.begin_bloom(LIKE, POST, "b1", 9)
-    redis_filter.fill_bloom(LIKE, POST, "b1", [7], True)
-    redis_filter.begin_bloom(LIKE, POST, "b2", 9)
-    [seen] = redis_reads.read_all([(LIKE, POST)], 5)
+    redis_bloom.begin_bloom(LIKE, POST, "b1", 9)
+    redis_bloom.fill_bloom(LIKE, POST, "b1", [7], True)
+    redis_bloom.begin_bloom(LIKE, POST, "b2", 9)
+    [seen] = redis_queries.read_all([(LIKE, POST)], 5)
     assert seen is not None
-    assert seen.mine is False, "the filter says no"
+    assert seen.viewer_state is False, "the filter says no"
     apply(2, 10, [(5, 10, True)])
     assert gate(5, on=False).code == "UNKNOWN"
-    assert redis_filter.fill_bloom(LIKE, POST, "b2", [7], True) == "FINISHED"
+    assert redis_bloom.fill_bloom(LIKE, POST, "b2", [7], True) == "FINISHED"
     assert gate(5, on=False).code == "UNKNOWN"
 
 
@@ -476,10 +481,10 @@ def test_who_falls_out_after_a_scan_passed_their_place_joins_the_new_filter(
     put(total=1, newest=[(7, 10)])
     apply(1, 2, [(8, 20, True)])
     assert recent() == [8]
-    redis_filter.begin_bloom(LIKE, POST, "b1", 9)
-    redis_filter.fill_bloom(LIKE, POST, "b1", [7], False)
+    redis_bloom.begin_bloom(LIKE, POST, "b1", 9)
+    redis_bloom.fill_bloom(LIKE, POST, "b1", [7], False)
     apply(2, 3, [(9, 30, True)])
-    assert redis_filter.fill_bloom(LIKE, POST, "b1", [], True) == "FINISHED"
+    assert redis_bloom.fill_bloom(LIKE, POST, "b1", [], True) == "FINISHED"
     assert gate(8, on=False).code == "UNKNOWN", "the new filter must not say no"
     assert gate(5, on=False).code == "UNCHANGED"
 
@@ -490,15 +495,15 @@ def test_who_is_accepted_and_not_saved_is_never_in_a_filter_only(
     """A filter built while the consumer is behind has no say about the outbox."""
     set_up(recent_cap=2)
     put(total=9, newest=[(1, 10), (2, 20)], complete=False)
-    redis_filter.begin_bloom(LIKE, POST, "b1", 9)
-    redis_filter.fill_bloom(LIKE, POST, "b1", [1, 2], True)
+    redis_bloom.begin_bloom(LIKE, POST, "b1", 9)
+    redis_bloom.fill_bloom(LIKE, POST, "b1", [1, 2], True)
     for actor in range(10, 30):
         assert gate(actor).code == "CHANGED"
     assert (recent(), total()) == ([1, 2], 29)
     for actor in range(10, 30):
-        [seen] = redis_reads.read_all([(LIKE, POST)], actor)
+        [seen] = redis_queries.read_all([(LIKE, POST)], actor)
         assert seen is not None
-        assert seen.mine is True
+        assert seen.viewer_state is True
         assert gate(actor, on=False).code == "CHANGED"
 
 
@@ -506,17 +511,17 @@ def test_who_is_accepted_and_not_saved_is_never_in_a_filter_only(
 
 
 def test_a_commit_of_a_cold_target_leaves_nothing(plaza: World) -> None:
-    assert apply(4, 1, [(7, 10, True)]) == Applied("COLD", 0, False, 0)
+    assert apply(4, 1, [(7, 10, True)]) == ApplyResult("COLD", 0, False, 0)
     assert find_keys("*") == []
 
 
 def test_a_commit_of_a_cold_target_says_that_its_outbox_waits(plaza: World) -> None:
     redis.execute("HSET", keys().outbox, 7, "1:10:0:cabc")
-    assert apply(4, 1, [(7, 10, True)]) == Applied("COLD", 1, False, 0)
+    assert apply(4, 1, [(7, 10, True)]) == ApplyResult("COLD", 1, False, 0)
 
 
 def test_a_commit_heard_of_while_a_target_is_loaded_waits_for_it(plaza: World) -> None:
-    [lease] = redis_loads.take_load_leases([(LIKE, POST)])
+    [lease] = redis_hydration.take_hydration_leases([(LIKE, POST)])
     assert lease.code == "TAKEN"
     assert apply(4, 1, [(7, 10, True)]).code == "COLD"
     assert ahead() == {4: "1|7 10 1"}
@@ -525,15 +530,15 @@ def test_a_commit_heard_of_while_a_target_is_loaded_waits_for_it(plaza: World) -
 
 
 def test_a_report_heard_of_while_a_target_is_loaded_raises_the_fence(plaza: World) -> None:
-    redis_loads.take_load_leases([(LIKE, POST)])
+    redis_hydration.take_hydration_leases([(LIKE, POST)])
     for n in (4, 9, 5):
         apply(n, 1, [(7, 10, True)], is_new=False)
     assert (fence(), ahead()) == (9, {})
-    assert 0 < redis.execute("TTL", keys().fence) <= redis_loads.FENCE_TTL_S
+    assert 0 < redis.execute("TTL", keys().fence) <= redis_hydration.FENCE_TTL_S
 
 
 def test_what_does_not_fit_into_ahead_raises_the_fence(plaza: World) -> None:
-    redis_loads.take_load_leases([(LIKE, POST)])
+    redis_hydration.take_hydration_leases([(LIKE, POST)])
     for n in range(1, MAX_AHEAD + 3):
         apply(n, n, [(n, n, True)])
     assert len(ahead()) == MAX_AHEAD
@@ -546,14 +551,14 @@ def test_what_does_not_fit_into_ahead_raises_the_fence(plaza: World) -> None:
 def test_targets_are_applied_in_one_go_each_by_itself(plaza: World) -> None:
     put()
     put(kind=COLLECT)
-    like, collect = gate(7).ver_us, gate(7, kind=COLLECT).ver_us
+    like, collect = gate(7).version_us, gate(7, kind=COLLECT).version_us
     found = redis_commits.apply_all(
         [
             Commit(LIKE, POST, 1, 1, True, [(7, like, True)]),
             Commit(COLLECT, POST, 1, 5, True, [(7, collect, True)]),
         ]
     )
-    assert found == [Applied("APPLIED", 0, False, 1)] * 2
+    assert found == [ApplyResult("APPLIED", 0, False, 1)] * 2
     assert (total(), total(kind=COLLECT)) == (1, 5)
 
 
@@ -563,7 +568,7 @@ def test_targets_of_one_shard_are_applied_by_one_call(plaza: World) -> None:
         put(target=target)
     commits = [Commit(LIKE, target, 1, 1, True, [(7, 10, True)]) for target in targets]
     before = scripts_run()
-    assert set(redis_commits.apply_all(commits)) == {Applied("APPLIED", 0, False, 1)}
+    assert set(redis_commits.apply_all(commits)) == {ApplyResult("APPLIED", 0, False, 1)}
     assert scripts_run() - before == 2, "27 targets and 13"
     assert {total(target=target) for target in targets} == {1}
 
@@ -612,43 +617,43 @@ def scripts_run() -> int:
 
 def test_the_lists_of_those_who_reacted_are_dropped_and_no_others(plaza: World) -> None:
     for actor in (7, 8):
-        lease = redis_lists.take_lease(LIKE, actor)
-        redis_lists.fill_list(LIKE, actor, lease, [], 0)
+        lease = redis_user_lists.take_lease(LIKE, actor)
+        redis_user_lists.fill_list(LIKE, actor, lease, [], 0)
     apply(1, 1, [(7, 10, True)])
-    assert redis_lists.read_list(LIKE, 7) is None
-    assert redis_lists.read_list(LIKE, 8) == (0, [])
+    assert redis_user_lists.read_list(LIKE, 7) is None
+    assert redis_user_lists.read_list(LIKE, 8) == (0, [])
 
 
 # ---------------------------------------------------------------- my lists
 
 
 def test_a_list_is_filled_by_who_holds_the_lease(plaza: World) -> None:
-    lease = redis_lists.take_lease(LIKE, 7)
-    redis_lists.fill_list(LIKE, 7, lease, [Reacted(POST, 10)], 5)
-    assert redis_lists.read_list(LIKE, 7) == (5, [Reacted(POST, 10)])
+    lease = redis_user_lists.take_lease(LIKE, 7)
+    redis_user_lists.fill_list(LIKE, 7, lease, [ReactedTarget(POST, 10)], 5)
+    assert redis_user_lists.read_list(LIKE, 7) == (5, [ReactedTarget(POST, 10)])
 
 
 def test_a_list_is_refused_when_a_reaction_was_saved_since_the_lease(plaza: World) -> None:
-    lease = redis_lists.take_lease(LIKE, 7)
+    lease = redis_user_lists.take_lease(LIKE, 7)
     apply(1, 1, [(7, 10, True)])
-    redis_lists.fill_list(LIKE, 7, lease, [], 0)
-    assert redis_lists.read_list(LIKE, 7) is None
+    redis_user_lists.fill_list(LIKE, 7, lease, [], 0)
+    assert redis_user_lists.read_list(LIKE, 7) is None
 
 
 def test_a_list_is_refused_from_a_reader_that_another_overtook(plaza: World) -> None:
-    early = redis_lists.take_lease(LIKE, 7)
-    late = redis_lists.take_lease(LIKE, 7)
-    redis_lists.fill_list(LIKE, 7, early, [], 1)
-    assert redis_lists.read_list(LIKE, 7) is None
-    redis_lists.fill_list(LIKE, 7, late, [], 2)
-    assert redis_lists.read_list(LIKE, 7) == (2, [])
-    redis_lists.fill_list(LIKE, 7, late, [], 3)
-    assert redis_lists.read_list(LIKE, 7) == (2, []), "a lease is used up"
+    early = redis_user_lists.take_lease(LIKE, 7)
+    late = redis_user_lists.take_lease(LIKE, 7)
+    redis_user_lists.fill_list(LIKE, 7, early, [], 1)
+    assert redis_user_lists.read_list(LIKE, 7) is None
+    redis_user_lists.fill_list(LIKE, 7, late, [], 2)
+    assert redis_user_lists.read_list(LIKE, 7) == (2, [])
+    redis_user_lists.fill_list(LIKE, 7, late, [], 3)
+    assert redis_user_lists.read_list(LIKE, 7) == (2, []), "a lease is used up"
 
 
 def test_a_lease_and_a_list_do_not_stay_for_ever(plaza: World) -> None:
-    lease = redis_lists.take_lease(LIKE, 7)
+    lease = redis_user_lists.take_lease(LIKE, 7)
     newest_key, lease_key = redis_keys.list_keys("like", 7)
-    assert 0 < redis.execute("TTL", lease_key) <= redis_lists.LEASE_TTL_S
-    redis_lists.fill_list(LIKE, 7, lease, [], 0)
-    assert 0 < redis.execute("TTL", newest_key) <= redis_lists.LIST_TTL_S
+    assert 0 < redis.execute("TTL", lease_key) <= redis_user_lists.LEASE_TTL_S
+    redis_user_lists.fill_list(LIKE, 7, lease, [], 0)
+    assert 0 < redis.execute("TTL", newest_key) <= redis_user_lists.LIST_TTL_S

@@ -10,14 +10,15 @@ from plaza.infra import redis
 from plaza.reactions import (
     LIKE,
     Target,
-    reacting,
-    rebuilding,
-    redis_filter,
-    redis_loads,
-    redis_reads,
+    react,
+    rebuild,
+    redis_bloom,
+    redis_hydration,
+    redis_queries,
 )
-from plaza.reactions.queues import Step
-from tests.support.looking import (
+from plaza.reactions.queues import BloomBuildStep
+from tests.support.plaza import World
+from tests.support.stores import (
     POST,
     apply,
     gate,
@@ -28,18 +29,17 @@ from tests.support.looking import (
     meta,
     put,
 )
-from tests.support.plaza import World
 
 SetUp = Callable[..., None]
 NO = "UNCHANGED"  # the answer to an unlike of somebody whom the filter doesn't know
 
 
 def begin(build: str = "b1", actors: int = 10) -> str:
-    return redis_filter.begin_bloom(LIKE, POST, build, actors)
+    return redis_bloom.begin_bloom(LIKE, POST, build, actors)
 
 
 def fill(*actors: int, build: str = "b1", last: bool = False) -> str:
-    return redis_filter.fill_bloom(LIKE, POST, build, actors, last)
+    return redis_bloom.fill_bloom(LIKE, POST, build, actors, last)
 
 
 def test_a_build_begins_and_ends(plaza: World) -> None:
@@ -51,7 +51,7 @@ def test_a_build_begins_and_ends(plaza: World) -> None:
     assert fill(3, last=True) == "FINISHED"
     assert [gate(actor, on=False).code for actor in (1, 2, 3)] == ["UNKNOWN"] * 3
     assert gate(4, on=False).code == NO
-    assert not {"filling", "filling_by", "filling_at", "asked_at"} & set(meta())
+    assert not {"filling", "build_id", "build_active_at", "build_requested_at"} & set(meta())
     assert redis.execute("EXISTS", keys().filling) == 0
 
 
@@ -79,7 +79,7 @@ def test_a_build_that_stood_still_is_taken_over_and_can_not_go_on(plaza: World) 
     put(total=9, complete=False)
     begin("b1")
     fill(1)
-    redis.execute("HSET", keys().meta, "filling_at", meta()["filling_at"] - 601_000)
+    redis.execute("HSET", keys().meta, "build_active_at", meta()["build_active_at"] - 601_000)
     assert begin("b2") == "BEGUN"
     assert fill(2, build="b1", last=True) == "LOST"
     assert fill(3, build="b2", last=True) == "FINISHED"
@@ -89,7 +89,7 @@ def test_a_build_that_stood_still_is_taken_over_and_can_not_go_on(plaza: World) 
 def test_each_page_says_that_the_build_is_alive(plaza: World) -> None:
     put(total=9, complete=False)
     begin("b1")
-    redis.execute("HSET", keys().meta, "filling_at", 1)
+    redis.execute("HSET", keys().meta, "build_active_at", 1)
     fill(1)
     assert begin("b2") == "BUSY"
 
@@ -97,7 +97,7 @@ def test_each_page_says_that_the_build_is_alive(plaza: World) -> None:
 def test_a_build_is_lost_when_its_target_was_forgotten(plaza: World) -> None:
     put(total=9, complete=False)
     begin()
-    redis_loads.drop_all([(LIKE, POST, None)])
+    redis_hydration.evict_all([(LIKE, POST, None)])
     assert fill(1) == "LOST"
     put(total=9, complete=False)
     assert fill(1, last=True) == "LOST"
@@ -137,10 +137,10 @@ def test_who_is_saved_while_a_filter_is_built_is_in_it(plaza: World, set_up: Set
     set_up(recent_cap=1)
     put(total=9, newest=[(1, 10)], complete=False)
     begin()
-    ver = gate_as_read(5, was_on=False, n=0).ver_us
-    apply(1, 10, [(5, ver, True)])
+    version = gate_as_read(5, was_on=False, n=0).version_us
+    apply(1, 10, [(5, version, True)])
     fill(8, last=True)
-    apply(2, 11, [(6, ver + 1, True)])  # 5 falls out
+    apply(2, 11, [(6, version + 1, True)])  # 5 falls out
     assert gate(5, on=False).code == "UNKNOWN"
 
 
@@ -150,14 +150,14 @@ def test_who_is_accepted_before_a_build_and_saved_after_it_is_not_denied(
     """The consumer is behind: the scan of MySQL can't see them, and they leave recent at once."""
     set_up(recent_cap=1)
     put(total=9, newest=[(1, 10)], complete=False)
-    vers = {actor: gate_as_read(actor, was_on=False, n=0).ver_us for actor in (5, 6, 7)}
+    versions = {actor: gate_as_read(actor, was_on=False, n=0).version_us for actor in (5, 6, 7)}
     begin()
     fill(8, last=True)
-    apply(1, 12, [(actor, ver, True) for actor, ver in vers.items()])
+    apply(1, 12, [(actor, version, True) for actor, version in versions.items()])
     for actor in (5, 6):
-        [seen] = redis_reads.read_all([(LIKE, POST)], actor)
+        [seen] = redis_queries.read_all([(LIKE, POST)], actor)
         assert seen is not None
-        assert seen.mine is None, "only MySQL knows, not: no"
+        assert seen.viewer_state is None, "only MySQL knows, not: no"
         assert gate(actor, on=False).code == "UNKNOWN"
 
 
@@ -190,10 +190,10 @@ def test_a_filter_that_is_crowded_asks_for_a_bigger_one(plaza: World) -> None:
 
 def test_reading_asks_for_a_filter_too(plaza: World) -> None:
     put(total=9, complete=False)
-    [seen] = redis_reads.read_all([(LIKE, POST)], 7)
+    [seen] = redis_queries.read_all([(LIKE, POST)], 7)
     assert seen is not None
-    assert (seen.total, seen.mine, seen.rebuild) == (9, None, True)
-    [seen] = redis_reads.read_all([(LIKE, POST)], None)
+    assert (seen.total, seen.viewer_state, seen.rebuild) == (9, None, True)
+    [seen] = redis_queries.read_all([(LIKE, POST)], None)
     assert seen == (9, False, False)
 
 
@@ -204,33 +204,35 @@ def test_a_big_cold_target_gets_its_filter_in_the_background(
     plaza: World, set_up: SetUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_up(recent_cap=50)
-    monkeypatch.setattr(rebuilding, "PAGE", 7)
-    monkeypatch.setattr(rebuilding, "PAGES_PER_STEP", 3)
+    monkeypatch.setattr(rebuild, "PAGE", 7)
+    monkeypatch.setattr(rebuild, "PAGES_PER_STEP", 3)
     plaza.add(POST)
     insert_rows([(POST, actor, actor % 5 != 0, 1_000 + actor) for actor in range(1, 151)])
     hydrate()
-    assert reacting.react(LIKE, POST, 1, True).changed is False, "by MySQL's word"
+    assert react.react(LIKE, POST, 1, True).changed is False, "by MySQL's word"
     [asked] = plaza.queues.messages["rebuilds"]
-    assert Step.from_json(asked).build == ""
+    assert BloomBuildStep.from_json(asked).build == ""
     steps = 0
     while waiting := plaza.queues.take("rebuilds"):
-        rebuilding.rebuild([Step.from_json(body) for body in waiting])
+        rebuild.rebuild([BloomBuildStep.from_json(body) for body in waiting])
         steps += 1
     assert steps == 6  # 120 are on: 18 pages of 7, 3 a step
     assert meta()["bloom"] == 2**17
     codes = {actor: gate(actor, on=False).code for actor in range(5, 100, 5)}
     assert set(codes.values()) == {NO}, "those who are off"
-    seen = [redis_reads.read_all([(LIKE, POST)], actor)[0] for actor in range(1, 151)]
-    assert all(s and s.mine is not False for a, s in enumerate(seen, 1) if a % 5), "a false no"
+    seen = [redis_queries.read_all([(LIKE, POST)], actor)[0] for actor in range(1, 151)]
+    assert all(s and s.viewer_state is not False for a, s in enumerate(seen, 1) if a % 5), (
+        "a false no"
+    )
 
 
 def test_a_page_that_ends_exactly_with_the_last_actor_is_followed_by_an_empty_one(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebuilding, "PAGE", 5)
+    monkeypatch.setattr(rebuild, "PAGE", 5)
     insert_rows([(POST, actor, 1, 1_000 + actor) for actor in range(1, 11)])
     put(total=10, n=10, complete=False)
-    reacting.ask_rebuild(LIKE, POST)
+    react.request_rebuild(LIKE, POST)
     plaza.queues.drain()
     assert meta()["bloom"] == 2**17
 
@@ -238,9 +240,9 @@ def test_a_page_that_ends_exactly_with_the_last_actor_is_followed_by_an_empty_on
 def test_a_step_that_comes_twice_does_no_harm(plaza: World) -> None:
     insert_rows([(POST, actor, 1, 1_000 + actor) for actor in range(1, 11)])
     put(total=10, n=10, complete=False)
-    step = Step(LIKE, POST, "", 0)
-    rebuilding.rebuild([step, step])
-    rebuilding.rebuild([Step(LIKE, POST, "other", 4)])
+    step = BloomBuildStep(LIKE, POST, "", 0)
+    rebuild.rebuild([step, step])
+    rebuild.rebuild([BloomBuildStep(LIKE, POST, "other", 4)])
     assert gate(99, on=False).code == NO
     assert all(gate(actor, on=False).code == "UNKNOWN" for actor in range(1, 11))
 
@@ -248,5 +250,5 @@ def test_a_step_that_comes_twice_does_no_harm(plaza: World) -> None:
 def test_a_rebuild_of_what_is_not_in_redis_is_refused_and_said(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rebuilding.rebuild([Step(LIKE, Target("post", 404), "", 0)])
+    rebuild.rebuild([BloomBuildStep(LIKE, Target("post", 404), "", 0)])
     assert '"code":"COLD"' in capsys.readouterr().out

@@ -13,17 +13,17 @@ from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import (
     LIKE,
     mysql_reactions,
-    reacting,
-    reading,
+    persist,
+    queries,
+    react,
     redis_commits,
-    redis_loads,
-    redis_reads,
-    saving,
+    redis_hydration,
+    redis_queries,
 )
-from plaza.reactions.reactions import Commit, Key, ListsBusy, ReactionEvent, Reactor
+from plaza.reactions.model import Commit, ReactionEvent, ReactionKey, ReactionListsBusy, Reactor
 from tests.support.content_api import counting_work
-from tests.support.looking import POST, hydrate, insert_rows, keys
 from tests.support.plaza import World
+from tests.support.stores import POST, hydrate, insert_rows, keys
 
 SetUp = Callable[..., None]
 BASE_US = 1_700_000_000_000_000
@@ -31,12 +31,12 @@ CROWD = 200
 
 
 def page(size: int = 20, latest: bool = False) -> list[int]:
-    found, _ = reading.reactors(LIKE, POST, None, latest, size)
+    found, _ = queries.list_reactors(LIKE, POST, None, latest, size)
     return [reactor.actor_id for reactor in found]
 
 
-def save(actor: int, on: bool, ver_us: int) -> None:
-    saving.save([ReactionEvent(Key(*POST, "like", actor), on, ver_us)])
+def save(actor: int, on: bool, version_us: int) -> None:
+    persist.save([ReactionEvent(ReactionKey(*POST, "like", actor), on, version_us)])
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_once_it_is_warm_it_costs_mysql_nothing(viral: World) -> None:
     page()
     with counting_work() as work:
         for size in (1, 20, 100):
-            found, last = reading.reactors(LIKE, POST, None, False, size)
+            found, last = queries.list_reactors(LIKE, POST, None, False, size)
             assert [reactor.actor_id for reactor in found] == list(range(1, size + 1))
             assert last == Reactor(size, BASE_US + size)
     assert work.statements == 0
@@ -88,12 +88,12 @@ def test_a_like_that_comes_late_is_in_its_place(viral: World) -> None:
 
 def test_a_commit_that_waited_for_the_one_before_it_counts_too(viral: World) -> None:
     page()
-    s = int(redis.execute("HGET", keys().meta, "s"))
+    s = int(redis.execute("HGET", keys().meta, "db_version"))
     for n, actor in ((s + 2, 4), (s + 1, 2)):
         commit = Commit(LIKE, POST, n, CROWD, True, ((actor, BASE_US + 900 + n, False),))
         redis_commits.apply_all([commit])
     assert not redis.execute("EXISTS", keys().earliest)
-    is_whole, _ = redis_reads.read_page(LIKE, POST, None, False, 5) or (False, [])
+    is_whole, _ = redis_queries.read_page(LIKE, POST, None, False, 5) or (False, [])
     assert not is_whole
 
 
@@ -102,7 +102,7 @@ def test_what_redis_lost_is_read_again(viral: World, loss: str) -> None:
     page()
     mysql.write("UPDATE reaction SET state = 0 WHERE actor_id = 2")  # as a repair, which drops
     if loss == "drop":
-        redis_loads.drop_all([(LIKE, POST, None)])
+        redis_hydration.evict_all([(LIKE, POST, None)])
     elif loss == "page":
         redis.execute("DEL", keys().earliest)
     else:
@@ -138,8 +138,8 @@ def test_one_reader_reads_it_while_the_others_wait(
     def fill_and_go(seconds: float) -> None:
         """What the reader who has the lock does meanwhile."""
         if redis.execute("EXISTS", keys().earliest) == 0:
-            n, found = mysql_reactions.read_earliest(LIKE, POST, reading.EARLIEST_LENGTH)
-            assert redis_reads.keep_earliest(LIKE, POST, n, found)
+            n, found = mysql_reactions.read_earliest(LIKE, POST, queries.EARLIEST_LENGTH)
+            assert redis_queries.cache_earliest(LIKE, POST, n, found)
 
     monkeypatch.setattr("plaza.infra.clock.sleep", fill_and_go)
     page(1, latest=True)  # this process has seen the post
@@ -152,15 +152,15 @@ def test_further_pages_are_read_from_mysql_as_far_as_the_budget_goes(
     viral: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page()
-    monkeypatch.setattr(reading, "_list_budget", TokenBucket(0.0001, 3, clock=lambda: 0.0))
+    monkeypatch.setattr(queries, "_list_budget", TokenBucket(0.0001, 3, clock=lambda: 0.0))
     for actor in (20, 40, 60):
-        reading.reactors(LIKE, POST, Reactor(actor, BASE_US + actor), False, 20)
-    with pytest.raises(ListsBusy):
-        reading.reactors(LIKE, POST, Reactor(80, BASE_US + 80), False, 20)
+        queries.list_reactors(LIKE, POST, Reactor(actor, BASE_US + actor), False, 20)
+    with pytest.raises(ReactionListsBusy):
+        queries.list_reactors(LIKE, POST, Reactor(80, BASE_US + 80), False, 20)
     assert page(3) == [1, 2, 3]
 
 
-Step = tuple[str, int, int]
+BloomBuildStep = tuple[str, int, int]
 STEPS = st.lists(
     st.tuples(st.sampled_from(["on", "off", "late", "list", "drain"]), st.integers(1, 14),
               st.integers(1, 40)),
@@ -177,7 +177,7 @@ STEPS = st.lists(
 def test_after_every_step_the_list_is_what_is_saved(
     plaza: World,
     set_up: SetUp,
-    steps: list[Step],
+    steps: list[BloomBuildStep],
     length: int,
     crowd: int,
 ) -> None:
@@ -190,11 +190,11 @@ def test_after_every_step_the_list_is_what_is_saved(
     insert_rows([(POST, actor, 1, BASE_US + 10 * actor) for actor in range(1, crowd + 1)])
     hydrate()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "EARLIEST_LENGTH", length)
+        patch.setattr(queries, "EARLIEST_LENGTH", length)
         for what, actor, at in steps:
             match what:
                 case "on" | "off":
-                    reacting.react(LIKE, POST, actor, what == "on")
+                    react.react(LIKE, POST, actor, what == "on")
                 case "late":
                     save(actor, at % 2 == 0, BASE_US + 5 * at)
                 case "drain":

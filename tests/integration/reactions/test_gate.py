@@ -14,13 +14,14 @@ from plaza.reactions import (
     COLLECT,
     LIKE,
     Target,
-    redis_filter,
+    redis_bloom,
     redis_gate,
     redis_outbox,
-    redis_reads,
+    redis_queries,
 )
 from tests.support.keyspace import redis_us
-from tests.support.looking import (
+from tests.support.plaza import World
+from tests.support.stores import (
     POST,
     apply,
     due,
@@ -34,7 +35,6 @@ from tests.support.looking import (
     save_outbox,
     total,
 )
-from tests.support.plaza import World
 
 SetUp = Callable[..., None]
 BIG = (2**63 - 1, 2**63 - 2, 2**53 + 1, 2**53)
@@ -47,13 +47,13 @@ def gate_call(
     k = keys()
     return redis.Call(
         redis_gate.GATE,
-        (k.meta, k.outbox, k.recent, k.bloom, k.filling, k.asked, k.toggles, k.outboxes),
+        (k.meta, k.outbox, k.recent, k.bloom, k.filling, k.row_requests, k.toggles, k.outboxes),
         (
             actor,
             int(on),
             nonce or f"n{actor}",
             deadline_us,
-            run_id or redis.node_of(k.meta).run_id,
+            run_id or redis.find_node(k.meta).run_id,
             "",
             0,
             10**6,
@@ -65,9 +65,9 @@ def gate_call(
 def read_call(actor: int) -> redis.Call:
     k = keys()
     return redis.Call(
-        redis_reads.READ,
+        redis_queries.READ,
         (k.meta, k.outbox, k.recent, k.bloom, k.filling),
-        (redis.node_of(k.meta).run_id, actor, 10**9),
+        (redis.find_node(k.meta).run_id, actor, 10**9),
     )
 
 
@@ -81,8 +81,8 @@ def test_a_target_that_is_not_in_redis_is_cold_and_stays_away(plaza: World) -> N
 
 def test_a_target_that_was_deleted_is_gone_for_everybody(plaza: World) -> None:
     put(total=1, newest=[(7, 10)])
-    redis.execute("HSET", keys().meta, "gone", 1)
-    assert [gate(actor, on).code for actor in (7, 8) for on in (True, False)] == ["GONE"] * 4
+    redis.execute("HSET", keys().meta, "deleted", 1)
+    assert [gate(actor, on).code for actor in (7, 8) for on in (True, False)] == ["DELETED"] * 4
     assert (outbox(), recent()) == ({}, [7])
 
 
@@ -91,13 +91,18 @@ def test_a_like_is_written_to_the_outbox_with_its_version_and_base(plaza: World)
     before_us = redis_us()
     decision = gate(7)
     assert (decision.code, decision.total, decision.rebuild) == ("CHANGED", 4, False)
-    assert before_us <= decision.ver_us <= redis_us()
-    assert outbox() == {7: (1, decision.ver_us, 0)}
+    assert before_us <= decision.version_us <= redis_us()
+    assert outbox() == {7: (1, decision.version_us, 0)}
     assert recent() == [1, 2, 3], "only what is saved is in recent"
-    assert due() == decision.ver_us
+    assert due() == decision.version_us
     found = meta()
-    assert (found["base"], found["delta"], found["waiting"], found["s"]) == (3, 1, 1, 5)
-    assert found["ver"] == decision.ver_us
+    assert (found["base"], found["delta"], found["outbox_count"], found["db_version"]) == (
+        3,
+        1,
+        1,
+        5,
+    )
+    assert found["version"] == decision.version_us
 
 
 def test_the_same_again_is_an_assertion_with_a_newer_version(plaza: World) -> None:
@@ -105,8 +110,8 @@ def test_the_same_again_is_an_assertion_with_a_newer_version(plaza: World) -> No
     first = gate(7)
     again = gate(7)
     assert (again.code, again.total) == ("UNCHANGED", 1)
-    assert again.ver_us > first.ver_us
-    assert outbox() == {7: (1, again.ver_us, 0)}
+    assert again.version_us > first.version_us
+    assert outbox() == {7: (1, again.version_us, 0)}
     assert total() == 1
 
 
@@ -114,8 +119,8 @@ def test_an_unchanged_answer_by_what_is_saved_is_an_assertion_too(plaza: World) 
     put(total=1, newest=[(1, 10)])
     on, off = gate(1), gate(7, on=False)
     assert (on.code, off.code) == ("UNCHANGED", "UNCHANGED")
-    assert outbox() == {1: (1, on.ver_us, 1), 7: (0, off.ver_us, 0)}
-    assert (total(), meta()["delta"], meta()["waiting"]) == (1, 0, 2)
+    assert outbox() == {1: (1, on.version_us, 1), 7: (0, off.version_us, 0)}
+    assert (total(), meta()["delta"], meta()["outbox_count"]) == (1, 0, 2)
 
 
 def test_an_unlike_takes_the_like_back_and_waits_in_the_outbox_too(plaza: World) -> None:
@@ -123,10 +128,10 @@ def test_an_unlike_takes_the_like_back_and_waits_in_the_outbox_too(plaza: World)
     first = gate(7)
     second = gate(7, on=False)
     assert (second.code, second.total) == ("CHANGED", 0)
-    assert second.ver_us > first.ver_us
-    assert outbox() == {7: (0, second.ver_us, 0)}
+    assert second.version_us > first.version_us
+    assert outbox() == {7: (0, second.version_us, 0)}
     assert recent() == []
-    assert due() == first.ver_us, "the oldest version in the outbox"
+    assert due() == first.version_us, "the oldest version in the outbox"
 
 
 def test_an_unlike_of_what_was_not_liked_is_unchanged_when_recent_has_everybody(
@@ -168,7 +173,7 @@ def test_the_expected_state_decides_what_only_mysql_knew(
     put(total=9, n=5, complete=False)
     decision = gate_as_read(7, wanted, was_on=was_on, n=5)
     assert decision.code == code
-    assert outbox() == {7: (int(wanted), decision.ver_us, int(was_on))}
+    assert outbox() == {7: (int(wanted), decision.version_us, int(was_on))}
 
 
 def test_an_expected_state_that_nobody_asked_for_is_refused(plaza: World) -> None:
@@ -214,7 +219,11 @@ def test_a_repeat_with_the_same_nonce_answers_as_the_first_time(
     before = meta(), outbox()
     again = gate(7, want, nonce="of-one-call")
     assert first.code == first_code
-    assert (again.code, again.total, again.ver_us) == (first.code, first.total, first.ver_us)
+    assert (again.code, again.total, again.version_us) == (
+        first.code,
+        first.total,
+        first.version_us,
+    )
     assert (meta(), outbox()) == before
 
 
@@ -247,8 +256,8 @@ def test_what_was_loaded_in_another_run_of_the_node_is_cold_and_loaded_again(
     put(total=1, n=3, newest=[(7, 10)])
     redis.execute("HSET", keys().meta, "run_id", "0" * 40)
     assert gate(8).code == "COLD"
-    assert redis_reads.read_all([(LIKE, POST)], 7) == [None]
-    assert redis_reads.read_page(LIKE, POST, None, True, 5) is None
+    assert redis_queries.read_all([(LIKE, POST)], 7) == [None]
+    assert redis_queries.read_page(LIKE, POST, None, True, 5) is None
     assert apply(4, 2, [(9, 20, True)]).code == "COLD"
     assert put(total=2, n=4, newest=[(7, 10), (9, 20)]) == "HYDRATED"
     assert (total(), recent()) == (2, [7, 9])
@@ -260,7 +269,7 @@ def test_a_target_of_another_protocol_is_an_error_and_is_not_touched(plaza: Worl
     before = redis.client().hgetall(keys().meta)
     for work in (
         lambda: gate(7),
-        lambda: redis_reads.read_all([(LIKE, POST)], 7),
+        lambda: redis_queries.read_all([(LIKE, POST)], 7),
         lambda: apply(1, 1, [(7, 10, True)]),
     ):
         with pytest.raises(UnknownProtocol, match="PROTOCOL 3"):
@@ -309,15 +318,15 @@ def test_a_like_and_its_late_unlike_leave_no_trace_of_a_toggle(plaza: World) -> 
 def test_a_version_grows_although_the_clock_is_behind(plaza: World) -> None:
     ahead_us = redis_us() + 3_600_000_000
     put(total=1, newest=[(1, ahead_us)])
-    assert gate(7).ver_us == ahead_us + 1
-    assert gate(8).ver_us == ahead_us + 2
-    assert gate(7, on=False).ver_us == ahead_us + 3
+    assert gate(7).version_us == ahead_us + 1
+    assert gate(8).version_us == ahead_us + 2
+    assert gate(7, on=False).version_us == ahead_us + 3
 
 
 def test_the_newest_version_of_a_row_that_is_off_counts_too(plaza: World) -> None:
     ahead_us = redis_us() + 3_600_000_000
-    put(last_ver_us=ahead_us)
-    assert gate(7).ver_us == ahead_us + 1
+    put(last_version_us=ahead_us)
+    assert gate(7).version_us == ahead_us + 1
 
 
 def test_the_version_of_a_row_that_was_applied_counts_too(plaza: World) -> None:
@@ -325,16 +334,16 @@ def test_the_version_of_a_row_that_was_applied_counts_too(plaza: World) -> None:
     ahead_us = redis_us() + 3_600_000_000
     put()
     apply(1, 1, [(7, ahead_us, True)])
-    assert gate(7, on=False).ver_us == ahead_us + 1
+    assert gate(7, on=False).version_us == ahead_us + 1
 
 
 def test_versions_up_to_2_to_the_53_are_kept_exactly(plaza: World) -> None:
-    put(last_ver_us=2**53 - 3)
+    put(last_version_us=2**53 - 3)
     decision = gate(7)
-    assert decision.ver_us == 2**53 - 2
-    assert outbox()[7][1] == meta()["ver"] == 2**53 - 2
-    assert apply(1, 1, [(7, 2**53 - 2, True)]).waiting == 0
-    found = redis_reads.read_page(LIKE, POST, None, False, 5)
+    assert decision.version_us == 2**53 - 2
+    assert outbox()[7][1] == meta()["version"] == 2**53 - 2
+    assert apply(1, 1, [(7, 2**53 - 2, True)]).outbox_count == 0
+    found = redis_queries.read_page(LIKE, POST, None, False, 5)
     assert found is not None
     assert found[1] == [(7, 2**53 - 2)]
 
@@ -411,7 +420,7 @@ def test_the_filter_never_says_no_to_any_of_5000_members(plaza: World, set_up: S
 
 
 def expiries(target: Target = POST) -> dict[str, int]:
-    """Key -> when it goes (ms), -1 never; of the keys of the target that are there."""
+    """ReactionKey -> when it goes (ms), -1 never; of the keys of the target that are there."""
     k = keys(target)
     found = {name: redis.execute("PEXPIRETIME", getattr(k, name)) for name in k._fields[:5]}
     return {name: at_ms for name, at_ms in found.items() if at_ms != -2}
@@ -424,9 +433,9 @@ def quiet_with_all_keys(set_up: SetUp) -> None:
     for actor in (1, 2, 3):
         gate(actor)
     save_outbox(1, 3)
-    assert redis_filter.begin_bloom(LIKE, POST, "b1", 3) == "BEGUN"
+    assert redis_bloom.begin_bloom(LIKE, POST, "b1", 3) == "BEGUN"
     gate(3)
-    assert save_outbox(2, 3).waiting == 0
+    assert save_outbox(2, 3).outbox_count == 0
 
 
 def test_all_keys_of_a_quiet_target_go_at_one_instant(plaza: World, set_up: SetUp) -> None:
@@ -448,9 +457,9 @@ def test_nothing_expires_while_the_outbox_has_entries(plaza: World, set_up: SetU
 def test_a_key_made_later_goes_with_the_others(plaza: World, set_up: SetUp) -> None:
     set_up(idle_ttl_s=1_000)
     put(total=5, newest=[(1, 10)], complete=False)
-    assert redis_filter.begin_bloom(LIKE, POST, "b1", 5) == "BEGUN"
+    assert redis_bloom.begin_bloom(LIKE, POST, "b1", 5) == "BEGUN"
     assert len(set(expiries().values())) == 1
-    assert redis_filter.fill_bloom(LIKE, POST, "b1", [1, 2], True) == "FINISHED"
+    assert redis_bloom.fill_bloom(LIKE, POST, "b1", [1, 2], True) == "FINISHED"
     found = expiries()
     assert set(found) == {"meta", "recent", "bloom"}
     assert len(set(found.values())) == 1
@@ -463,11 +472,11 @@ def test_a_reader_keeps_a_target_warm_once_half_its_time_is_over(
     set_up(idle_ttl_s=1_000)
     put(total=1, newest=[(1, 10)])
     before = expiries()
-    assert redis_reads.read_all([(LIKE, POST)], 1)[0] is not None
+    assert redis_queries.read_all([(LIKE, POST)], 1)[0] is not None
     assert expiries() == before, "not each time: that would be a write for each read"
     for name in before:
         redis.execute("PEXPIRE", getattr(keys(), name), 300_000)
-    redis_reads.read_all([(LIKE, POST)], 1)
+    redis_queries.read_all([(LIKE, POST)], 1)
     after = expiries()
     assert len(set(after.values())) == 1
     assert after["meta"] / 1000 - redis_us() / 1e6 > 890
@@ -476,7 +485,7 @@ def test_a_reader_keeps_a_target_warm_once_half_its_time_is_over(
 def test_reading_a_target_with_an_outbox_gives_it_no_time_to_expire(plaza: World) -> None:
     put()
     gate(1)
-    redis_reads.read_all([(LIKE, POST)], 1)
+    redis_queries.read_all([(LIKE, POST)], 1)
     gate(1)
     assert set(expiries().values()) == {-1}
 
@@ -500,14 +509,14 @@ def test_the_total_is_how_many_are_on_whatever_they_do(
     set_up(recent_cap=cap)
     put()
     on: set[int] = set()
-    last_ver = 0
+    last_version = 0
     for actor, want in wishes:
         decision = gate(actor, want)
         assert decision.code == ("UNCHANGED" if (actor in on) == want else "CHANGED")
         (on.add if want else on.discard)(actor)
         assert decision.total == len(on)
-        assert decision.ver_us > last_ver
-        last_ver = decision.ver_us
+        assert decision.version_us > last_version
+        last_version = decision.version_us
     assert {actor for actor, (state, _, _) in outbox().items() if state} == on
     save_outbox(1, len(on))
     assert (total(), outbox()) == (len(on), {})

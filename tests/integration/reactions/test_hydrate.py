@@ -12,19 +12,21 @@ from plaza.reactions import (
     COLLECT,
     LIKE,
     Target,
-    reacting,
-    reading,
+    persist,
+    queries,
+    react,
+    redis_bloom,
     redis_commits,
-    redis_filter,
-    redis_loads,
-    saving,
+    redis_hydration,
 )
-from plaza.reactions.reactions import Commit, Key, ReactionEvent, Snapshot
-from plaza.reactions.redis_loads import MAX_ROWS, Lease
-from plaza.targets import marking
+from plaza.reactions.model import Commit, ReactionEvent, ReactionKey, Snapshot
+from plaza.reactions.redis_hydration import MAX_ROWS, HydrationLease
+from plaza.targets import markers
 from tests.integration.reactions.test_gate import gate_call
+from tests.support.call_log import record_call
 from tests.support.keyspace import find_keys
-from tests.support.looking import (
+from tests.support.plaza import World
+from tests.support.stores import (
     POST,
     apply,
     due,
@@ -40,27 +42,25 @@ from tests.support.looking import (
     save_outbox,
     total,
 )
-from tests.support.plaza import World
-from tests.support.recording import recorded
 
 SetUp = Callable[..., None]
 EMPTY = Snapshot(0, 0, 0, [], True, [])
 
 
-def fact(actor: int, on: bool, ver_us: int) -> ReactionEvent:
-    return ReactionEvent(Key(*POST, "like", actor), on, ver_us)
+def fact(actor: int, on: bool, version_us: int) -> ReactionEvent:
+    return ReactionEvent(ReactionKey(*POST, "like", actor), on, version_us)
 
 
-def take_lease() -> Lease:
-    return redis_loads.take_load_leases([(LIKE, POST)])[0]
+def take_lease() -> HydrationLease:
+    return redis_hydration.take_hydration_leases([(LIKE, POST)])[0]
 
 
-def hydrate_with(lease: Lease, snapshot: Snapshot) -> str:
-    return redis_loads.hydrate_all([(LIKE, POST, lease, snapshot)])[0]
+def hydrate_with(lease: HydrationLease, snapshot: Snapshot) -> str:
+    return redis_hydration.hydrate_all([(LIKE, POST, lease, snapshot)])[0]
 
 
 def drop(s: int | None = None) -> str:
-    return redis_loads.drop_all([(LIKE, POST, s)])[0]
+    return redis_hydration.evict_all([(LIKE, POST, s)])[0]
 
 
 def write_outbox(**entries: str) -> None:
@@ -70,17 +70,17 @@ def write_outbox(**entries: str) -> None:
 
 
 def test_a_target_comes_back_with_what_mysql_has(plaza: World) -> None:
-    assert put(total=2, n=5, newest=[(8, 20), (7, 10)], last_ver_us=30) == "HYDRATED"
+    assert put(total=2, n=5, newest=[(8, 20), (7, 10)], last_version_us=30) == "HYDRATED"
     assert recent() == [7, 8]
     assert meta() == {
-        "gone": 0,
+        "deleted": 0,
         "protocol": 2,
-        "run_id": redis.node_of(keys().meta).run_id,
-        "s": 5,
+        "run_id": redis.find_node(keys().meta).run_id,
+        "db_version": 5,
         "base": 2,
         "delta": 0,
-        "ver": 30,
-        "waiting": 0,
+        "version": 30,
+        "outbox_count": 0,
         "complete": 1,
         "floor": 0,
         "bloom": 0,
@@ -103,10 +103,10 @@ def test_left_overs_of_a_target_are_removed(plaza: World) -> None:
     redis.execute("SETBIT", keys().bloom, 5, 1)
     redis.execute("SETBIT", keys().filling, 5, 1)
     redis.execute("ZADD", keys().recent, 1, 99)
-    redis.execute("HSET", keys().asked, 7, 3)
+    redis.execute("HSET", keys().row_requests, 7, 3)
     put(total=1, newest=[(7, 10)])
     assert recent() == [7]
-    assert redis.execute("EXISTS", keys().bloom, keys().filling, keys().asked) == 0
+    assert redis.execute("EXISTS", keys().bloom, keys().filling, keys().row_requests) == 0
 
 
 def test_a_thousand_actors_and_more_come_back(plaza: World) -> None:
@@ -125,7 +125,7 @@ def test_a_target_with_more_actors_than_were_read_has_a_floor(plaza: World) -> N
 
 def test_one_caller_gets_the_lease_and_the_others_are_told_to_wait(plaza: World) -> None:
     first, second = take_lease(), take_lease()
-    assert (first.code, second.code) == ("TAKEN", "HELD")
+    assert (first.code, second.code) == ("TAKEN", "BUSY")
     assert hydrate_with(second, EMPTY) == "STALE"
     assert meta() == {}
     assert hydrate_with(first, EMPTY) == "HYDRATED"
@@ -134,7 +134,7 @@ def test_one_caller_gets_the_lease_and_the_others_are_told_to_wait(plaza: World)
 
 def test_a_lease_whose_holder_died_ends(plaza: World) -> None:
     first = take_lease()
-    assert 0 < redis.execute("PTTL", keys().lease) <= redis_loads.LOAD_LEASE_TTL_MS
+    assert 0 < redis.execute("PTTL", keys().lease) <= redis_hydration.HYDRATION_LEASE_TTL_MS
     redis.execute("DEL", keys().lease)
     second = take_lease()
     assert second.code == "TAKEN"
@@ -162,10 +162,10 @@ def test_while_another_loads_a_target_a_caller_waits_for_it(
 
     monkeypatch.setattr("plaza.infra.clock.sleep", load_meanwhile)
     monkeypatch.setattr(
-        "plaza.reactions.reacting.mysql_reactions.read_snapshots",
+        "plaza.reactions.react.mysql_reactions.read_snapshots",
         lambda *_: pytest.fail("another loads it"),
     )
-    assert reacting.load([(LIKE, POST)], wait_s=60) == []
+    assert react.hydrate([(LIKE, POST)], wait_s=60) == []
     assert len(waits) == 3
     assert recent() == [7]
 
@@ -173,8 +173,8 @@ def test_while_another_loads_a_target_a_caller_waits_for_it(
 def test_a_caller_who_waited_long_enough_is_told_what_is_not_loaded(plaza: World) -> None:
     other = Target("post", 12)
     take_lease()
-    assert reacting.load([(LIKE, POST), (LIKE, other)], wait_s=0) == [(LIKE, POST)]
-    assert meta(other)["s"] == 0, "the rest is"
+    assert react.hydrate([(LIKE, POST), (LIKE, other)], wait_s=0) == [(LIKE, POST)]
+    assert meta(other)["db_version"] == 0, "the rest is"
 
 
 def test_a_reader_who_waited_in_vain_is_answered_by_mysql_and_not_exactly(
@@ -183,13 +183,13 @@ def test_a_reader_who_waited_in_vain_is_answered_by_mysql_and_not_exactly(
     plaza.add(POST)
     insert_rows([(POST, 7, 1, 1000)])
     write_outbox(a7="0:2000:1", a8="1:2001:0", a9="1:2002:0")
-    monkeypatch.setattr(reacting, "LOAD_WAIT_S", 0)
+    monkeypatch.setattr(react, "HYDRATE_WAIT_S", 0)
     take_lease()
     # The outbox is left out: 7 took the like back, 8 and 9 like it.
-    assert reading.count([(LIKE, POST)], 7) == ([(1, True)], False)
+    assert queries.read_counts([(LIKE, POST)], 7) == ([(1, True)], False)
     assert meta() == {}
     redis.execute("DEL", keys().lease)
-    assert reading.count([(LIKE, POST)], 7) == ([(2, False)], True)
+    assert queries.read_counts([(LIKE, POST)], 7) == ([(2, False)], True)
 
 
 def test_a_caller_that_knows_an_older_run_of_the_node_makes_a_loaded_target_cold(
@@ -198,17 +198,17 @@ def test_a_caller_that_knows_an_older_run_of_the_node_makes_a_loaded_target_cold
     """It compares the outbox with rows: what it removes is no part of delta any more."""
     put()
     decision = gate(7)
-    assert (total(), meta()["waiting"]) == (1, 1)
+    assert (total(), meta()["outbox_count"]) == (1, 1)
     with monkeypatch.context() as patch:
-        patch.setattr(redis_loads, "run_id_of", lambda _: "0" * 40)
+        patch.setattr(redis_hydration, "run_id_of", lambda _: "0" * 40)
         lease = take_lease()
-    row = (7, decision.ver_us, True)
-    redis.run_all([redis_loads._rebase_call(LIKE, POST, lease, 1, [row])])
+    row = (7, decision.version_us, True)
+    redis.run_all([redis_hydration._rebase_call(LIKE, POST, lease, 1, [row])])
     assert outbox() == {}
     assert gate(8).code == "COLD", "or it would wait for an entry that is not there"
     redis.execute("DEL", keys().lease)  # its holder died
     assert put(total=1, n=1, newest=[row[:2]]) == "HYDRATED"
-    assert (total(), meta()["waiting"], gate(7).code) == (1, 0, "UNCHANGED")
+    assert (total(), meta()["outbox_count"], gate(7).code) == (1, 0, "UNCHANGED")
 
 
 # ---------------------------------------------------------------- what was heard meanwhile
@@ -231,7 +231,7 @@ def test_commits_that_were_heard_of_meanwhile_are_applied_after_the_snapshot(
         assert apply(n, n, [(n, 10 * n, True)]).code == "COLD"
     assert hydrate_with(lease, Snapshot(3, 3, 30, [(3, 30)], True, [])) == "MORE"
     redis_commits.apply_all([Commit(LIKE, POST, 3, 3, False, ())])
-    assert (recent(), total(), meta()["s"], meta()["ver"]) == ([3, 4, 5], 5, 5, 50)
+    assert (recent(), total(), meta()["db_version"], meta()["version"]) == ([3, 4, 5], 5, 5, 50)
     assert redis.execute("EXISTS", keys().ahead) == 0
     assert due() is None
 
@@ -240,10 +240,10 @@ def test_a_commit_that_is_missing_between_snapshot_and_ahead_is_waited_for(plaza
     lease = take_lease()
     apply(5, 5, [(5, 50, True)])
     assert hydrate_with(lease, Snapshot(3, 3, 30, [(3, 30)], True, [])) == "MORE"
-    assert (meta()["s"], meta()["blocked"] > 0) == (3, True)
+    assert (meta()["db_version"], meta()["blocked"] > 0) == (3, True)
     assert due() is not None, "the sweeper looks at it"
     assert redis.execute("PTTL", keys().ahead) == redis.execute("PTTL", keys().meta) == -1
-    assert apply(4, 4, [(4, 40, True)]).s == 5
+    assert apply(4, 4, [(4, 40, True)]).db_version == 5
     assert (recent(), due()) == ([3, 4, 5], None)
 
 
@@ -256,19 +256,19 @@ def test_the_outbox_is_laid_over_the_snapshot(plaza: World) -> None:
     found = [(7, 0, False), (8, 5, True), (9, 6, True), (6, 7, False)]
     assert put(total=2, n=3, newest=[(9, 6), (8, 5)], rows=found) == "HYDRATED"
     assert outbox() == {7: (1, 10, 0), 8: (1, 20, 1), 9: (0, 30, 1), 6: (1, 40, 0)}
-    assert (meta()["base"], meta()["delta"], total(), meta()["waiting"]) == (2, 1, 3, 4)
-    assert meta()["ver"] == 40
+    assert (meta()["base"], meta()["delta"], total(), meta()["outbox_count"]) == (2, 1, 3, 4)
+    assert meta()["version"] == 40
     assert redis.execute("TTL", keys().meta) == -1
     assert due() is not None
     assert gate(7).code == "UNCHANGED"
-    assert save_outbox(4, 3).waiting == 0
+    assert save_outbox(4, 3).outbox_count == 0
     assert (total(), set(recent())) == (3, {6, 7, 8})
 
 
 def test_an_entry_that_was_saved_meanwhile_is_answered(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="0:20:1")
     assert put(total=2, n=3, newest=[(8, 25), (7, 10)], rows=[(7, 10, True), (8, 25, True)])
-    assert (outbox(), total(), meta()["waiting"], due()) == ({}, 2, 0, None)
+    assert (outbox(), total(), meta()["outbox_count"], due()) == ({}, 2, 0, None)
 
 
 def test_without_the_row_of_an_entry_a_snapshot_is_incomplete(plaza: World) -> None:
@@ -285,24 +285,26 @@ def test_an_outbox_of_thousands_is_compared_in_pages(
     count = 2 * MAX_ROWS + 100
     put()
     redis.run_all([gate_call(actor, True) for actor in range(1, count + 1)])
-    versions = {actor: ver for actor, (_, ver, _) in outbox().items()}
+    versions = {actor: version for actor, (_, version, _) in outbox().items()}
     assert len(versions) == count
     # A third was saved, a few of them are off again since; Redis was not told.
     insert_rows(
         [(POST, a, int(a % 2), v + a % 2) for a, v in versions.items() if a % 3 == 0]
         + [(POST, 10**6, 1, 5)]
     )
-    assert drop() == "DROPPED"
+    assert drop() == "EVICTED"
     pages: list[Any] = []
-    rebase_call = redis_loads._rebase_call
+    rebase_call = redis_hydration._rebase_call
     monkeypatch.setattr(
-        redis_loads, "_rebase_call", lambda *args: recorded(pages, args[3], rebase_call(*args))
+        redis_hydration,
+        "_rebase_call",
+        lambda *args: record_call(pages, args[3], rebase_call(*args)),
     )
     hydrate()
     assert pages == [1, 2, 3]
     left = {actor for actor in versions if actor % 3}
     assert set(outbox()) == left
-    assert (meta()["waiting"], meta()["delta"]) == (len(left), len(left))
+    assert (meta()["outbox_count"], meta()["delta"]) == (len(left), len(left))
     on = sum(state for state, _ in rows().values())
     assert (meta()["base"], total()) == (on, on + len(left))
     assert redis.execute("EXISTS", keys().loading) == 0
@@ -312,17 +314,17 @@ def test_a_page_that_is_sent_twice_is_counted_once(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     lease = take_lease()
     for page, row in ((1, (7, 0, False)), (1, (7, 0, False)), (2, (8, 0, False))):
-        call = redis_loads._rebase_call(LIKE, POST, lease, page, [row])
+        call = redis_hydration._rebase_call(LIKE, POST, lease, page, [row])
         assert redis.run_all([call]) == ["DONE"]
     assert hydrate_with(lease, EMPTY) == "HYDRATED"
-    assert (total(), meta()["waiting"]) == (2, 2)
+    assert (total(), meta()["outbox_count"]) == (2, 2)
 
 
 def test_a_page_of_a_caller_without_the_lease_or_out_of_turn_is_refused(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     lease, other = take_lease(), take_lease()
     for of, page in ((other, 1), (lease, 2)):
-        call = redis_loads._rebase_call(LIKE, POST, of, page, [(7, 10, True)])
+        call = redis_hydration._rebase_call(LIKE, POST, of, page, [(7, 10, True)])
         assert redis.run_all([call]) == ["STALE"]
     assert set(outbox()) == {7, 8}
 
@@ -330,18 +332,18 @@ def test_a_page_of_a_caller_without_the_lease_or_out_of_turn_is_refused(plaza: W
 def test_pages_of_a_caller_who_died_do_not_count_for_the_next(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     first = take_lease()
-    redis.run_all([redis_loads._rebase_call(LIKE, POST, first, 1, [(7, 0, False)])])
+    redis.run_all([redis_hydration._rebase_call(LIKE, POST, first, 1, [(7, 0, False)])])
     redis.execute("DEL", keys().lease)
     assert put(rows=[(7, 0, False), (8, 0, False)]) == "HYDRATED"
-    assert (total(), meta()["waiting"]) == (2, 2)
+    assert (total(), meta()["outbox_count"]) == (2, 2)
 
 
 def test_a_target_that_was_deleted_is_loaded_as_deleted(plaza: World) -> None:
     write_outbox(a7="1:10:0")
-    marking.mark_gone([POST])
+    markers.mark_deleted([POST])
     assert put(rows=[(7, 0, False)]) == "HYDRATED"
-    assert meta()["gone"] == 1
-    assert gate(8).code == "GONE"
+    assert meta()["deleted"] == 1
+    assert gate(8).code == "DELETED"
     assert set(outbox()) == {7}, "what was accepted before is saved all the same"
 
 
@@ -349,12 +351,12 @@ def test_what_another_run_of_the_node_loaded_is_loaded_anew(plaza: World) -> Non
     """A single Redis restarted with older data: the outbox is laid over what MySQL has."""
     insert_rows([(POST, 7, 1, 1000), (POST, 8, 1, 2000)])
     put(total=1, n=1, newest=[(7, 1000)])
-    ver = gate(9).ver_us
+    version = gate(9).version_us
     redis.execute("HSET", keys().meta, "run_id", "0" * 40)
     redis.execute("SETBIT", keys().bloom, 5, 1)
     hydrate()
-    assert meta()["run_id"] == redis.node_of(keys().meta).run_id
-    assert (recent(), total(), outbox()) == ([7, 8], 3, {9: (1, ver, 0)})
+    assert meta()["run_id"] == redis.find_node(keys().meta).run_id
+    assert (recent(), total(), outbox()) == ([7, 8], 3, {9: (1, version, 0)})
     assert redis.execute("EXISTS", keys().bloom) == 0
 
 
@@ -363,19 +365,19 @@ def test_what_another_run_of_the_node_loaded_is_loaded_anew(plaza: World) -> Non
 
 def test_a_quiet_target_is_dropped_whole(plaza: World) -> None:
     put(total=1, newest=[(7, 10)], complete=False)
-    redis_filter.begin_bloom(LIKE, POST, "b", 1)
+    redis_bloom.begin_bloom(LIKE, POST, "b", 1)
     apply(2, 2, [(9, 10, True)])
     assert gate(1).code == "UNKNOWN"
-    assert drop() == "DROPPED"
+    assert drop() == "EVICTED"
     assert find_keys("*") == [keys().outboxes], "the sweeper removes it there"
 
 
 def test_a_target_with_an_outbox_is_dropped_but_for_its_outbox(plaza: World) -> None:
     put(total=1, n=3, newest=[(1, 10)])
-    ver = gate(7).ver_us
-    assert drop() == "DROPPED"
+    version = gate(7).version_us
+    assert drop() == "EVICTED"
     assert set(find_keys("*")) == {keys().outbox, keys().outboxes, keys().fence}
-    assert outbox() == {7: (1, ver, 0)}
+    assert outbox() == {7: (1, version, 0)}
     assert due() is not None, "the sweeper brings it back"
     assert gate(8).code == "COLD"
     assert put(total=1, n=3, newest=[(1, 10)], rows=[(7, 0, False)]) == "HYDRATED"
@@ -384,14 +386,14 @@ def test_a_target_with_an_outbox_is_dropped_but_for_its_outbox(plaza: World) -> 
 
 def test_who_read_before_a_target_was_dropped_is_refused(plaza: World) -> None:
     lease = take_lease()
-    assert drop() == "DROPPED"
+    assert drop() == "EVICTED"
     assert hydrate_with(lease, EMPTY) == "STALE"
 
 
 def test_what_is_older_than_what_was_dropped_is_refused(plaza: World) -> None:
     put(total=1, n=4, newest=[(7, 10)])
-    assert drop(4) == "DROPPED"
-    assert 0 < redis.execute("TTL", keys().fence) <= redis_loads.FENCE_TTL_S
+    assert drop(4) == "EVICTED"
+    assert 0 < redis.execute("TTL", keys().fence) <= redis_hydration.FENCE_TTL_S
     assert put(total=1, n=3) == "STALE"
     assert put(total=2, n=4, newest=[(7, 10), (8, 20)]) == "HYDRATED"
 
@@ -404,7 +406,7 @@ def test_a_target_that_moved_on_is_not_dropped(plaza: World) -> None:
 
 
 def test_dropping_what_is_not_there_is_nothing(plaza: World) -> None:
-    assert redis_loads.drop_all([(LIKE, POST, None), (COLLECT, POST, None)]) == ["DROPPED"] * 2
+    assert redis_hydration.evict_all([(LIKE, POST, None), (COLLECT, POST, None)]) == ["EVICTED"] * 2
     assert redis.execute("DBSIZE") == 0
 
 
@@ -418,7 +420,7 @@ def test_a_target_with_few_rows_is_whole_and_one_with_many_is_not(
     few, many = Target("post", 1), Target("post", 2)
     insert_rows([(few, actor, 1, 1000 + actor) for actor in range(1, 50)])
     insert_rows([(many, actor, 1, 1000 + actor) for actor in range(1, 81)])
-    reacting.load([(LIKE, few), (LIKE, many), (COLLECT, few)])
+    react.hydrate([(LIKE, few), (LIKE, many), (COLLECT, few)])
     assert (meta(few)["complete"], total(few), len(recent(few))) == (1, 49, 49)
     assert (meta(many)["complete"], total(many)) == (0, 80)
     assert recent(many) == list(range(31, 81)), "the newest"
@@ -430,7 +432,7 @@ def test_rows_that_are_off_count_for_the_version_and_nothing_else(plaza: World) 
     insert_rows([(POST, 7, 1, 1000), (POST, 8, 0, 5000)])
     hydrate()
     assert recent() == [7]
-    assert (total(), meta()["ver"]) == (1, 5000)
+    assert (total(), meta()["version"]) == (1, 5000)
 
 
 def test_loading_ends_although_commits_come_all_the_while(
@@ -438,21 +440,21 @@ def test_loading_ends_although_commits_come_all_the_while(
 ) -> None:
     """Consumers commit, and tell Redis, between the read and the write to Redis."""
     plaza.add(POST)
-    saving.save([fact(7, True, 1000)])
-    hydrate_all = redis_loads.hydrate_all
+    persist.save([fact(7, True, 1000)])
+    hydrate_all = redis_hydration.hydrate_all
     tries = []
 
-    def slow(found: list[tuple[object, Target, Lease, Snapshot]]) -> list[str]:
+    def slow(found: list[tuple[object, Target, HydrationLease, Snapshot]]) -> list[str]:
         tries.append(found)
         for actor in range(8, 20):
-            saving.save([fact(actor, True, 1000 + actor)])
+            persist.save([fact(actor, True, 1000 + actor)])
         return hydrate_all(found)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(redis_loads, "hydrate_all", slow)
+    monkeypatch.setattr(redis_hydration, "hydrate_all", slow)
     hydrate()
     assert len(tries) == 1
     assert recent() == list(range(7, 20))
-    assert (total(), meta()["s"]) == (13, 13)
+    assert (total(), meta()["db_version"]) == (13, 13)
 
 
 def test_a_target_whose_snapshot_turned_out_too_old_is_read_again_at_once(
@@ -460,18 +462,18 @@ def test_a_target_whose_snapshot_turned_out_too_old_is_read_again_at_once(
 ) -> None:
     """The rows of the newer commit are not known here, so only MySQL has them."""
     insert_rows([(POST, 7, 1, 1000)])
-    hydrate_all = redis_loads.hydrate_all
+    hydrate_all = redis_hydration.hydrate_all
     tries = []
 
-    def slow(found: list[tuple[object, Target, Lease, Snapshot]]) -> list[str]:
+    def slow(found: list[tuple[object, Target, HydrationLease, Snapshot]]) -> list[str]:
         tries.append(found)
         if len(tries) == 1:
             insert_rows([(POST, 8, 1, 2000)])
             apply(2, 2, [(7, 1000, True)], is_new=False)
         return hydrate_all(found)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(redis_loads, "hydrate_all", slow)
-    assert reacting.load([(LIKE, POST)]) == []
+    monkeypatch.setattr(redis_hydration, "hydrate_all", slow)
+    assert react.hydrate([(LIKE, POST)]) == []
     assert len(tries) == 2
     assert (recent(), total()) == ([7, 8], 2)
 
@@ -500,22 +502,22 @@ def test_what_changed_no_total_is_seen_by_who_read_before_it_too(
 ) -> None:
     """Facts taken while Redis was away are saved and settled between the read and the write."""
     plaza.add(POST)
-    saving.save([fact(7, True, 1000), fact(9, True, 1500)])
-    hydrate_all = redis_loads.hydrate_all
+    persist.save([fact(7, True, 1000), fact(9, True, 1500)])
+    hydrate_all = redis_hydration.hydrate_all
     tries = []
 
-    def slow(found: list[tuple[object, Target, Lease, Snapshot]]) -> list[str]:
+    def slow(found: list[tuple[object, Target, HydrationLease, Snapshot]]) -> list[str]:
         tries.append(found)
         if len(tries) == 1:
-            saving.save([fact(actor, on == 1, ver) for actor, on, ver in moves])
+            persist.save([fact(actor, on == 1, version) for actor, on, version in moves])
         return hydrate_all(found)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(redis_loads, "hydrate_all", slow)
+    monkeypatch.setattr(redis_hydration, "hydrate_all", slow)
     hydrate()
-    saved = sorted((ver, actor) for actor, (on, ver) in rows().items() if on)
+    saved = sorted((version, actor) for actor, (on, version) in rows().items() if on)
     assert recent() == [actor for _, actor in saved]
     assert total() == 2
 
 
 def test_hydrating_nothing_asks_nobody(plaza: World) -> None:
-    assert reacting.load([]) == []
+    assert react.hydrate([]) == []

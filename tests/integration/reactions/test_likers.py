@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plaza.infra import mysql, redis
-from plaza.reactions import LIKE, reacting, reading
-from tests.support.looking import POST, hydrate, insert_rows, recent
+from plaza.reactions import LIKE, queries, react
 from tests.support.plaza import World
+from tests.support.stores import POST, hydrate, insert_rows, recent
 
 SetUp = Callable[..., None]
 BASE_US = 1_700_000_000_000_000
@@ -29,7 +29,7 @@ def likers(latest: bool, size: int) -> list[int]:
     listed: list[int] = []
     after = None
     for _ in range(300):
-        page, after = reading.reactors(LIKE, POST, after, latest, size)
+        page, after = queries.list_reactors(LIKE, POST, after, latest, size)
         assert len(page) <= size
         listed += [reactor.actor_id for reactor in page]
         if after is None:
@@ -54,9 +54,9 @@ class Likes:
             insert_rows([(POST, actor, 1, BASE_US + at) for actor, at in self.saved.items()])
         hydrate()
         for actor in sorted(self.unliked):
-            reacting.react(LIKE, POST, actor, False)
+            react.react(LIKE, POST, actor, False)
         for actor in self.new:
-            reacting.react(LIKE, POST, actor, True)
+            react.react(LIKE, POST, actor, True)
         in_order = sorted(self.saved, key=lambda a: (self.saved[a], a))
         return in_order, [*(a for a in in_order if a not in self.unliked), *self.new]
 
@@ -126,7 +126,7 @@ def test_the_list_is_whole_when_pages_of_it_were_unliked(
     hydrate()
     left = {1, 2, 3, 4, 5, 6, 20, 21, 22, 23, 24, 28, 29, 30, 31, 32, 78, 79, 80}
     for actor in sorted(left):
-        assert reacting.react(LIKE, POST, actor, False).changed
+        assert react.react(LIKE, POST, actor, False).changed
     saved = list(range(1, 81))
     order = [actor for actor in saved if actor not in left]
     for size in (1, 2, 3, 7, 100):

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plaza.infra import mysql, redis
-from plaza.reactions import COLLECT, LIKE, Target, reacting, reading
-from plaza.reactions.reactions import Reacted
+from plaza.reactions import COLLECT, LIKE, Target, queries, react
+from plaza.reactions.model import ReactedTarget
 from tests.integration.conftest import Away
-from tests.support.looking import POST, insert_rows
 from tests.support.plaza import World
+from tests.support.stores import POST, insert_rows
 
 SetUp = Callable[..., None]
 BASE_US = 1_700_000_000_000_000
@@ -25,12 +25,12 @@ def empty() -> None:
         mysql.write(f"DELETE FROM {table}")
 
 
-def my_likes(size: int, actor: int = 7) -> list[Reacted]:
+def my_likes(size: int, actor: int = 7) -> list[ReactedTarget]:
     """My likes, followed to their end."""
-    listed: list[Reacted] = []
+    listed: list[ReactedTarget] = []
     after = None
     for _ in range(300):
-        page, after = reading.reacted(LIKE, actor, after, size)
+        page, after = queries.list_reacted(LIKE, actor, after, size)
         assert len(page) == size or after is None
         listed += page
         if after is None:
@@ -41,9 +41,9 @@ def my_likes(size: int, actor: int = 7) -> list[Reacted]:
 # ---------------------------------------------------------------- what I like
 
 
-def in_order(found: Sequence[tuple[Target, int, int, int]]) -> list[Reacted]:
-    on = [Reacted(target, ver) for target, _, state, ver in found if state]
-    return sorted(on, key=lambda r: (r.ver_us, *r.target), reverse=True)
+def in_order(found: Sequence[tuple[Target, int, int, int]]) -> list[ReactedTarget]:
+    on = [ReactedTarget(target, version) for target, _, state, version in found if state]
+    return sorted(on, key=lambda r: (r.version_us, *r.target), reverse=True)
 
 
 @pytest.mark.parametrize("count", [0, 1, 99, 100, 101, 130])
@@ -83,10 +83,10 @@ def test_a_new_like_is_on_top_of_my_likes_once_it_is_saved(plaza: World) -> None
     plaza.add(POST, Target("post", 12))
     insert_rows([(POST, 7, 1, BASE_US)])
     assert [r.target for r in my_likes(5)] == [POST]
-    reacting.react(LIKE, Target("post", 12), 7, True)
+    react.react(LIKE, Target("post", 12), 7, True)
     plaza.queues.drain()
     assert [r.target for r in my_likes(5)] == [Target("post", 12), POST]
-    reacting.react(LIKE, POST, 7, False)
+    react.react(LIKE, POST, 7, False)
     plaza.queues.drain()
     assert [r.target for r in my_likes(5)] == [Target("post", 12)]
 
@@ -95,7 +95,7 @@ def test_likes_and_collects_of_others_are_not_among_my_likes(plaza: World) -> No
     insert_rows([(POST, 7, 1, BASE_US), (POST, 8, 1, BASE_US + 1)])
     insert_rows([(Target("post", 12), 7, 1, BASE_US + 2)], COLLECT)
     assert [r.target for r in my_likes(5)] == [POST]
-    page, after = reading.reacted(COLLECT, 7, None, 5)
+    page, after = queries.list_reacted(COLLECT, 7, None, 5)
     assert ([r.target for r in page], after) == ([Target("post", 12)], None)
 
 

@@ -13,18 +13,19 @@ from plaza.infra.mysql import MysqlDown
 from plaza.infra.process import clear_caches
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import LIKE, Target, reacting, reading, saving, sweeping
-from plaza.reactions.queues import Unacknowledged
-from plaza.reactions.reactions import (
+from plaza.reactions import LIKE, Target, persist, queries, react, sweep
+from plaza.reactions.model import (
     OutboxFull,
     ReactionEvent,
-    TargetGone,
+    ReactionUndecided,
+    TargetDeleted,
     TargetMissing,
-    Undecided,
 )
-from plaza.targets import There, finding
+from plaza.reactions.queues import Unacknowledged
+from plaza.targets import Existence, lookup
 from tests.integration.conftest import Away
-from tests.support.looking import (
+from tests.support.plaza import Sent, World, forget, read_event
+from tests.support.stores import (
     POST,
     counter,
     gate,
@@ -38,7 +39,6 @@ from tests.support.looking import (
     rows,
     total,
 )
-from tests.support.plaza import Sent, World, forget, read_event
 
 SetUp = Callable[..., None]
 
@@ -51,13 +51,13 @@ def test_a_like_is_accepted_while_the_queue_is_away(
 ) -> None:
     plaza.add(POST)
     plaza.queues.away = True
-    outcome = reacting.react(LIKE, POST, 7, True)
+    outcome = react.react(LIKE, POST, 7, True)
     assert (outcome.total, outcome.changed, outcome.exact) == (1, True, True)
     assert "publish_postponed" in capsys.readouterr().out
     assert set(outbox()) == {7}
     [(queue, body)] = mysql.fetch_all("SELECT queue, body FROM spilled_message")
     event = ReactionEvent.from_json(body)
-    assert (queue, event.key.actor_id, event.ver_us) == ("reactions", 7, outbox()[7][1])
+    assert (queue, event.key.actor_id, event.version_us) == ("reactions", 7, outbox()[7][1])
 
 
 def test_a_like_that_neither_the_queue_nor_mysql_took_is_provisional_and_saved_in_the_end(
@@ -65,19 +65,19 @@ def test_a_like_that_neither_the_queue_nor_mysql_took_is_provisional_and_saved_i
 ) -> None:
     """One copy, in Redis, is too little for a 200."""
     plaza.add(POST)
-    reacting.react(LIKE, POST, 1, True)
+    react.react(LIKE, POST, 1, True)
     plaza.queues.drain()
     with mysql_away():
         plaza.queues.away = True
-        outcome = reacting.react(LIKE, POST, 7, True)
+        outcome = react.react(LIKE, POST, 7, True)
         assert (outcome.on, outcome.total, outcome.changed) == (True, None, None)
         assert not outcome.exact
-        assert not reacting.react(LIKE, POST, 1, True).exact, "unchanged, and not published either"
+        assert not react.react(LIKE, POST, 1, True).exact, "unchanged, and not published either"
     assert "spill_failed" in capsys.readouterr().out
     assert set(outbox()) == {1, 7}
     plaza.queues.away = False
     plaza.let_sweeps_be_due()
-    assert sweeping.sweep_outbox(grace_us=0) == 2
+    assert sweep.sweep_outbox(grace_us=0) == 2
     plaza.queues.drain()
     assert (outbox(), counter(), total()) == ({}, 2, 2)
 
@@ -87,7 +87,7 @@ def test_a_rebuild_that_can_not_be_asked_for_does_not_fail_the_like(plaza: World
     insert_rows([(POST, 1, 1, 10)])
     put(total=1, n=1, complete=False)
     plaza.queues.away = True
-    assert reacting.react(LIKE, POST, 7, True).changed
+    assert react.react(LIKE, POST, 7, True).changed
 
 
 # ---------------------------------------------------------------- Redis
@@ -100,34 +100,34 @@ def test_while_redis_is_away_a_like_is_provisional_and_mysql_decides(
     insert_rows([(POST, 1, 1, 10)])
     with redis_away():
         for _ in range(2):  # a client that tries again
-            outcome = reacting.react(LIKE, POST, 7, True)
+            outcome = react.react(LIKE, POST, 7, True)
             assert (outcome.on, outcome.total, outcome.changed) == (True, None, None)
             assert not outcome.exact
-        reacting.react(LIKE, POST, 1, False)
+        react.react(LIKE, POST, 1, False)
         found = [read_event(b) for b in plaza.queues.messages["reactions"]]
-        assert [f.ver_us for f in found] == [None] * 3
+        assert [f.version_us for f in found] == [None] * 3
         assert rows() == {1: (True, 10)}
 
         # The consumer saves, and its settle goes onto a queue of its own.
-        saving.save(found)
+        persist.save(found)
         plaza.queues.messages["reactions"].clear()
         assert {actor for actor, (on, _) in rows().items() if on} == {7}
-        [settlement] = plaza.queues.messages["settlements"]
+        [settlement] = plaza.queues.messages["acknowledgements"]
         [commit] = Unacknowledged.from_json(settlement).commits
         assert {actor for actor, _, _ in commit.rows} == {1, 7}
-        assert (commit.n, commit.total, commit.is_new) == (2, 1, True)
+        assert (commit.db_version, commit.total, commit.is_new) == (2, 1, True)
 
-        counts, exact = reading.count([(LIKE, POST)], 7)
+        counts, exact = queries.read_counts([(LIKE, POST)], 7)
         assert (counts, exact) == ([(1, True)], False)
-        page, _ = reading.reactors(LIKE, POST, None, False, 10)
+        page, _ = queries.list_reactors(LIKE, POST, None, False, 10)
         assert [r.actor_id for r in page] == [7]
         assert health.check("reactions")["redis"] == "down"
 
     hydrate()  # a reader is quicker than the settle
     plaza.queues.drain()
-    assert reading.count([(LIKE, POST)], 7) == ([(1, True)], True)
-    assert reacting.react(LIKE, POST, 7, True).changed is False
-    assert reacting.react(LIKE, POST, 1, True).total == 2
+    assert queries.read_counts([(LIKE, POST)], 7) == ([(1, True)], True)
+    assert react.react(LIKE, POST, 7, True).changed is False
+    assert react.react(LIKE, POST, 1, True).total == 2
     plaza.queues.drain()
     assert counter() == total() == 2
 
@@ -139,18 +139,18 @@ def test_an_unchanged_answer_survives_a_provisional_one_before_it(
 ) -> None:
     """202, then the opposite is answered 200 "unchanged", then the 202 is saved."""
     plaza.add(POST)
-    reacting.react(LIKE, POST, 7, True)
-    reacting.react(LIKE, POST, 7, on)
+    react.react(LIKE, POST, 7, True)
+    react.react(LIKE, POST, 7, on)
     plaza.queues.drain()
     with redis_away():
-        assert not reacting.react(LIKE, POST, 7, not on).exact
-    outcome = reacting.react(LIKE, POST, 7, on)
+        assert not react.react(LIKE, POST, 7, not on).exact
+    outcome = react.react(LIKE, POST, 7, on)
     assert (outcome.changed, outcome.exact) == (False, True)
     bodies = plaza.queues.take("reactions")
     assert len(bodies) == 2
     for body in bodies if order == "as sent" else bodies[::-1]:
-        saving.save([read_event(body)])
-        assert reading.count([(LIKE, POST)], 7) == ([(int(on), on)], True)
+        persist.save([read_event(body)])
+        assert queries.read_counts([(LIKE, POST)], 7) == ([(int(on), on)], True)
     assert rows()[7][0] is on
     assert (outbox(), counter(), total()) == ({}, int(on), int(on))
 
@@ -160,16 +160,16 @@ def test_of_two_provisional_ones_the_later_wins_by_the_clock_of_the_queue(
 ) -> None:
     plaza.add(POST)
     with redis_away():
-        reacting.react(LIKE, POST, 7, True)
-        reacting.react(LIKE, POST, 7, False)
+        react.react(LIKE, POST, 7, True)
+        react.react(LIKE, POST, 7, False)
     early, late = plaza.queues.take("reactions")
     assert isinstance(early, Sent)
     assert isinstance(late, Sent)
     assert early.sent_ms <= late.sent_ms
-    saving.save([read_event(Sent(late, 2_000))])
-    saving.save([read_event(Sent(early, 1_000))])
+    persist.save([read_event(Sent(late, 2_000))])
+    persist.save([read_event(Sent(early, 1_000))])
     assert rows() == {7: (False, 2_000_999)}
-    assert reading.count([(LIKE, POST)], 7) == ([(0, False)], True)
+    assert queries.read_counts([(LIKE, POST)], 7) == ([(0, False)], True)
 
 
 def test_a_command_that_timed_out_is_not_executed_when_redis_goes_on(
@@ -178,18 +178,18 @@ def test_a_command_that_timed_out_is_not_executed_when_redis_goes_on(
     """A PUT timed out at a stalled Redis; it must not be above a DELETE that comes later."""
     plaza.add(POST)
     set_up(redis_timeout_s=0.3)
-    reacting.react(LIKE, POST, 7, False)
+    react.react(LIKE, POST, 7, False)
     plaza.queues.drain()
     before = meta()
     redis_server.pause()
     try:
-        assert not reacting.react(LIKE, POST, 7, True).exact
+        assert not react.react(LIKE, POST, 7, True).exact
     finally:
         redis_server.resume()
         forget()
     assert redis.execute("PING")
     assert (outbox(), total()) == ({}, 0), "it was read late, and refused"
-    assert meta()["ver"] == before["ver"]
+    assert meta()["version"] == before["version"]
 
 
 def test_a_gate_that_only_finds_late_commands_is_an_outage(
@@ -198,12 +198,12 @@ def test_a_gate_that_only_finds_late_commands_is_an_outage(
     """The clock that was learned is behind for more than the timeout; each reply corrects it."""
     put()
     name = redis._name_node_of(keys().meta)
-    node = redis.node_of(keys().meta)
-    behind = node._replace(clock_us=node.clock_us - 60_000_000)
+    node = redis.find_node(keys().meta)
+    behind = node._replace(clock_offset_us=node.clock_offset_us - 60_000_000)
     with monkeypatch.context() as patch:
         patch.setitem(redis._nodes, name, behind)
         assert gate(7).code == "CHANGED", "by the clock of the refusal"
-        patch.setattr(redis, "learn_clock", lambda key, now_us: None)
+        patch.setattr(redis, "observe_clock", lambda key, now_us: None)
         patch.setitem(redis._nodes, name, behind)
         with pytest.raises(RedisDown, match="too late") as refusal:
             gate(8)
@@ -216,13 +216,13 @@ def test_a_provisional_like_of_what_is_not_there_is_refused(plaza: World, redis_
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
     with redis_away():
         with pytest.raises(TargetMissing):
-            reacting.react(LIKE, Target("post", 404), 7, True)
-        with pytest.raises(TargetGone):
-            reacting.react(LIKE, POST, 7, True)
+            react.react(LIKE, Target("post", 404), 7, True)
+        with pytest.raises(TargetDeleted):
+            react.react(LIKE, POST, 7, True)
         plaza.queues.away = True
         plaza.add(Target("post", 12))
         with pytest.raises(QueueDown):
-            reacting.react(LIKE, Target("post", 12), 7, True)
+            react.react(LIKE, Target("post", 12), 7, True)
     assert not any(plaza.queues.messages.values())
 
 
@@ -240,11 +240,11 @@ def test_a_redis_that_hangs_is_left_alone_after_some_tries(
         assert redis.REDIS.breaker.current_state == "open"
         with pytest.raises(RedisDown, match="not asked"):
             redis.execute("PING")
-        assert reacting.react(LIKE, POST, 7, True).exact is False
+        assert react.react(LIKE, POST, 7, True).exact is False
     finally:
         redis_server.resume()
         forget()
-    assert reacting.react(LIKE, POST, 8, True).exact is True
+    assert react.react(LIKE, POST, 8, True).exact is True
 
 
 def test_reads_from_mysql_in_place_of_redis_are_limited(
@@ -252,40 +252,40 @@ def test_reads_from_mysql_in_place_of_redis_are_limited(
 ) -> None:
     from plaza.infra.token_bucket import TokenBucket
 
-    monkeypatch.setattr(reading, "_instead_of_redis", TokenBucket(1, 3, clock=lambda: 0.0))
+    monkeypatch.setattr(queries, "_fallback_budget", TokenBucket(1, 3, clock=lambda: 0.0))
     with redis_away():
         for _ in range(3):
-            assert reading.count([(LIKE, POST)], None) == ([(0, False)], False)
+            assert queries.read_counts([(LIKE, POST)], None) == ([(0, False)], False)
         with pytest.raises(RedisDown):
-            reading.count([(LIKE, POST)], None)
+            queries.read_counts([(LIKE, POST)], None)
 
 
 def test_a_settle_that_failed_with_the_queue_away_too_brings_the_batch_back(
     plaza: World, redis_away: Away
 ) -> None:
     plaza.add(POST)
-    reacting.react(LIKE, POST, 7, True)
+    react.react(LIKE, POST, 7, True)
     batch = [ReactionEvent.from_json(b) for b in plaza.queues.take("reactions")]
     with redis_away():
         plaza.queues.away = True
         with pytest.raises(QueueDown):
-            saving.save(batch)
+            persist.save(batch)
     plaza.queues.away = False
-    saving.save(batch)
+    persist.save(batch)
     assert (counter(), len(rows())) == (1, 1)
 
 
 def test_a_redis_that_lost_all_it_had_is_filled_again_on_demand(plaza: World) -> None:
     plaza.add(POST)
     for actor in (1, 2, 3):
-        reacting.react(LIKE, POST, actor, True)
+        react.react(LIKE, POST, actor, True)
     plaza.queues.drain()
-    reacting.react(LIKE, POST, 4, True)  # on the queue, not saved
+    react.react(LIKE, POST, 4, True)  # on the queue, not saved
     redis.execute("FLUSHALL")
-    assert reading.count([(LIKE, POST)], 1) == ([(3, True)], True)
+    assert queries.read_counts([(LIKE, POST)], 1) == ([(3, True)], True)
     plaza.queues.drain()
-    assert reading.count([(LIKE, POST)], 4) == ([(4, True)], True)
-    assert reacting.react(LIKE, POST, 4, True).changed is False
+    assert queries.read_counts([(LIKE, POST)], 4) == ([(4, True)], True)
+    assert react.react(LIKE, POST, 4, True).changed is False
 
 
 # ---------------------------------------------------------------- MySQL
@@ -294,27 +294,27 @@ def test_a_redis_that_lost_all_it_had_is_filled_again_on_demand(plaza: World) ->
 def test_while_mysql_is_away_redis_decides_what_it_can(plaza: World, mysql_away: Away) -> None:
     plaza.add(POST, Target("post", 12), Target("post", 13))
     insert_rows([(Target("post", 12), actor, 1, 10 + actor) for actor in range(1, 81)])
-    reacting.react(LIKE, POST, 1, True)
-    finding.find("post", 12)
-    finding.find("post", 13)
+    react.react(LIKE, POST, 1, True)
+    lookup.find("post", 12)
+    lookup.find("post", 13)
     put(total=80, n=80, newest=[(80, 90)], complete=False, target=Target("post", 12))
     plaza.queues.drain()
     with mysql_away():
-        assert reacting.react(LIKE, POST, 7, True).total == 2
-        assert reacting.react(LIKE, POST, 1, False).total == 1
-        assert reading.count([(LIKE, POST)], 7) == ([(1, True)], True)
+        assert react.react(LIKE, POST, 7, True).total == 2
+        assert react.react(LIKE, POST, 1, False).total == 1
+        assert queries.read_counts([(LIKE, POST)], 7) == ([(1, True)], True)
         with pytest.raises(MysqlDown):  # only MySQL knows actor 5
-            reacting.react(LIKE, Target("post", 12), 5, True)
+            react.react(LIKE, Target("post", 12), 5, True)
         with pytest.raises(MysqlDown):  # cold
-            reacting.react(LIKE, Target("post", 13), 5, True)
+            react.react(LIKE, Target("post", 13), 5, True)
         with pytest.raises(MysqlDown):  # nobody knows if it is there
-            reacting.react(LIKE, Target("post", 14), 5, True)
+            react.react(LIKE, Target("post", 14), 5, True)
         with pytest.raises(MysqlDown):
-            saving.save([read_event(plaza.queues.messages["reactions"][0])])
+            persist.save([read_event(plaza.queues.messages["reactions"][0])])
         assert health.check("reactions")["mysql"] == "down"
     plaza.queues.drain()
     assert counter() == total() == 1
-    assert reacting.react(LIKE, Target("post", 12), 5, True).changed is False
+    assert react.react(LIKE, Target("post", 12), 5, True).changed is False
 
 
 def test_a_mysql_that_came_back_is_found_again_by_a_process_that_had_a_connection(
@@ -335,7 +335,7 @@ def test_a_statement_that_fails_in_a_transaction_leaves_nothing_behind(plaza: Wo
         raise RuntimeError("oh")
 
     with pytest.raises(RuntimeError):
-        mysql.atomically(work)
+        mysql.run_in_transaction(work)
     assert mysql.fetch_all("SELECT COUNT(*) FROM user_counter") == [(0,)]
     assert mysql.MYSQL.breaker.current_state == "closed", "it was no fault of MySQL's"
 
@@ -346,21 +346,21 @@ def test_a_statement_that_fails_in_a_transaction_leaves_nothing_behind(plaza: Wo
 def test_a_full_outbox_says_when_to_come_back(plaza: World, set_up: SetUp) -> None:
     set_up(outbox_limit=1)
     plaza.add(POST)
-    reacting.react(LIKE, POST, 1, True)
+    react.react(LIKE, POST, 1, True)
     with pytest.raises(OutboxFull) as refusal:
-        reacting.react(LIKE, POST, 2, True)
+        react.react(LIKE, POST, 2, True)
     assert refusal.value.retry_after_s == 5
     plaza.queues.drain()
-    assert reacting.react(LIKE, POST, 2, True).total == 2
+    assert react.react(LIKE, POST, 2, True).total == 2
 
 
 def test_what_never_stands_still_is_undecided_and_not_guessed(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)
-    monkeypatch.setattr("plaza.reactions.reacting.load", lambda wanted: [])
-    with pytest.raises(Undecided):
-        reacting.react(LIKE, POST, 1, True)
+    monkeypatch.setattr("plaza.reactions.react.hydrate", lambda wanted: [])
+    with pytest.raises(ReactionUndecided):
+        react.react(LIKE, POST, 1, True)
     assert plaza.queues.messages == {}
 
 
@@ -371,36 +371,36 @@ def test_what_never_stands_still_is_undecided_and_not_guessed(
 def test_what_is_not_there_is_marked_for_those_who_come_after(plaza: World, again: int) -> None:
     for _ in range(again):
         with pytest.raises(TargetMissing):
-            reacting.react(LIKE, Target("post", 404), 7, True)
+            react.react(LIKE, Target("post", 404), 7, True)
     assert 0 < redis.execute("TTL", marker_key()) <= 30
 
 
 def test_what_was_deleted_is_gone(plaza: World) -> None:
     plaza.add(POST)
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
-    with pytest.raises(TargetGone):
-        reacting.react(LIKE, POST, 7, True)
-    assert finding.find(*POST) is There.GONE
+    with pytest.raises(TargetDeleted):
+        react.react(LIKE, POST, 7, True)
+    assert lookup.find(*POST) is Existence.DELETED
 
 
 def test_a_marker_does_not_overwrite_one_of_somebody_who_knew_better(plaza: World) -> None:
     plaza.add(POST)
-    assert finding.look_up(*POST) is There.LIVE
-    redis.execute("SET", marker_key(), "gone")
-    assert finding.look_up(*POST) is There.LIVE
+    assert lookup.find_in_mysql(*POST) is Existence.LIVE
+    redis.execute("SET", marker_key(), "deleted")
+    assert lookup.find_in_mysql(*POST) is Existence.LIVE
     clear_caches()
-    assert finding.find(*POST) is There.GONE
+    assert lookup.find(*POST) is Existence.DELETED
 
 
 def test_memory_then_redis_then_mysql_say_what_is_there(plaza: World, mysql_away: Away) -> None:
     plaza.add(POST, Target("post", 12))
-    assert finding.find(*POST) is There.LIVE
+    assert lookup.find(*POST) is Existence.LIVE
     with mysql_away():
-        assert finding.find(*POST) is There.LIVE, "from memory"
+        assert lookup.find(*POST) is Existence.LIVE, "from memory"
         clear_caches()
-        assert finding.find(*POST) is There.LIVE, "from its marker"
+        assert lookup.find(*POST) is Existence.LIVE, "from its marker"
         with pytest.raises(MysqlDown):
-            finding.find("post", 12)
+            lookup.find("post", 12)
 
 
 # ---------------------------------------------------------------- scripts that Redis forgot
@@ -452,7 +452,7 @@ def test_a_line_about_an_outage_names_its_cause(
 ) -> None:
     plaza.add(POST)
     with redis_away():
-        reacting.react(LIKE, POST, 7, True)
+        react.react(LIKE, POST, 7, True)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     [line] = [line for line in lines if line["event"] == "provisional_accepted"]
     assert (line["provisional"], line["error"]) == (1, "RedisDown")

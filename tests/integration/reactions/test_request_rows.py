@@ -10,9 +10,9 @@ import pytest
 
 from plaza.infra import mysql
 from plaza.reactions import LIKE, Target
-from plaza.reactions.reacting import react
-from plaza.reactions.reactions import Key, ReactionEvent
-from plaza.reactions.sweeping import sweep_outbox
+from plaza.reactions.model import ReactionEvent, ReactionKey
+from plaza.reactions.react import react
+from plaza.reactions.sweep import sweep_outbox
 from tests.support.functions import event, handler
 from tests.support.plaza import World
 
@@ -42,8 +42,8 @@ def rows(sql: str) -> list[Any]:
     return [row[0] for row in mysql.fetch_all(sql)]
 
 
-def fact(actor: int = 7, ver: int = 1_795_169_730_000_000) -> str:
-    return ReactionEvent(Key(*POST, "like", actor), True, ver).to_json()
+def fact(actor: int = 7, version: int = 1_795_169_730_000_000) -> str:
+    return ReactionEvent(ReactionKey(*POST, "like", actor), True, version).to_json()
 
 
 @pytest.fixture
@@ -97,15 +97,17 @@ def test_a_like_that_the_queue_refused_is_logged_with_its_request(content: World
 
 
 def test_an_order_a_check_in_and_a_text_have_theirs(content: World) -> None:
-    order = {"order_id": 1795169730 << 32, "voucher_id": 3, "buyer_id": 7, "epoch": 1}
+    order = {"order_id": 1795169730 << 32, "voucher_id": 3, "buyer_id": 7, "generation": 1}
     handler("queue/save_orders")(batch(json.dumps(order), "my-order-001", "orders"), None)
     assert rows("SELECT request_id FROM voucher_order") == ["my-order-001"]
     order["order_id"] += 1
-    handler("queue/give_up_orders")(batch(json.dumps(order), "my-order-002", "orders_dlq"), None)
+    handler("queue/decide_dead_orders")(
+        batch(json.dumps(order), "my-order-002", "orders_dlq"), None
+    )
     assert rows("SELECT request_id FROM voucher_order ORDER BY order_id DESC LIMIT 1") == [
         "my-order-002"
     ]
-    checkin = {"user_id": 7, "day": "2026-11-20", "ver": 1_795_169_730_000_000}
+    checkin = {"user_id": 7, "day": "2026-11-20", "version": 1_795_169_730_000_000}
     handler("queue/save_checkins")(batch(json.dumps(checkin), "my-day-00001", "checkins"), None)
     assert rows("SELECT request_id FROM checkin") == ["my-day-00001"]
     mysql.write("INSERT INTO user (id, nickname) VALUES (7, 'ada')")
@@ -129,12 +131,14 @@ def test_how_late_it_was_settled_is_told_of_what_changed(
     capsys.readouterr()
     began_s = time.time()
     save({"Records": records}, None)
-    [settled] = lines_of(capsys, "reactions_settled")
-    oldest_s = time.time() - facts[0].stamped / 1e6
-    assert 0 <= settled["settle_lag_p50_s"] <= settled["settle_lag_max_s"] <= oldest_s + 0.01
-    assert settled["settle_lag_max_s"] >= began_s - facts[0].stamped / 1e6 - 0.01
+    [settled] = lines_of(capsys, "reactions_acknowledged")
+    oldest_s = time.time() - facts[0].effective_version_us / 1e6
+    assert (
+        0 <= settled["acknowledge_lag_p50_s"] <= settled["acknowledge_lag_max_s"] <= oldest_s + 0.01
+    )
+    assert settled["acknowledge_lag_max_s"] >= began_s - facts[0].effective_version_us / 1e6 - 0.01
     save({"Records": records}, None)  # what comes again changes nothing and is not late
-    assert lines_of(capsys, "reactions_settled") == []
+    assert lines_of(capsys, "reactions_acknowledged") == []
 
 
 def lines_of(capsys: pytest.CaptureFixture[str], name: str) -> list[dict[str, Any]]:

@@ -11,13 +11,14 @@ from plaza.infra import mysql, redis, spill, sqs
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.sqs import Depth, Outgoing
-from plaza.reactions import LIKE, Target, queues, reacting, redis_outbox, sweeping
-from plaza.reactions.reactions import ReactionEvent
-from plaza.reactions.redis_outbox import Swept
+from plaza.reactions import LIKE, Target, queues, react, redis_outbox, sweep
+from plaza.reactions.model import ReactionEvent
+from plaza.reactions.redis_outbox import SweptTarget
 from tests.integration.conftest import Away
 from tests.integration.reactions.test_gate import gate_call
 from tests.support.keyspace import redis_us
-from tests.support.looking import (
+from tests.support.plaza import World
+from tests.support.stores import (
     POST,
     apply,
     due,
@@ -31,17 +32,16 @@ from tests.support.looking import (
     rows,
     total,
 )
-from tests.support.plaza import World
 
 MINUTE_US = 60_000_000
 HOUR_US = 3_600_000_000
 
 
-def sweep_once(grace_us: int = 0, count: int = 500, longest_us: int = HOUR_US) -> Swept:
+def sweep_once(grace_us: int = 0, count: int = 500, longest_us: int = HOUR_US) -> SweptTarget:
     return redis_outbox.sweep_all([(LIKE, POST)], grace_us, count, longest_us)[0]
 
 
-def sweep(grace_us: int = 0, count: int = 500) -> list[ReactionEvent]:
+def sweep_post(grace_us: int = 0, count: int = 500) -> list[ReactionEvent]:
     return sweep_once(grace_us, count).events
 
 
@@ -51,8 +51,8 @@ def spilled() -> int:
 
 def make_older(by_us: int) -> None:
     """Let what is in the outbox have waited longer by ``by_us``."""
-    for actor, (want, ver, base) in outbox().items():
-        redis.execute("HSET", keys().outbox, actor, f"{want}:{ver - by_us}:{base}:cabc")
+    for actor, (want, version, base) in outbox().items():
+        redis.execute("HSET", keys().outbox, actor, f"{want}:{version - by_us}:{base}:cabc")
 
 
 # ---------------------------------------------------------------- one target
@@ -60,20 +60,20 @@ def make_older(by_us: int) -> None:
 
 def test_what_has_waited_is_found_as_it_was_accepted(plaza: World) -> None:
     put()
-    ver = gate(7).ver_us
-    [fact] = sweep()
-    assert (fact.key.actor_id, fact.on, fact.ver_us) == (7, True, ver)
+    version = gate(7).version_us
+    [fact] = sweep_post()
+    assert (fact.key.actor_id, fact.on, fact.version_us) == (7, True, version)
     assert fact.key.target == POST
-    assert outbox() == {7: (1, ver, 0)}, "it stays until it is saved"
+    assert outbox() == {7: (1, version, 0)}, "it stays until it is saved"
 
 
 def test_what_is_within_its_grace_is_left_to_its_consumer(plaza: World) -> None:
     put()
     gate(7)
-    assert sweep(grace_us=MINUTE_US) == []
+    assert sweep_post(grace_us=MINUTE_US) == []
     make_older(2 * MINUTE_US)
     gate(8)
-    assert [fact.key.actor_id for fact in sweep(grace_us=MINUTE_US)] == [7]
+    assert [fact.key.actor_id for fact in sweep_post(grace_us=MINUTE_US)] == [7]
 
 
 def test_a_target_is_left_alone_longer_after_each_sweep(plaza: World) -> None:
@@ -82,7 +82,7 @@ def test_a_target_is_left_alone_longer_after_each_sweep(plaza: World) -> None:
     make_older(2 * MINUTE_US)
     waits = []
     for _ in range(8):
-        assert sweep(grace_us=MINUTE_US)
+        assert sweep_post(grace_us=MINUTE_US)
         due_us = due()
         assert due_us is not None
         # It is due when grace has passed since the score.
@@ -95,7 +95,7 @@ def test_a_sweep_that_found_nothing_does_not_make_the_next_one_later(plaza: Worl
     put()
     gate(7)
     for _ in range(3):
-        assert sweep(grace_us=MINUTE_US) == []
+        assert sweep_post(grace_us=MINUTE_US) == []
     due_us = due()
     assert due_us is not None
     assert (due_us + MINUTE_US - redis_us()) / MINUTE_US == pytest.approx(1, abs=0.3)
@@ -103,9 +103,9 @@ def test_a_sweep_that_found_nothing_does_not_make_the_next_one_later(plaza: Worl
 
 def test_when_a_target_goes_quiet_its_sweeps_are_forgotten(plaza: World) -> None:
     put()
-    ver = gate(7).ver_us
-    sweep()
-    assert apply(1, 1, [(7, ver, True)]).waiting == 0
+    version = gate(7).version_us
+    sweep_post()
+    assert apply(1, 1, [(7, version, True)]).outbox_count == 0
     assert not {"sweeps", "sweep_cursor"} & set(meta())
     assert due() is None
 
@@ -113,7 +113,7 @@ def test_when_a_target_goes_quiet_its_sweeps_are_forgotten(plaza: World) -> None
 def test_a_target_in_the_index_with_an_empty_outbox_is_removed_from_it(plaza: World) -> None:
     put()
     redis.execute("ZADD", keys().outboxes, 5, keys().member)
-    assert sweep() == []
+    assert sweep_post() == []
     assert due() is None
 
 
@@ -123,7 +123,7 @@ def test_a_big_outbox_is_gone_through_piece_by_piece(plaza: World) -> None:
     found: set[int] = set()
     pieces = 0
     while "sweeps" not in meta() or meta()["sweeps"] == 0:
-        piece = sweep(count=100)
+        piece = sweep_post(count=100)
         assert len(piece) < 400, "about as many as asked for"
         found |= {fact.key.actor_id for fact in piece}
         pieces += 1
@@ -149,7 +149,7 @@ def test_a_target_that_is_not_loaded_is_swept_and_named(plaza: World) -> None:
     redis.execute("HSET", keys().outbox, 7, "1:10:0:cabc")
     redis.execute("ZADD", keys().outboxes, 10, keys().member)
     swept = sweep_once()
-    assert (swept.code, [event.ver_us for event in swept.events]) == ("COLD", [10])
+    assert (swept.code, [event.version_us for event in swept.events]) == ("COLD", [10])
 
 
 # ---------------------------------------------------------------- the sweeper
@@ -171,16 +171,16 @@ def test_what_the_queue_never_got_is_saved_in_the_end(plaza: World) -> None:
     plaza.add(POST)
     plaza.queues.away = True
     for actor in (1, 2, 3):
-        assert reacting.react(LIKE, POST, actor, True).changed
+        assert react.react(LIKE, POST, actor, True).changed
     assert plaza.queues.messages == {}
     mysql.write("DELETE FROM spilled_message")
     plaza.queues.away = False
     plaza.let_sweeps_be_due()
-    assert sweeping.sweep_outbox(grace_us=0) == 3
+    assert sweep.sweep_outbox(grace_us=0) == 3
     plaza.queues.drain()
     assert {actor for actor, (on, _) in rows().items() if on} == {1, 2, 3}
     assert outbox() == {}
-    assert sweeping.sweep_outbox(grace_us=0) == 0
+    assert sweep.sweep_outbox(grace_us=0) == 0
 
 
 def test_a_cold_target_with_an_outbox_is_loaded_by_the_sweeper(plaza: World) -> None:
@@ -188,7 +188,7 @@ def test_a_cold_target_with_an_outbox_is_loaded_by_the_sweeper(plaza: World) -> 
     insert_rows([(POST, 1, 1, 10), (POST, 7, 1, 20)])
     redis.execute("HSET", keys().outbox, 7, "1:20:0:cabc", 8, "1:30:0:cabc")
     redis.execute("ZADD", keys().outboxes, 10, keys().member)
-    assert sweeping.sweep_outbox(grace_us=0) == 2
+    assert sweep.sweep_outbox(grace_us=0) == 2
     assert (set(outbox()), recent(), total()) == ({8}, [1, 7], 3), "7 was saved already"
     plaza.queues.drain()
     assert (outbox(), recent(), total(), due()) == ({}, [1, 7, 8], 3, None)
@@ -201,20 +201,20 @@ def test_a_target_that_misses_a_commit_is_loaded_again_by_the_sweeper(plaza: Wor
     apply(3, 3, [(3, 30, True)])
     redis.execute("HSET", keys().meta, "blocked", redis_us() - 2_000_000)
     plaza.let_sweeps_be_due()
-    assert sweeping.sweep_outbox(grace_us=0) == 0
-    assert (recent(), total(), meta()["s"], due()) == ([1, 2, 3], 3, 3, None)
+    assert sweep.sweep_outbox(grace_us=0) == 0
+    assert (recent(), total(), meta()["db_version"], due()) == ([1, 2, 3], 3, 3, None)
 
 
 def test_what_the_queue_refused_is_sent_from_mysql_by_the_sweeper(plaza: World) -> None:
     plaza.add(POST)
     plaza.queues.away = True
-    assert reacting.react(LIKE, POST, 7, True).exact
+    assert react.react(LIKE, POST, 7, True).exact
     redis.execute("FLUSHALL")  # the copy in Redis is lost
     with pytest.raises(QueueDown):
-        sweeping.sweep_outbox(grace_us=0)
+        sweep.sweep_outbox(grace_us=0)
     assert spilled() == 1
     plaza.queues.away = False
-    assert sweeping.sweep_outbox(grace_us=0) == 1
+    assert sweep.sweep_outbox(grace_us=0) == 1
     assert spilled() == 0
     plaza.queues.drain()
     assert {actor: on for actor, (on, _) in rows().items()} == {7: True}
@@ -232,14 +232,14 @@ def test_while_the_queue_is_behind_spilled_messages_are_sent_and_nothing_else(
     plaza.let_sweeps_be_due()
     spill.spill(queues.REACTIONS.name, "{}")
     monkeypatch.setattr(sqs, "measure", lambda queue: Depth(10_001, 0, 0))
-    assert sweeping.sweep_outbox(grace_us=0) == 1
+    assert sweep.sweep_outbox(grace_us=0) == 1
     assert (spilled(), plaza.queues.take(queues.REACTIONS)) == (0, ["{}"])
 
 
 def test_spilled_messages_are_sent_although_redis_is_away(plaza: World, redis_away: Away) -> None:
     spill.spill(queues.REACTIONS.name, "{}")
     with redis_away(), pytest.raises(RedisDown):
-        sweeping.sweep_outbox(grace_us=0)
+        sweep.sweep_outbox(grace_us=0)
     assert (spilled(), plaza.queues.take(queues.REACTIONS)) == (0, ["{}"])
 
 
@@ -273,8 +273,8 @@ def test_without_mysql_the_sweeper_sends_what_is_in_redis(
     gate(7)
     plaza.let_sweeps_be_due()
     with mysql_away():
-        assert sweeping.sweep_outbox(grace_us=0) == 1
-    assert "spilled_postponed" in capsys.readouterr().out
+        assert sweep.sweep_outbox(grace_us=0) == 1
+    assert "spill_resend_postponed" in capsys.readouterr().out
 
 
 def test_a_sweep_ends_although_targets_stay_dirty(plaza: World) -> None:
@@ -283,17 +283,17 @@ def test_a_sweep_ends_although_targets_stay_dirty(plaza: World) -> None:
         put(target=Target("post", n))
         gate(7, target=Target("post", n))
     plaza.let_sweeps_be_due()
-    assert sweeping.sweep_outbox(grace_us=0) == 250
+    assert sweep.sweep_outbox(grace_us=0) == 250
     assert len(plaza.queues.take("reactions")) == 250
 
 
 def test_a_run_sends_a_bounded_number(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeping, "MOST_FACTS", 100)
+    monkeypatch.setattr(sweep, "MAX_EVENTS", 100)
     for n in range(1, 251):
         put(target=Target("post", n))
         gate(7, target=Target("post", n))
     plaza.let_sweeps_be_due()
-    assert 100 <= sweeping.sweep_outbox(grace_us=0) < 250
+    assert 100 <= sweep.sweep_outbox(grace_us=0) < 250
 
 
 def test_the_sweeper_holds_back_while_the_queue_is_behind(
@@ -303,10 +303,10 @@ def test_the_sweeper_holds_back_while_the_queue_is_behind(
     gate(7)
     plaza.let_sweeps_be_due()
     plaza.queues.messages["reactions"] = ["{}"] * 10_001
-    assert sweeping.sweep_outbox(grace_us=0) == 0
-    assert "sweep_held_back" in capsys.readouterr().out
+    assert sweep.sweep_outbox(grace_us=0) == 0
+    assert "sweep_paused" in capsys.readouterr().out
     plaza.queues.messages["reactions"] = []
-    assert sweeping.sweep_outbox(grace_us=0) == 1
+    assert sweep.sweep_outbox(grace_us=0) == 1
 
 
 def test_the_sweeper_says_how_old_the_outbox_is(
@@ -316,7 +316,7 @@ def test_the_sweeper_says_how_old_the_outbox_is(
     gate(7)
     make_older(10 * MINUTE_US)
     plaza.let_sweeps_be_due()
-    sweeping.sweep_outbox(grace_us=0)
+    sweep.sweep_outbox(grace_us=0)
     line = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (line["event"], line["republished"]) == ("outbox_swept", 1)
     assert line["outbox_age_s"] == pytest.approx(600, abs=30)
@@ -325,4 +325,4 @@ def test_the_sweeper_says_how_old_the_outbox_is(
 def test_the_sweeper_fails_loudly_while_the_queue_is_away(plaza: World) -> None:
     plaza.queues.away = True
     with pytest.raises(QueueDown):
-        sweeping.sweep_outbox()
+        sweep.sweep_outbox()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from plaza.infra import mysql
-from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, reacting, reading, redis_loads
-from plaza.reactions.reactions import TargetGone
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, queries, react, redis_hydration
+from plaza.reactions.model import TargetDeleted
 from tests.support.keyspace import find_keys
-from tests.support.looking import (
+from tests.support.plaza import World
+from tests.support.stores import (
     POST,
     counter,
     gate,
@@ -19,7 +20,6 @@ from tests.support.looking import (
     rows,
     total,
 )
-from tests.support.plaza import World
 
 
 def delete(target: Target = POST) -> None:
@@ -28,7 +28,7 @@ def delete(target: Target = POST) -> None:
         " WHERE content_type = %s AND content_id = %s",
         target,
     )
-    reacting.tombstone([target])
+    react.tombstone([target])
 
 
 def test_every_kind_of_a_deleted_target_refuses_and_no_other_target_does(plaza: World) -> None:
@@ -36,30 +36,30 @@ def test_every_kind_of_a_deleted_target_refuses_and_no_other_target_does(plaza: 
     put(kind=COLLECT)
     put(target=Target("post", 12))
     put(target=Target("user", POST.id), kind=FOLLOW)
-    reacting.tombstone([POST])
-    assert gate(7).code == gate(7, on=False).code == gate(7, kind=COLLECT).code == "GONE"
+    react.tombstone([POST])
+    assert gate(7).code == gate(7, on=False).code == gate(7, kind=COLLECT).code == "DELETED"
     assert gate(7, target=Target("post", 12)).code == "CHANGED"
     assert gate(7, target=Target("user", POST.id), kind=FOLLOW).code == "CHANGED"
 
 
 def test_a_tombstone_of_what_is_not_in_redis_leaves_nothing_but_its_marker(plaza: World) -> None:
-    reacting.tombstone([POST, Target("comment", 5)])
+    react.tombstone([POST, Target("comment", 5)])
     assert {key.partition("}:")[2] for key in find_keys("*")} == {
-        "post:11:there",
-        "comment:5:there",
+        "post:11:existence",
+        "comment:5:existence",
     }
-    reacting.tombstone([])
+    react.tombstone([])
 
 
 def test_what_was_accepted_before_is_saved_and_counted(plaza: World) -> None:
     plaza.add(POST, author_id=99)
-    reacting.react(LIKE, POST, 7, True)
-    reacting.react(LIKE, POST, 8, True)
+    react.react(LIKE, POST, 7, True)
+    react.react(LIKE, POST, 8, True)
     delete()
-    with pytest.raises(TargetGone):
-        reacting.react(LIKE, POST, 9, True)
-    with pytest.raises(TargetGone):
-        reacting.react(LIKE, POST, 7, False)
+    with pytest.raises(TargetDeleted):
+        react.react(LIKE, POST, 9, True)
+    with pytest.raises(TargetDeleted):
+        react.react(LIKE, POST, 7, False)
     assert set(outbox()) == {7, 8}
     plaza.queues.drain()
     assert outbox() == {}
@@ -69,28 +69,28 @@ def test_what_was_accepted_before_is_saved_and_counted(plaza: World) -> None:
 
 def test_a_deleted_target_stays_deleted_when_its_consumer_loads_it_again(plaza: World) -> None:
     plaza.add(POST)
-    reacting.react(LIKE, POST, 7, True)
+    react.react(LIKE, POST, 7, True)
     delete()
-    redis_loads.drop_all([(LIKE, POST, None)])
+    redis_hydration.evict_all([(LIKE, POST, None)])
     plaza.queues.drain()
-    assert (outbox(), total(), meta()["gone"]) == ({}, 1, 1), "loaded for the sake of its outbox"
-    with pytest.raises(TargetGone):
-        reacting.react(LIKE, POST, 8, True)
-    assert reading.count([(LIKE, POST)], 7)[0] == [(1, True)]
+    assert (outbox(), total(), meta()["deleted"]) == ({}, 1, 1), "loaded for the sake of its outbox"
+    with pytest.raises(TargetDeleted):
+        react.react(LIKE, POST, 8, True)
+    assert queries.read_counts([(LIKE, POST)], 7)[0] == [(1, True)]
 
 
 def test_a_deleted_target_that_is_not_in_redis_is_not_brought_back(plaza: World) -> None:
     plaza.add(POST)
     delete()
-    with pytest.raises(TargetGone):
-        reacting.react(LIKE, POST, 8, True)
-    assert reading.count([(LIKE, POST)], 7)[0] == [(0, False)]
+    with pytest.raises(TargetDeleted):
+        react.react(LIKE, POST, 8, True)
+    assert queries.read_counts([(LIKE, POST)], 7)[0] == [(0, False)]
     assert meta() == {}
 
 
 def test_a_tombstone_twice_is_the_same_once(plaza: World) -> None:
     put()
-    reacting.tombstone([POST])
+    react.tombstone([POST])
     before = meta()
-    reacting.tombstone([POST, POST])
+    react.tombstone([POST, POST])
     assert meta() == before

@@ -13,10 +13,10 @@ import pytest
 from plaza.infra import mysql, redis
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
-from plaza.reactions import LIKE, reacting, redis_rankings, saving
+from plaza.reactions import LIKE, persist, react, redis_rankings
 from plaza.reactions import rankings as rankings_door
-from plaza.reactions.reactions import PostLikes, Ranked, ReactionEvent, Window
-from plaza.recommendations import ranking, rolling_up
+from plaza.reactions.model import PostLikes, PostRank, ReactionEvent, Window
+from plaza.recommendations import post_rankings, vote_roll_up
 from tests.integration.conftest import Away
 from tests.integration.recommendations.test_recommendations import own_connections
 from tests.support.consumers import statements
@@ -36,15 +36,15 @@ from tests.support.plaza import World
 @pytest.fixture(autouse=True)
 def a_full_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the tests before asked MySQL for in Redis' place does not count."""
-    monkeypatch.setattr(ranking, "_instead_of_redis", TokenBucket(1_000, 1_000))
+    monkeypatch.setattr(post_rankings, "_fallback_budget", TokenBucket(1_000, 1_000))
 
 
 def ranked(window: Window = "all", limit: int = 100) -> list[tuple[int, int]]:
     """(likes, post) of the whole ranking, a page at a time."""
     found: list[tuple[int, int]] = []
-    after: Ranked | None = None
+    after: PostRank | None = None
     while True:
-        page = ranking.rank(window, after, limit, None)
+        page = post_rankings.list_most_liked(window, after, limit, None)
         assert len(page.posts) <= limit
         found += [(item.likes, item.post.text.id) for item in page.posts]
         if page.last is None:
@@ -62,7 +62,7 @@ def in_redis() -> list[tuple[int, int]]:
 
 def refuse_mysql(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read from here on is read from Redis."""
-    monkeypatch.setattr(ranking, "_instead_of_redis", TokenBucket(0.0001, 0))
+    monkeypatch.setattr(post_rankings, "_fallback_budget", TokenBucket(0.0001, 0))
 
 
 def add_liked(likes: dict[int, int]) -> None:
@@ -71,7 +71,7 @@ def add_liked(likes: dict[int, int]) -> None:
     mysql.write(f"INSERT INTO content (content_type, content_id, author_id) VALUES {values}")
     values = ",".join(f"('post',{post_id},{total},1)" for post_id, total in likes.items())
     mysql.write(
-        "INSERT INTO content_counter (target_type, target_id, like_total, like_ver)"
+        "INSERT INTO content_counter (target_type, target_id, like_total, like_version)"
         f" VALUES {values}"
     )
 
@@ -87,12 +87,12 @@ def test_after_any_history_the_ranking_is_in_the_order_of_mysql(
     draw = random.Random(seed)
     ids = [*draw.sample(range(1, 2**63), 20), *range(1, 11)]
     plaza.add(*map(post, ids))
-    ranking.refresh_rankings()
+    post_rankings.refresh_rankings()
     refuse_mysql(monkeypatch)
     kept: list[str] = []
     for _ in range(15):
         for _ in range(20):
-            reacting.react(LIKE, post(draw.choice(ids)), draw.randint(1, 6), draw.random() < 0.6)
+            react.react(LIKE, post(draw.choice(ids)), draw.randint(1, 6), draw.random() < 0.6)
         bodies = plaza.queues.messages["reactions"]
         kept += bodies
         bodies += draw.choices(kept, k=5)
@@ -110,9 +110,9 @@ def test_of_projections_in_any_order_the_newest_stays(
     monkeypatch.setattr(redis_rankings, "_MAX_POSTS_PER_CALL", 7)
     histories = {post_id: [draw.randint(0, 9) for _ in range(8)] for post_id in range(1, 9)}
     sent = [
-        PostLikes(post_id, likes, ver)
+        PostLikes(post_id, likes, version)
         for post_id, history in histories.items()
-        for ver, likes in enumerate(history, 1)
+        for version, likes in enumerate(history, 1)
     ]
     sent += draw.choices(sent, k=40)
     draw.shuffle(sent)
@@ -132,16 +132,16 @@ def test_a_consumer_that_was_stopped_after_its_commit_does_not_win(
     project = redis_rankings.project_likes
     with monkeypatch.context() as patch:
         patch.setattr(redis_rankings, "project_likes", stopped.append)
-        saving.save([like(post(1), actor) for actor in range(1, 6)])
-    saving.save([like(post(1), actor, on=False, at=1) for actor in range(1, 5)])
-    saving.save([like(post(2), actor) for actor in (1, 2)])
+        persist.save([like(post(1), actor) for actor in range(1, 6)])
+    persist.save([like(post(1), actor, on=False, at=1) for actor in range(1, 5)])
+    persist.save([like(post(2), actor) for actor in (1, 2)])
     for late in stopped:
         project(late)
     assert in_redis() == [(2, 2), (1, 1)]
 
 
 def test_a_post_that_fell_out_comes_back(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redis_rankings, "RANKING_KEPT", 3)
+    monkeypatch.setattr(redis_rankings, "MAX_RANKED", 3)
     redis_rankings.project_likes([PostLikes(n, n, 1) for n in range(1, 5)])
     assert in_redis() == [(4, 4), (3, 3), (2, 2)]
     redis_rankings.project_likes([PostLikes(1, 9, 2)])
@@ -157,16 +157,16 @@ def test_a_post_that_fell_out_comes_back(plaza: World, monkeypatch: pytest.Monke
 def test_versions_are_forgotten_once_nobody_can_be_late_and_never_of_who_is_ranked(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_rankings, "RANKING_KEPT", 2)
-    monkeypatch.setattr(redis_rankings, "REMEMBERED", 4)
-    vers, heard = redis_rankings.heard_keys()
+    monkeypatch.setattr(redis_rankings, "MAX_RANKED", 2)
+    monkeypatch.setattr(redis_rankings, "MAX_VERSIONS", 4)
+    versions, heard = redis_rankings.version_keys()
     redis_rankings.project_likes([PostLikes(n, 1_000 - n, 5) for n in range(1, 21)])
-    assert redis.execute("HLEN", vers) == 20, "somebody may be late still"
+    assert redis.execute("HLEN", versions) == 20, "somebody may be late still"
     for member in redis.execute("ZRANGE", heard, 0, -1):
         redis.execute("ZADD", heard, 1, member)  # long ago
     redis_rankings.project_likes([PostLikes(n, 5, 5) for n in range(21, 25)])
-    assert redis.execute("HLEN", vers) == redis.execute("ZCARD", heard) == 6
-    assert {int(m) for m in redis.execute("HKEYS", vers)} == {1, 2, 21, 22, 23, 24}
+    assert redis.execute("HLEN", versions) == redis.execute("ZCARD", heard) == 6
+    assert {int(m) for m in redis.execute("HKEYS", versions)} == {1, 2, 21, 22, 23, 24}
     redis_rankings.project_likes([PostLikes(1, 7, 4), PostLikes(2, 7, 4)])
     assert in_redis() == [(999, 1), (998, 2)], "late, and known to be"
 
@@ -175,17 +175,17 @@ def test_one_call_forgets_a_bounded_number_of_versions_and_the_next_ones_the_res
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """480,000 posts that were heard of long ago kept Redis busy for 1.3 s."""
-    monkeypatch.setattr(redis_rankings, "RANKING_KEPT", 2)
-    monkeypatch.setattr(redis_rankings, "REMEMBERED", 4)
-    monkeypatch.setattr(redis_rankings, "_MAX_FORGOTTEN", 10)
-    vers, heard = redis_rankings.heard_keys()
+    monkeypatch.setattr(redis_rankings, "MAX_RANKED", 2)
+    monkeypatch.setattr(redis_rankings, "MAX_VERSIONS", 4)
+    monkeypatch.setattr(redis_rankings, "_MAX_VERSIONS_DROPPED", 10)
+    versions, heard = redis_rankings.version_keys()
     redis_rankings.project_likes([PostLikes(n, 1_000 - n, 5) for n in range(1, 101)])
     for member in redis.execute("ZRANGE", heard, 0, -1):
         redis.execute("ZADD", heard, 1, member)
     left = []
     for n in range(101, 121):
         redis_rankings.project_likes([PostLikes(n, 1, 5)])
-        left.append(redis.execute("HLEN", vers))
+        left.append(redis.execute("HLEN", versions))
     assert left[0] == 100 + 1 - (10 + 1) + 2, "11 were looked at, and two of them are ranked"
     assert all(before - after <= 11 for before, after in pairwise(left))
     assert left[-1] <= 4 + 20, "what is young, and no more"
@@ -195,15 +195,15 @@ def test_a_redis_that_is_emptied_during_a_refresh_has_no_empty_ranking(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(*map(post, range(1, 6)))
-    saving.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
-    mark = redis_rankings.mark_ranking_whole
+    persist.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
+    mark = redis_rankings.mark_ranking_complete
 
     def lose_then_mark(*args: Any) -> None:
         redis.execute("FLUSHALL")
         mark(*args)
 
-    monkeypatch.setattr(rankings_door, "mark_ranking_whole", lose_then_mark)
-    ranking.refresh_rankings()
+    monkeypatch.setattr(rankings_door, "mark_ranking_complete", lose_then_mark)
+    post_rankings.refresh_rankings()
     refuse_mysql(monkeypatch)
     assert ranked() == most_liked()
 
@@ -213,14 +213,14 @@ def test_a_ranking_that_lost_a_part_is_not_whole(
     plaza: World, monkeypatch: pytest.MonkeyPatch, lost_after: int
 ) -> None:
     monkeypatch.setattr(redis_rankings, "_MAX_POSTS_PER_CALL", 2)
-    calls = redis_rankings.whole_projection([PostLikes(n, n, 1) for n in range(1, 7)], 7)
+    calls = redis_rankings.full_projection([PostLikes(n, n, 1) for n in range(1, 7)], 7)
     assert len(calls) == 3
     redis.run_all(calls[:lost_after])
     redis.execute("FLUSHALL")
     redis.run_all(calls[lost_after:])
     assert redis_rankings.read_ranking("all", None, 10) is None
-    redis.run_all(redis_rankings.whole_projection([PostLikes(n, n, 1) for n in range(1, 7)], 8))
-    assert redis_rankings.read_ranking("all", None, 1) == [Ranked(6, 6)]
+    redis.run_all(redis_rankings.full_projection([PostLikes(n, n, 1) for n in range(1, 7)], 8))
+    assert redis_rankings.read_ranking("all", None, 1) == [PostRank(6, 6)]
 
 
 def test_a_settle_that_was_postponed_tells_the_ranking_later(
@@ -228,7 +228,7 @@ def test_a_settle_that_was_postponed_tells_the_ranking_later(
 ) -> None:
     plaza.add(post(1))
     with redis_away():
-        saving.save([like(post(1), actor) for actor in (1, 2)])
+        persist.save([like(post(1), actor) for actor in (1, 2)])
     assert in_redis() == []
     plaza.queues.drain()
     assert in_redis() == [(2, 1)]
@@ -239,12 +239,12 @@ def test_a_settle_that_was_postponed_tells_the_ranking_later(
 
 def test_what_redis_lost_is_healed(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     plaza.add(*map(post, range(1, 8)))
-    saving.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
-    ranking.refresh_rankings()
+    persist.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
+    post_rankings.refresh_rankings()
     redis.execute("FLUSHALL")
-    saving.save([like(post(6), 1)])
+    persist.save([like(post(6), 1)])
     assert ranked() == most_liked(), "from MySQL until it is whole"
-    ranking.refresh_rankings()
+    post_rankings.refresh_rankings()
     refuse_mysql(monkeypatch)
     assert ranked() == most_liked()
     assert in_redis() == most_liked()
@@ -254,25 +254,25 @@ def test_projections_that_were_lost_are_healed(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(*map(post, range(1, 8)))
-    saving.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
+    persist.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
     with monkeypatch.context() as patch:
         patch.setattr(redis_rankings, "project_likes", lambda posts: None)
-        saving.save([like(post(5), actor, on=False, at=1) for actor in range(1, 6)])
-        saving.save([like(post(4), actor, on=False, at=1) for actor in range(1, 4)])
-        saving.save([like(post(7), actor) for actor in range(1, 9)])
+        persist.save([like(post(5), actor, on=False, at=1) for actor in range(1, 6)])
+        persist.save([like(post(4), actor, on=False, at=1) for actor in range(1, 4)])
+        persist.save([like(post(7), actor) for actor in range(1, 9)])
     assert in_redis() != most_liked()
-    ranking.refresh_rankings()
+    post_rankings.refresh_rankings()
     assert in_redis() == most_liked() == [(8, 7), (3, 3), (2, 2), (1, 4), (1, 1)]
 
 
 def test_the_tail_is_filled_from_mysql(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (redis_rankings, ranking):
-        monkeypatch.setattr(module, "RANKING_KEPT", 3)
+    for module in (redis_rankings, post_rankings):
+        monkeypatch.setattr(module, "MAX_RANKED", 3)
     plaza.add(*map(post, range(1, 7)))
-    saving.save([like(post(n), actor) for n in range(1, 7) for actor in range(1, n + 1)])
-    saving.save([like(post(n), actor, on=False, at=1) for n in (5, 6) for actor in range(1, 7)])
+    persist.save([like(post(n), actor) for n in range(1, 7) for actor in range(1, n + 1)])
+    persist.save([like(post(n), actor, on=False, at=1) for n in (5, 6) for actor in range(1, 7)])
     assert in_redis() == [(4, 4)], "who is next isn't known here"
-    ranking.refresh_rankings()
+    post_rankings.refresh_rankings()
     assert in_redis() == most_liked(3) == [(4, 4), (3, 3), (2, 2)]
 
 
@@ -293,13 +293,13 @@ def test_refreshes_beside_consumers_at_work_turn_nothing_back(
     def and_then(posts: Any) -> None:
         if not at_work and facts:
             at_work.append(1)
-            saving.save([facts.pop(0) for _ in range(min(10, len(facts)))])
+            persist.save([facts.pop(0) for _ in range(min(10, len(facts)))])
             at_work.clear()
         project_likes(posts)
 
     monkeypatch.setattr(rankings_door, "project_likes", and_then)
     while facts:
-        ranking.refresh_rankings()
+        post_rankings.refresh_rankings()
         assert in_redis() == most_liked()
 
 
@@ -307,15 +307,15 @@ def test_a_deleted_post_is_not_shown_and_never_comes_back(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(*map(post, range(1, 6)), author_id=7)
-    saving.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
-    ranking.refresh_rankings()
+    persist.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
+    post_rankings.refresh_rankings()
     assert ask("DELETE", "/posts/5", user=7).status == 204
     assert ask("DELETE", "/posts/3", user=7).status == 204
-    page = ranking.rank("all", None, 2, None)
+    page = post_rankings.list_most_liked("all", None, 2, None)
     assert [item.post.text.id for item in page.posts] == [4, 2], "and the page is full"
-    ranking.refresh_rankings()
+    post_rankings.refresh_rankings()
     assert in_redis() == [(4, 4), (2, 2), (1, 1)]
-    saving.save([like(post(5), 9)])
+    persist.save([like(post(5), 9)])
     assert in_redis() == [(4, 4), (2, 2), (1, 1)]
 
 
@@ -325,7 +325,7 @@ def test_a_refresh_takes_the_same_number_of_statements_whatever_there_is(plaza: 
         add_liked(dict.fromkeys(range(first, first + count), first))
         redis_rankings.project_likes([PostLikes(10**6 + n, 1, 1) for n in range(first)])
         before = statements()
-        ranking.refresh_rankings()
+        post_rankings.refresh_rankings()
         taken.append(statements() - before - 1)
     assert taken == [4, 4, 4]
 
@@ -359,12 +359,12 @@ def test_day_and_week_are_what_a_query_over_the_log_says(
     compared = 0
     for _ in range(5):
         facts = random_facts(draw, 80)
-        saving.save(facts[:50])
-        rolling_up.roll_up_votes()
-        saving.save(facts[30:])
-        rolling_up.roll_up_votes()
+        persist.save(facts[:50])
+        vote_roll_up.roll_up_votes()
+        persist.save(facts[30:])
+        vote_roll_up.roll_up_votes()
         hour = this_hour()
-        ranking.refresh_rankings()
+        post_rankings.refresh_rankings()
         for window, hours in (("day", 24), ("week", 168)):
             expected = window_in_log(hour - hours + 1, hour)
             assert ranked(window, limit=3) == expected  # type: ignore[arg-type]
@@ -379,26 +379,26 @@ def test_a_window_is_its_whole_hours_and_the_one_that_runs(plaza: World) -> None
     plaza.add(*map(post, range(1, 6)))
     begin = early_in_an_hour() * HOUR_US - NOW_US
     at = {1: 0, 2: -23 * HOUR_US, 3: -23 * HOUR_US - 1, 4: -167 * HOUR_US, 5: -167 * HOUR_US - 1}
-    saving.save([like(post(n), 1, at=begin + us) for n, us in at.items()])
-    rolling_up.roll_up_votes()
-    ranking.refresh_rankings()
+    persist.save([like(post(n), 1, at=begin + us) for n, us in at.items()])
+    vote_roll_up.roll_up_votes()
+    post_rankings.refresh_rankings()
     assert ranked("day") == [(1, 2), (1, 1)]
     assert ranked("week") == [(1, 4), (1, 3), (1, 2), (1, 1)]
     assert len(ranked("all")) == 5
 
 
 def test_an_older_window_does_not_take_the_place_of_a_newer(plaza: World) -> None:
-    assert redis_rankings.swap_ranking("day", [Ranked(3, 1)], 20)
-    assert not redis_rankings.swap_ranking("day", [Ranked(9, 2)], 10)
-    assert redis_rankings.read_ranking("day", None, 10) == [Ranked(3, 1)]
+    assert redis_rankings.swap_ranking("day", [PostRank(3, 1)], 20)
+    assert not redis_rankings.swap_ranking("day", [PostRank(9, 2)], 10)
+    assert redis_rankings.read_ranking("day", None, 10) == [PostRank(3, 1)]
     assert redis_rankings.swap_ranking("day", [], 20), "as new"
     assert redis_rankings.read_ranking("day", None, 10) == []
 
 
 def test_a_reader_never_sees_half_a_window(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     rankings = [
-        [Ranked(9, n) for n in range(100, 0, -1)],
-        [Ranked(1, n) for n in range(500, 400, -1)],
+        [PostRank(9, n) for n in range(100, 0, -1)],
+        [PostRank(1, n) for n in range(500, 400, -1)],
     ]
     redis_rankings.swap_ranking("week", rankings[0], 0)
     seen, done = [], threading.Event()
@@ -432,7 +432,7 @@ def test_a_thousand_are_shown_each_once(
     likes = {post_id: draw.choice((1, 2, 3, 50)) for post_id in draw.sample(range(1, 2**63), 1_700)}
     add_liked(likes)
     if source == "Redis":
-        ranking.refresh_rankings()
+        post_rankings.refresh_rankings()
         refuse_mysql(monkeypatch)
     found = ranked(limit=97)
     assert len(found) == len(set(found)) == 1_000
@@ -446,12 +446,12 @@ def test_a_thousand_are_shown_each_once(
 def test_the_route_gives_posts_whole_with_their_score(plaza: World) -> None:
     plaza.add(post(1), post(2), post(3))
     for actor in (7, 8):
-        reacting.react(LIKE, post(2), actor, True)
-    reacting.react(LIKE, post(1), 7, True)
+        react.react(LIKE, post(2), actor, True)
+    react.react(LIKE, post(1), 7, True)
     plaza.queues.drain()
-    rolling_up.roll_up_votes()
-    ranking.refresh_rankings()
-    reacting.react(LIKE, post(1), 9, True)  # not saved yet
+    vote_roll_up.roll_up_votes()
+    post_rankings.refresh_rankings()
+    react.react(LIKE, post(1), 9, True)  # not saved yet
     for path in ("/posts/ranking?limit=1", "/posts/ranking?limit=1&window=day"):
         first = ask("GET", path, user=7, folder="api/recommendations")
         assert first.status == 200, first.body
@@ -480,24 +480,24 @@ def test_a_forged_cursor_breaks_nothing(
     plaza: World, likes: int, post_id: int, whole: bool
 ) -> None:
     plaza.add(post(1))
-    saving.save([like(post(1), 1)])
+    persist.save([like(post(1), 1)])
     if whole:
-        ranking.refresh_rankings()
+        post_rankings.refresh_rankings()
     for window in ("all", "day"):
-        page = ranking.rank(window, Ranked(likes, post_id), 10, None)
+        page = post_rankings.list_most_liked(window, PostRank(likes, post_id), 10, None)
         expected = [1] if window == "all" and (likes, post_id) > (1, 1) else []
         assert [item.post.text.id for item in page.posts] == expected
 
 
 def test_a_page_takes_the_same_work_whatever_its_length(plaza: World) -> None:
     add_liked(dict.fromkeys(range(1, 201), 5))
-    ranking.refresh_rankings()
+    post_rankings.refresh_rankings()
     ranked()
     work = []
     for limit in (1, 10, 100):
-        ranking.rank("all", None, limit, 7)
+        post_rankings.list_most_liked("all", None, limit, 7)
         with counting_work() as counted:
-            assert len(ranking.rank("all", None, limit, 7).posts) == limit
+            assert len(post_rankings.list_most_liked("all", None, limit, 7).posts) == limit
         work.append((counted.round_trips, counted.statements))
     assert len(set(work)) == 1, work
     assert work[0][0] <= 6, "the ranking, and posts whole"
@@ -510,10 +510,10 @@ def test_without_redis_rankings_come_from_mysql_so_many_times(
     plaza: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(post(1), post(2))
-    saving.save([like(post(2), 1)])
-    rolling_up.roll_up_votes()
-    ranking.refresh_rankings()
-    monkeypatch.setattr(ranking, "_instead_of_redis", TokenBucket(0.001, 2))
+    persist.save([like(post(2), 1)])
+    vote_roll_up.roll_up_votes()
+    post_rankings.refresh_rankings()
+    monkeypatch.setattr(post_rankings, "_fallback_budget", TokenBucket(0.001, 2))
     with redis_away():
         assert ranked("all") == [(1, 2)]
         assert ranked("day") == [(1, 2)]

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from local.load.crowd import make_crowd
+from local.load.demo import make_interactions
 from local.load.interactions import plan, read_file
 from plaza.infra import mysql
-from plaza.reactions import KINDS, Target, reacting, saving
+from plaza.reactions import KINDS, Target, persist, react
+from plaza.reactions.model import TooManyChanges
 from plaza.reactions.queues import REACTIONS
-from plaza.reactions.reactions import TooManyChanges
-from plaza.recommendations import ranking, rolling_up
+from plaza.recommendations import post_rankings, vote_roll_up
 from tests.integration.recommendations.test_rankings import a_full_bucket, in_redis, ranked
 from tests.support.likes_log import HOUR_US, most_liked, window_in_log
 from tests.support.plaza import World, read_event
@@ -37,7 +37,7 @@ BATCH = 1_000
 def test_after_all_interactions_of_a_file_each_ranking_is_in_the_order_of_mysql(
     plaza: World,
 ) -> None:
-    rows = read_file(Path(FILE)) if FILE else make_crowd(60, 120, 3_000, first_id=1, seed=5)
+    rows = read_file(Path(FILE)) if FILE else make_interactions(60, 120, 3_000, first_id=1, seed=5)
     requests, chance = plan(rows), random.Random(6)
     posts = sorted({row.item_id for row in rows})
     mysql.write(
@@ -46,10 +46,10 @@ def test_after_all_interactions_of_a_file_each_ranking_is_in_the_order_of_mysql(
     )
     late: list[str] = []
     for number, request in enumerate(requests, 1):
-        if request.turns:
-            (kind, post_id, user_id), wanted = request.turns
+        if request.sets:
+            (kind, post_id, user_id), wanted = request.sets
             with suppress(TooManyChanges):
-                reacting.react(KINDS[kind], Target("post", post_id), user_id, wanted)
+                react.react(KINDS[kind], Target("post", post_id), user_id, wanted)
         if number % BATCH == 0 or number == len(requests):
             facts = late + plaza.queues.take(REACTIONS)
             chance.shuffle(facts)
@@ -57,15 +57,15 @@ def test_after_all_interactions_of_a_file_each_ranking_is_in_the_order_of_mysql(
             again = facts[: len(facts) // 5]  # some of them late, and some of them twice
             batch = [read_event(fact) for fact in facts[len(late) :] + again]
             if batch:
-                saving.save(batch)
+                persist.save(batch)
             if chance.random() < 0.1:
-                rolling_up.roll_up_votes()
+                vote_roll_up.roll_up_votes()
     plaza.queues.drain()
-    rolling_up.roll_up_votes()
+    vote_roll_up.roll_up_votes()
 
     expected = most_liked()
     assert in_redis()[: len(expected)] == expected, "as consumers left it"
-    ranking.refresh_rankings()
+    post_rankings.refresh_rankings()
     assert ranked("all") == expected
     hour = time.time_ns() // 1000 // HOUR_US
     for window, hours in (("day", 24), ("week", 168)):

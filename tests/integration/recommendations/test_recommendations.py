@@ -14,16 +14,16 @@ from plaza.infra import mysql, redis
 from plaza.infra.redis import RedisDown
 from plaza.infra.settings import settings
 from plaza.infra.token_bucket import TokenBucket
-from plaza.reactions import LIKE, reacting, saving
+from plaza.reactions import LIKE, persist, react
 from plaza.recommendations import (
-    Rebuild,
+    RebuildLists,
     mysql_recommendations,
-    recommending,
-    redis_recommendations,
-    rolling_up,
+    recommend,
+    redis_store,
+    vote_roll_up,
 )
+from plaza.recommendations.model import ReviewList
 from plaza.recommendations.queues import RECOMMENDATIONS
-from plaza.recommendations.recommendations import Recommended
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
 from tests.support.content_api import as_another_process, ask, counting_work
@@ -42,17 +42,17 @@ def shop(plaza: World) -> World:
 
 
 def recommended(limit: int = 100, actor_id: int | None = None) -> list[int]:
-    page = recommending.recommend(SHOP, 0, limit, actor_id)
+    page = recommend.recommend(SHOP, 0, limit, actor_id)
     return [whole.text.id for whole in page.reviews]
 
 
-def proxy_ttl_ms() -> int:
-    return int(redis.execute("PTTL", redis_recommendations.keys_of(SHOP)[1]))
+def fresh_ttl_ms() -> int:
+    return int(redis.execute("PTTL", redis_store.keys_of(SHOP)[1]))
 
 
-def let_the_proxy_end() -> None:
+def expire_fresh_key() -> None:
     """As if its time had passed."""
-    redis.execute("DEL", redis_recommendations.keys_of(SHOP)[1])
+    redis.execute("DEL", redis_store.keys_of(SHOP)[1])
 
 
 def asked(world: World) -> int:
@@ -60,8 +60,8 @@ def asked(world: World) -> int:
 
 
 def roll_up_and_refresh(world: World) -> None:
-    rolling_up.roll_up_votes()
-    recommending.refresh_recommendations()
+    vote_roll_up.roll_up_votes()
+    recommend.refresh_recommendations()
     world.queues.drain()
 
 
@@ -69,12 +69,12 @@ def roll_up_and_refresh(world: World) -> None:
 def slow_machine(monkeypatch: pytest.MonkeyPatch, set_up: Callable[..., None]) -> None:
     """What the test does may take longer than two seconds, and Redis may let it wait."""
     set_up(redis_timeout_s=30)
-    monkeypatch.setattr(redis_recommendations, "ASKED_TTL_MS", 600_000)
+    monkeypatch.setattr(redis_store, "REBUILD_REQUEST_TTL_MS", 600_000)
 
 
 def swap(ids: list[int]) -> None:
-    rebuild = redis_recommendations.begin_rebuilds([SHOP])
-    assert redis_recommendations.swap_all({SHOP: Recommended(ids, None)}, rebuild) == [SHOP]
+    rebuild = redis_store.begin_rebuilds([SHOP])
+    assert redis_store.replace_lists({SHOP: ReviewList(ids, None)}, rebuild) == [SHOP]
 
 
 # ---------------------------------------------------------------- order
@@ -88,7 +88,7 @@ def test_after_quiet_the_order_is_that_of_mysql(shop: World, seed: int) -> None:
     add_reviews(6, 1)
     for _ in range(4):
         for _ in range(40):
-            reacting.react(LIKE, review(draw.choice(ids)), draw.randint(1, 6), draw.random() < 0.7)
+            react.react(LIKE, review(draw.choice(ids)), draw.randint(1, 6), draw.random() < 0.7)
         shop.queues.drain()
         roll_up_and_refresh(shop)
         assert recommended() == best_reviews(SHOP)
@@ -97,14 +97,14 @@ def test_after_quiet_the_order_is_that_of_mysql(shop: World, seed: int) -> None:
 
 def test_a_hundred_are_recommended_at_most(shop: World) -> None:
     add_reviews(SHOP, *range(1, 121))
-    saving.save([like(review(3), 1)])
+    persist.save([like(review(3), 1)])
     roll_up_and_refresh(shop)
     assert recommended() == [3, *range(120, 21, -1)] == best_reviews(SHOP)
 
 
 def test_pages_follow_each_other_without_holes_and_repeats(shop: World) -> None:
     add_reviews(SHOP, *range(1, 41))
-    saving.save([like(review(n % 7 + 1), n) for n in range(1, 30)])
+    persist.save([like(review(n % 7 + 1), n) for n in range(1, 30)])
     roll_up_and_refresh(shop)
     path, seen = f"/shops/{SHOP}/reviews/recommended?limit=7", []
     reply = ask("GET", path, folder="api/recommendations")
@@ -177,7 +177,7 @@ def test_readers_take_the_old_list_while_the_first_asks_for_a_new_one(shop: Worl
     recommended()
     shop.queues.drain()
     add_reviews(SHOP, 3)
-    let_the_proxy_end()
+    expire_fresh_key()
     assert [recommended() for _ in range(20)] == [[2, 1]] * 20
     assert asked(shop) == 1
     shop.queues.drain()
@@ -188,10 +188,10 @@ def test_a_rebuild_that_failed_is_asked_for_again_two_seconds_later(shop: World)
     add_reviews(SHOP, 1)
     recommended()
     shop.queues.take(RECOMMENDATIONS)  # and nobody does it
-    assert 0 < proxy_ttl_ms() <= 2_000
+    assert 0 < fresh_ttl_ms() <= 2_000
     recommended()
     assert asked(shop) == 0, "not before"
-    let_the_proxy_end()
+    expire_fresh_key()
     recommended()
     assert asked(shop) == 1
 
@@ -200,7 +200,7 @@ def test_a_good_rebuild_holds_for_an_hour(shop: World) -> None:
     add_reviews(SHOP, 1)
     recommended()
     shop.queues.drain()
-    assert 3_200_000 < proxy_ttl_ms() < 4_000_000
+    assert 3_200_000 < fresh_ttl_ms() < 4_000_000
     assert recommended() == [1]
     assert asked(shop) == 0
 
@@ -211,7 +211,7 @@ def test_a_shop_without_reviews_is_asked_about_once_an_hour(shop: World) -> None
         assert recommended() == []
     assert asked(shop) == 1
     shop.queues.drain()
-    assert 3_000_000 < proxy_ttl_ms() < 4_000_000
+    assert 3_000_000 < fresh_ttl_ms() < 4_000_000
     for _ in range(20):
         assert recommended() == []
     assert asked(shop) == 0
@@ -227,11 +227,11 @@ def test_of_a_shop_that_does_not_exist_nothing_is_made(plaza: World) -> None:
 def test_a_queue_that_is_away_keeps_nobody_from_reading(shop: World) -> None:
     add_reviews(SHOP, 1)
     swap([1])
-    let_the_proxy_end()
+    expire_fresh_key()
     shop.queues.away = True
     assert recommended() == [1]
     shop.queues.away = False
-    let_the_proxy_end()
+    expire_fresh_key()
     recommended()
     assert asked(shop) == 1
 
@@ -246,7 +246,7 @@ def test_a_reader_never_sees_half_a_list(shop: World, monkeypatch: pytest.Monkey
 
     def read() -> None:
         while not done.is_set():
-            seen.append(redis_recommendations.look(SHOP).review_ids)
+            seen.append(redis_store.read_list(SHOP).review_ids)
 
     with own_connections(monkeypatch):
         readers = [threading.Thread(target=read) for _ in range(4)]
@@ -263,13 +263,13 @@ def test_a_reader_never_sees_half_a_list(shop: World, monkeypatch: pytest.Monkey
 
 def test_a_rebuild_that_is_late_does_not_bring_the_old_list_back(shop: World) -> None:
     add_reviews(SHOP, 1, 2)
-    saving.save([like(review(1), 1)])
-    rolling_up.roll_up_votes()
-    rebuild = redis_recommendations.begin_rebuilds([SHOP])
-    old = mysql_recommendations.read_best([SHOP])
-    saving.save([like(review(2), actor) for actor in (1, 2)])
+    persist.save([like(review(1), 1)])
+    vote_roll_up.roll_up_votes()
+    rebuild = redis_store.begin_rebuilds([SHOP])
+    old = mysql_recommendations.read_best_reviews([SHOP])
+    persist.save([like(review(2), actor) for actor in (1, 2)])
     roll_up_and_refresh(shop)
-    assert redis_recommendations.swap_all(old, rebuild) == []
+    assert redis_store.replace_lists(old, rebuild) == []
     assert recommended() == [2, 1]
 
 
@@ -278,18 +278,18 @@ def test_a_late_rebuild_loses_also_when_no_vote_moved_in_between(
 ) -> None:
     """A review came after it had read MySQL, and another rebuild has listed it: same watermark."""
     add_reviews(SHOP, 1)
-    read_best = mysql_recommendations.read_best
+    read_best_reviews = mysql_recommendations.read_best_reviews
 
-    def read_then_be_late(shop_ids: Sequence[int]) -> dict[int, Recommended]:
-        found = read_best(shop_ids)
+    def read_then_be_late(shop_ids: Sequence[int]) -> dict[int, ReviewList]:
+        found = read_best_reviews(shop_ids)
         with monkeypatch.context() as patch:
-            patch.setattr(mysql_recommendations, "read_best", read_best)
+            patch.setattr(mysql_recommendations, "read_best_reviews", read_best_reviews)
             add_reviews(SHOP, 2)
-            recommending.rebuild_recommendations([Rebuild([SHOP])])
+            recommend.rebuild_recommendations([RebuildLists([SHOP])])
         return found
 
-    monkeypatch.setattr(mysql_recommendations, "read_best", read_then_be_late)
-    recommending.rebuild_recommendations([Rebuild([SHOP])])
+    monkeypatch.setattr(mysql_recommendations, "read_best_reviews", read_then_be_late)
+    recommend.rebuild_recommendations([RebuildLists([SHOP])])
     assert recommended() == [2, 1]
 
 
@@ -298,30 +298,30 @@ def test_a_rebuild_that_is_late_leaves_the_list_due(
 ) -> None:
     """Another one began and may have died: what it would have put in place is still owed."""
     add_reviews(SHOP, 1)
-    saving.save([like(review(1), 1)])
-    rolling_up.roll_up_votes()
-    read_best = mysql_recommendations.read_best
+    persist.save([like(review(1), 1)])
+    vote_roll_up.roll_up_votes()
+    read_best_reviews = mysql_recommendations.read_best_reviews
 
-    def read_while_another_begins(shop_ids: Sequence[int]) -> dict[int, Recommended]:
-        redis_recommendations.begin_rebuilds(shop_ids)
-        return read_best(shop_ids)
+    def read_while_another_begins(shop_ids: Sequence[int]) -> dict[int, ReviewList]:
+        redis_store.begin_rebuilds(shop_ids)
+        return read_best_reviews(shop_ids)
 
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_recommendations, "read_best", read_while_another_begins)
-        recommending.rebuild_recommendations([Rebuild([SHOP])])
-    assert recommending.refresh_recommendations() == 1
+        patch.setattr(mysql_recommendations, "read_best_reviews", read_while_another_begins)
+        recommend.rebuild_recommendations([RebuildLists([SHOP])])
+    assert recommend.refresh_recommendations() == 1
 
 
 def test_a_list_stays_due_until_its_rebuild_is_done(shop: World) -> None:
     add_reviews(SHOP, 1, 2)
-    saving.save([like(review(1), 1)])
-    rolling_up.roll_up_votes()
+    persist.save([like(review(1), 1)])
+    vote_roll_up.roll_up_votes()
     for _ in range(3):
-        assert recommending.refresh_recommendations() == 1
+        assert recommend.refresh_recommendations() == 1
         shop.queues.take(RECOMMENDATIONS)  # lost
-    assert recommending.refresh_recommendations() == 1
+    assert recommend.refresh_recommendations() == 1
     shop.queues.drain()
-    assert recommending.refresh_recommendations() == 0
+    assert recommend.refresh_recommendations() == 0
     assert recommended() == [1, 2]
 
 
@@ -329,20 +329,20 @@ def test_what_moves_during_a_rebuild_keeps_the_list_due(
     shop: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_reviews(SHOP, 1, 2)
-    saving.save([like(review(1), 1)])
-    rolling_up.roll_up_votes()
-    swap_all = redis_recommendations.swap_all
+    persist.save([like(review(1), 1)])
+    vote_roll_up.roll_up_votes()
+    replace_lists = redis_store.replace_lists
 
     def slowly(*args: Any) -> list[int]:
-        saving.save([like(review(2), actor) for actor in (1, 2)])
-        rolling_up.roll_up_votes()
-        return swap_all(*args)
+        persist.save([like(review(2), actor) for actor in (1, 2)])
+        vote_roll_up.roll_up_votes()
+        return replace_lists(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(redis_recommendations, "swap_all", slowly)
-        recommending.rebuild_recommendations([Rebuild([SHOP])])
+        patch.setattr(redis_store, "replace_lists", slowly)
+        recommend.rebuild_recommendations([RebuildLists([SHOP])])
     assert recommended() == [1, 2]
-    assert recommending.refresh_recommendations() == 1
+    assert recommend.refresh_recommendations() == 1
     shop.queues.drain()
     assert recommended() == [2, 1]
 
@@ -351,27 +351,27 @@ def test_a_refresh_adds_nothing_to_a_queue_that_is_behind(
     shop: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_reviews(SHOP, 1)
-    saving.save([like(review(1), 1)])
-    rolling_up.roll_up_votes()
-    monkeypatch.setattr(recommending, "_MOST_BACKLOG", 2)
+    persist.save([like(review(1), 1)])
+    vote_roll_up.roll_up_votes()
+    monkeypatch.setattr(recommend, "_MAX_BACKLOG", 2)
     shop.queues.messages[RECOMMENDATIONS] = ["{}"] * 3
-    assert recommending.refresh_recommendations() == 0
+    assert recommend.refresh_recommendations() == 0
     assert asked(shop) == 3
 
 
 def test_all_shops_that_are_due_are_asked_for_a_page_at_a_time(
     shop: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recommending, "_SHOPS_PER_PAGE", 25)
+    monkeypatch.setattr(recommend, "_SHOPS_PER_PAGE", 25)
     mysql.write(
         "INSERT INTO stale_list (shop_id, seq) VALUES "
         + ",".join(f"({n}, 1)" for n in range(1, 61))
     )
-    assert recommending.refresh_recommendations() == 60
-    sent = [Rebuild.from_json(body) for body in shop.queues.messages[RECOMMENDATIONS]]
+    assert recommend.refresh_recommendations() == 60
+    sent = [RebuildLists.from_json(body) for body in shop.queues.messages[RECOMMENDATIONS]]
     assert sorted(shop_id for rebuild in sent for shop_id in rebuild.shop_ids) == [*range(1, 61)]
     shop.queues.drain()
-    assert recommending.refresh_recommendations() == 0
+    assert recommend.refresh_recommendations() == 0
 
 
 def test_a_batch_of_shops_takes_as_much_as_one(shop: World) -> None:
@@ -381,10 +381,10 @@ def test_a_batch_of_shops_takes_as_much_as_one(shop: World) -> None:
         for shop_id in range(first, first + count):
             add_reviews(shop_id, shop_id)
             mysql.write("INSERT INTO stale_list (shop_id, seq) VALUES (%s, 1)", (shop_id,))
-        rebuilds = [Rebuild([shop_id]) for shop_id in range(first, first + count)]
+        rebuilds = [RebuildLists([shop_id]) for shop_id in range(first, first + count)]
         before = statements()
         with counting_work() as counted:
-            recommending.rebuild_recommendations([*rebuilds, *rebuilds])
+            recommend.rebuild_recommendations([*rebuilds, *rebuilds])
         work.append((statements() - before - 1, counted.round_trips))
     assert work[1:] == work[:-1], work
 
@@ -401,17 +401,17 @@ def test_a_deleted_review_is_not_shown_and_the_page_is_full(shop: World) -> None
         assert ask("DELETE", path, user=9_000 + review_id).status == 204
     assert recommended(limit=3) == [9, 7, 6]
     assert recommended() == [9, 7, 6, 5, 4, 3, 2, 1]
-    let_the_proxy_end()
+    expire_fresh_key()
     recommended()
     shop.queues.drain()
-    assert redis_recommendations.look(SHOP).review_ids == [9, 7, 6, 5, 4, 3, 2, 1]
+    assert redis_store.read_list(SHOP).review_ids == [9, 7, 6, 5, 4, 3, 2, 1]
 
 
 def test_totals_and_mine_are_live_on_top_of_the_list(shop: World) -> None:
     add_reviews(SHOP, 1, 2)
     recommended()
     shop.queues.drain()
-    reacting.react(LIKE, review(1), 7, True)
+    react.react(LIKE, review(1), 7, True)
     path = f"/shops/{SHOP}/reviews/recommended"
     items = ask("GET", path, user=7, folder="api/recommendations").body["items"]
     assert [(i["id"], i["likes"], i["mine"]) for i in items] == [
@@ -447,9 +447,9 @@ def test_without_redis_the_list_comes_from_mysql_so_many_times(
     shop: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_reviews(SHOP, 1, 2, 3)
-    saving.save([like(review(2), 1)])
+    persist.save([like(review(2), 1)])
     roll_up_and_refresh(shop)
-    monkeypatch.setattr(recommending, "_instead_of_redis", TokenBucket(0.001, 2))
+    monkeypatch.setattr(recommend, "_fallback_budget", TokenBucket(0.001, 2))
     with redis_away():
         assert recommended() == [2, 3, 1]
         assert recommended() == [2, 3, 1]
@@ -462,8 +462,8 @@ def test_without_redis_the_list_comes_from_mysql_so_many_times(
 
 def test_a_rebuild_without_redis_comes_again(shop: World, redis_away: Away) -> None:
     add_reviews(SHOP, 1)
-    saving.save([like(review(1), 1)])
-    rolling_up.roll_up_votes()
+    persist.save([like(review(1), 1)])
+    vote_roll_up.roll_up_votes()
     with redis_away(), pytest.raises(RedisDown):
-        recommending.rebuild_recommendations([Rebuild([SHOP])])
-    assert recommending.refresh_recommendations() == 1, "it is due still"
+        recommend.rebuild_recommendations([RebuildLists([SHOP])])
+    assert recommend.refresh_recommendations() == 1, "it is due still"

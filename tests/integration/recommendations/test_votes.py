@@ -14,9 +14,9 @@ from pymysql.cursors import Cursor
 from local.stack.servers import connect_mysql
 from plaza.infra import mysql
 from plaza.infra.mysql import MysqlDown
-from plaza.reactions import COLLECT, Target, mysql_reactions, saving
-from plaza.reactions.reactions import ReactionEvent
-from plaza.recommendations import mysql_votes, rolling_up
+from plaza.reactions import COLLECT, Target, mysql_reactions, persist
+from plaza.reactions.model import ReactionEvent
+from plaza.recommendations import mysql_votes, vote_roll_up
 from tests.support.consumers import consumer, deadlocks, end, go, statements
 from tests.support.likes_log import (
     HOUR_US,
@@ -32,8 +32,8 @@ from tests.support.likes_log import (
     totals,
     votes,
 )
-from tests.support.looking import wait_for
 from tests.support.plaza import World
+from tests.support.stores import wait_for
 
 MS_US = 1_000
 
@@ -52,7 +52,7 @@ def seqs() -> list[int]:
 
 
 def small_pages(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(rolling_up, "PAGE", size)
+    monkeypatch.setattr(vote_roll_up, "ROWS_PER_PAGE", size)
 
 
 # ---------------------------------------------------------------- one run
@@ -62,7 +62,7 @@ def test_votes_are_the_likes_of_reviews_and_their_shops_are_stale(plaza: World) 
     add_reviews(5, 51, 52)
     add_reviews(6, 61)
     plaza.add(Target("comment", 1), post(1))
-    saving.save(
+    persist.save(
         [
             like(review(51), 1),
             like(review(51), 2),
@@ -72,7 +72,7 @@ def test_votes_are_the_likes_of_reviews_and_their_shops_are_stale(plaza: World) 
             like(post(1), 1, kind=COLLECT),
         ]
     )
-    rolling_up.roll_up_votes()
+    vote_roll_up.roll_up_votes()
     assert votes() == {51: 2, 52: 0, 61: 0}
     assert stale().keys() == {5}
     assert stale()[5] in seqs()
@@ -84,7 +84,7 @@ def test_hours_of_posts_hold_what_was_given_less_what_was_taken_back(plaza: Worl
     plaza.add(post(1), post(2))
     hour = NOW_US // HOUR_US
     begin = hour * HOUR_US - NOW_US
-    saving.save(
+    persist.save(
         [
             like(post(1), 1, at=begin - 1),
             like(post(1), 2, at=begin),
@@ -94,42 +94,42 @@ def test_hours_of_posts_hold_what_was_given_less_what_was_taken_back(plaza: Worl
             like(post(2), 4, at=begin - HOUR_US),
         ]
     )
-    rolling_up.roll_up_votes()
+    vote_roll_up.roll_up_votes()
     assert hours() == {(hour - 1, 1): 1, (hour, 1): 1, (hour - 1, 2): 1}
 
 
 def test_a_like_that_changed_nothing_is_counted_once(plaza: World) -> None:
     """While Redis is away every request becomes an event, and so does a like of one who likes."""
     plaza.add(post(1))
-    saving.save([like(post(1), 1, at=n * MS_US, provisional=True) for n in range(20)])
-    saving.save([like(post(1), 2, at=n) for n in range(2)])
-    saving.save([like(post(1), 3, on=False, provisional=True)])
-    rolling_up.roll_up_votes()
+    persist.save([like(post(1), 1, at=n * MS_US, provisional=True) for n in range(20)])
+    persist.save([like(post(1), 2, at=n) for n in range(2)])
+    persist.save([like(post(1), 3, on=False, provisional=True)])
+    vote_roll_up.roll_up_votes()
     assert sum(hours().values()) == 2
-    saving.save([like(post(1), 1, at=n * MS_US, provisional=True) for n in range(20, 25)])
-    saving.save([like(post(1), 1, on=False, at=30 * MS_US, provisional=True)])
-    rolling_up.roll_up_votes()
+    persist.save([like(post(1), 1, at=n * MS_US, provisional=True) for n in range(20, 25)])
+    persist.save([like(post(1), 1, on=False, at=30 * MS_US, provisional=True)])
+    vote_roll_up.roll_up_votes()
     assert sum(hours().values()) == 1
 
 
 def test_a_like_that_is_logged_after_its_unlike_changes_no_hour(plaza: World) -> None:
     plaza.add(post(1))
-    saving.save([like(post(1), 1, on=False, at=9)])
-    rolling_up.roll_up_votes()
+    persist.save([like(post(1), 1, on=False, at=9)])
+    vote_roll_up.roll_up_votes()
     assert hours() == {}
-    saving.save([like(post(1), 1, on=True, at=-HOUR_US)])
-    rolling_up.roll_up_votes()
+    persist.save([like(post(1), 1, on=True, at=-HOUR_US)])
+    vote_roll_up.roll_up_votes()
     assert hours() == hours_in_log() == {}
 
 
 def test_a_run_without_anything_new_does_nothing(plaza: World) -> None:
     add_reviews(5, 51)
-    assert rolling_up.roll_up_votes() == 0
-    saving.save([like(review(51), 1)])
-    assert rolling_up.roll_up_votes() == watermark()
+    assert vote_roll_up.roll_up_votes() == 0
+    persist.save([like(review(51), 1)])
+    assert vote_roll_up.roll_up_votes() == watermark()
     mysql.write("DELETE FROM stale_list")
     mysql.write("UPDATE content SET votes = 77")
-    rolling_up.roll_up_votes()
+    vote_roll_up.roll_up_votes()
     assert (votes(), stale()) == ({51: 77}, {}), "what was rolled up is not looked at again"
 
 
@@ -137,29 +137,29 @@ def test_old_hours_are_deleted_and_do_not_come_back(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(post(1))
-    monkeypatch.setattr(rolling_up, "_ROWS_PER_DELETE", 2)
+    monkeypatch.setattr(vote_roll_up, "_ROWS_PER_DELETE", 2)
     hour = early_in_an_hour()
     begin = hour * HOUR_US - NOW_US
     mysql.write(
         "INSERT INTO post_hour (hour, post_id, net) VALUES "
-        + ",".join(f"({hour - rolling_up.HOURS_KEPT - n}, {n}, 1)" for n in range(6))
+        + ",".join(f"({hour - vote_roll_up.RETENTION_HOURS - n}, {n}, 1)" for n in range(6))
     )
-    saving.save([like(post(1), n, at=begin - days * 24 * HOUR_US) for n, days in ((1, 9), (2, 7))])
-    rolling_up.roll_up_votes()
-    assert hours() == {(hour - rolling_up.HOURS_KEPT, 0): 1, (hour - 168, 1): 1}
+    persist.save([like(post(1), n, at=begin - days * 24 * HOUR_US) for n, days in ((1, 9), (2, 7))])
+    vote_roll_up.roll_up_votes()
+    assert hours() == {(hour - vote_roll_up.RETENTION_HOURS, 0): 1, (hour - 168, 1): 1}
 
 
 def test_a_run_stops_in_time_and_the_next_goes_on(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_reviews(5, 51)
-    saving.save([like(review(51), actor) for actor in range(10)])
+    persist.save([like(review(51), actor) for actor in range(10)])
     small_pages(monkeypatch, 4)
-    monkeypatch.setattr(rolling_up, "MOST_S", 0)
-    ends = [rolling_up.roll_up_votes() for _ in range(3)]
+    monkeypatch.setattr(vote_roll_up, "MAX_RUN_S", 0)
+    ends = [vote_roll_up.roll_up_votes() for _ in range(3)]
     assert ends[0] < ends[1] < ends[2] or ends[2] == seqs()[-1]
-    monkeypatch.setattr(rolling_up, "MOST_S", 60)
-    assert rolling_up.roll_up_votes() == seqs()[-1]
+    monkeypatch.setattr(vote_roll_up, "MAX_RUN_S", 60)
+    assert vote_roll_up.roll_up_votes() == seqs()[-1]
     assert votes() == {51: 10}
 
 
@@ -168,11 +168,11 @@ def test_a_page_takes_the_same_number_of_statements_whatever_it_holds(plaza: Wor
     plaza.add(*map(post, range(1, 101)))
     taken = []
     for round_, size in enumerate((10, 100, 1_000)):
-        saving.save(
+        persist.save(
             [like((review, post)[n % 2](n % 100 + 1), round_ * 10_000 + n + 1) for n in range(size)]
         )
         before = statements()
-        rolling_up.roll_up_votes()
+        vote_roll_up.roll_up_votes()
         taken.append(statements() - before - 1)
     assert len(set(taken)) == 1, taken
     assert taken[0] <= 15, "head 1, the gate 4, a page 9, old hours 1"
@@ -182,16 +182,16 @@ def test_a_page_reads_its_part_of_the_log_by_index(plaza: World) -> None:
     add_reviews(5, *range(1, 21))
     plaza.add(*map(post, range(1, 21)))
     for begin in range(0, 20_000, 1_000):
-        saving.save([like((review, post)[n % 2](n % 20 + 1), begin + n + 1) for n in range(1_000)])
-    rolling_up.roll_up_votes()
-    saving.save([like(review(1), 50_000), like(post(1), 50_000)])
+        persist.save([like((review, post)[n % 2](n % 20 + 1), begin + n + 1) for n in range(1_000)])
+    vote_roll_up.roll_up_votes()
+    persist.save([like(review(1), 50_000), like(post(1), 50_000)])
 
     def rows_read() -> int:
         rows = mysql.fetch_all("SHOW SESSION STATUS LIKE 'Handler_read%%'", ())
         return sum(int(count) for name, count in rows if not name.endswith("deleted"))
 
     before = rows_read()
-    rolling_up.roll_up_votes()
+    vote_roll_up.roll_up_votes()
     assert rows_read() - before < 200
 
 
@@ -214,12 +214,12 @@ def commit(cursor: Cursor) -> None:
 
 def never_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on a roll-up does not wait for writers, it fails."""
-    monkeypatch.setattr(mysql_reactions, "PATIENCE_S", 0)
+    monkeypatch.setattr(mysql_reactions, "LOCK_TIMEOUT_S", 0)
 
 
 def save_in(cursor: Cursor, facts: Sequence[ReactionEvent]) -> None:
     """What a consumer does up to its commit."""
-    saving._write(cursor, facts)
+    persist._persist_batch(cursor, facts)
 
 
 @pytest.mark.parametrize("gated", [True, False], ids=["with the gate", "without it"])
@@ -232,16 +232,16 @@ def test_a_fact_that_commits_after_one_with_a_higher_seq_is_not_skipped(
         monkeypatch.setattr(mysql_reactions, "pass_log_gate", lambda cursor: 0)
     with stranger(mysql_url) as slow:
         save_in(slow, [like(review(51), 1)])  # the lower seq, not committed
-        saving.save([like(review(52), 1)])  # the higher, committed
+        persist.save([like(review(52), 1)])  # the higher, committed
         never_wait(monkeypatch)
         if gated:
             with pytest.raises(MysqlDown):
-                rolling_up.roll_up_votes()
+                vote_roll_up.roll_up_votes()
             assert watermark() == 0, "it gives up rather than to skip"
         else:
-            rolling_up.roll_up_votes()
+            vote_roll_up.roll_up_votes()
         commit(slow)
-    rolling_up.roll_up_votes()
+    vote_roll_up.roll_up_votes()
     assert totals() == {51: 1, 52: 1}
     assert votes() == (totals() if gated else {51: 0, 52: 1})
 
@@ -252,8 +252,8 @@ def test_the_roll_up_waits_for_who_is_appending_and_nobody_else(
     add_reviews(5, 51, 52, 53)
     with stranger(mysql_url) as slow, ThreadPoolExecutor() as pool:
         save_in(slow, [like(review(51), 1)])
-        saving.save([like(review(52), 1)])
-        rolling = pool.submit(rolling_up.roll_up_votes)
+        persist.save([like(review(52), 1)])
+        rolling = pool.submit(vote_roll_up.roll_up_votes)
         with stranger(mysql_url) as other:
             wait_for(lambda: lock_waits(other) == 1, "the roll-up waits for the slow one")
         assert not rolling.done()
@@ -272,7 +272,7 @@ def test_what_is_appended_while_the_roll_up_is_at_work_is_for_the_next(
     plaza: World, mysql_url: str
 ) -> None:
     add_reviews(5, 51, 52)
-    saving.save([like(review(51), 1)])
+    persist.save([like(review(51), 1)])
     head = mysql_reactions.read_log_head()
     mysql_reactions.wait_for_log_writers()
     with stranger(mysql_url) as late:
@@ -281,7 +281,7 @@ def test_what_is_appended_while_the_roll_up_is_at_work_is_for_the_next(
         commit(late)
     assert mysql_votes.roll_up_page(head, 100, 0).end == head
     assert votes() == {51: 1, 52: 0}
-    rolling_up.roll_up_votes()
+    vote_roll_up.roll_up_votes()
     assert votes() == {51: 1, 52: 1}
 
 
@@ -291,8 +291,8 @@ def test_what_was_appended_and_rolled_back_leaves_a_gap_and_nothing_else(
     add_reviews(5, 51)
     with stranger(mysql_url) as failed:
         save_in(failed, [like(review(51), actor) for actor in range(1, 51)])
-    saving.save([like(review(51), 1), like(review(51), 2)])
-    rolling_up.roll_up_votes()
+    persist.save([like(review(51), 1), like(review(51), 2)])
+    vote_roll_up.roll_up_votes()
     assert votes() == {51: 2}
 
 
@@ -305,11 +305,11 @@ def test_two_runs_at_one_time_take_turns_and_do_everything_once(
 ) -> None:
     add_reviews(5, 51)
     plaza.add(post(1))
-    saving.save([like(t, actor) for t in (review(51), post(1)) for actor in range(1, 11)])
+    persist.save([like(t, actor) for t in (review(51), post(1)) for actor in range(1, 11)])
     head = mysql_reactions.read_log_head()
     with stranger(mysql_url) as one, ThreadPoolExecutor() as pool:
         one_rolled = mysql_votes._roll_up_page(one, head, 10, 0)
-        other = pool.submit(rolling_up.roll_up_votes)
+        other = pool.submit(vote_roll_up.roll_up_votes)
         with stranger(mysql_url) as onlooker:
             wait_for(lambda: lock_waits(onlooker) == 1, "the second waits for the first")
         commit(one) if first == "commits" else one.connection.rollback()
@@ -323,10 +323,10 @@ def test_two_runs_at_one_time_take_turns_and_do_everything_once(
 def test_a_run_that_was_overtaken_turns_back_nothing(plaza: World) -> None:
     add_reviews(5, 51)
     plaza.add(post(1))
-    saving.save([like(post(1), 1)])
+    persist.save([like(post(1), 1)])
     late_head = mysql_reactions.read_log_head()
-    saving.save([like(post(1), 2), like(review(51), 2)])
-    done = rolling_up.roll_up_votes()
+    persist.save([like(post(1), 2), like(review(51), 2)])
+    done = vote_roll_up.roll_up_votes()
     assert mysql_votes.roll_up_page(late_head, 100, 0) == (done, done)
     assert watermark() == done
     assert hours() == hours_in_log()
@@ -344,11 +344,11 @@ def test_a_run_that_ends_after_any_step_leaves_nothing_half_done(
     plaza.add(*map(post, range(1, 11)))
     small_pages(monkeypatch, 13)
     facts = [like(t(n), actor) for t in (review, post) for n in range(1, 11) for actor in (1, 2)]
-    saving.save(facts)
+    persist.save(facts)
     whole_page = mysql_votes._roll_up_page
     pages = []
 
-    def killed(cursor: Cursor, *args: int) -> mysql_votes.Rolled:
+    def killed(cursor: Cursor, *args: int) -> mysql_votes.RolledUpRange:
         """The second page ends after some of its statements."""
         pages.append(1)
         if len(pages) != 2:
@@ -368,9 +368,9 @@ def test_a_run_that_ends_after_any_step_leaves_nothing_half_done(
 
     monkeypatch.setattr(mysql_votes, "_roll_up_page", killed)
     with pytest.raises(Killed):
-        rolling_up.roll_up_votes()
+        vote_roll_up.roll_up_votes()
     assert watermark() < seqs()[-1]
-    rolling_up.roll_up_votes()
+    vote_roll_up.roll_up_votes()
     assert votes() == totals()
     assert hours() == hours_in_log()
     assert set(votes().values()) == set(hours().values()) == {2}
@@ -410,22 +410,22 @@ def test_after_any_history_votes_are_the_totals_and_hours_are_the_log(
         batches.append(batch)
         match draw.choice(("save", "save", "again", "slow", "fails")):
             case "save":
-                saving.save(batch)
+                persist.save(batch)
             case "again":
-                saving.save(draw.choice(batches))
+                persist.save(draw.choice(batches))
             case "slow" | "fails" as how:
                 with stranger(mysql_url) as slow:
                     save_in(slow, batch)
                     with pytest.raises(MysqlDown):
-                        rolling_up.roll_up_votes()
+                        vote_roll_up.roll_up_votes()
                     if how == "slow":
                         commit(slow)
         if draw.random() < 0.6:
-            rolling_up.roll_up_votes()
+            vote_roll_up.roll_up_votes()
             runs += 1
             assert votes() == totals()
             assert hours() == hours_in_log()
-    rolling_up.roll_up_votes()
+    vote_roll_up.roll_up_votes()
     assert votes() == totals()
     assert hours() == hours_in_log()
     assert find_wrong_changes() == []
@@ -457,21 +457,21 @@ def test_the_work_for_an_event_does_not_grow_with_the_history_of_its_account(
     work = []
     for start in range(0, 2_000, 100):
         toggles = range(start, start + 100)
-        saving.save([like(post(1), 1, on=n % 2 == 0, at=n) for n in toggles])
-        saving.save([like(review(51), 1, on=n % 2 == 0, at=n) for n in toggles])
-        work.append(count_rows_read(rolling_up.roll_up_votes))
+        persist.save([like(post(1), 1, on=n % 2 == 0, at=n) for n in toggles])
+        persist.save([like(review(51), 1, on=n % 2 == 0, at=n) for n in toggles])
+        work.append(count_rows_read(vote_roll_up.roll_up_votes))
     assert max(work[10:]) <= 1.1 * max(work[:3])
     assert max(work) < 200 * 10, "a few rows for each of 200 events"
     assert (hours(), votes()) == ({}, {51: 0})
-    saving.save([like(t, 1, at=2_000) for t in (post(1), review(51))])
-    rolling_up.roll_up_votes()
+    persist.save([like(t, 1, at=2_000) for t in (post(1), review(51))])
+    vote_roll_up.roll_up_votes()
     assert (list(hours().values()), votes()) == ([1], {51: 1})
 
     late = [like(t, 1, on=False, at=-n) for t in (post(1), review(51)) for n in range(1, 100)]
     again = [like(t, 1, on=n % 2 == 0, at=n) for t in (post(1), review(51)) for n in range(99)]
-    saving.save(late + again)
-    saving.save([*again, like(review(51), 1, at=2000)])
-    rolling_up.roll_up_votes()
+    persist.save(late + again)
+    persist.save([*again, like(review(51), 1, at=2000)])
+    vote_roll_up.roll_up_votes()
     assert (list(hours().values()), votes()) == ([1], {51: 1}), "late and again changes nothing"
     assert hours() == hours_in_log()
     assert find_wrong_changes() == []
@@ -500,11 +500,11 @@ def test_runs_beside_consumers_at_work_lose_nothing_and_lock_nobody_out(
         for one in all_of_them:
             go(one)
         while any(one.poll() is None for one in all_of_them):
-            rolling_up.roll_up_votes()
+            vote_roll_up.roll_up_votes()
             runs += 1
         for one in all_of_them:
             end(one)
-    rolling_up.roll_up_votes()
+    vote_roll_up.roll_up_votes()
     assert runs > 3, "it did run beside them"
     assert deadlocks() == before
     assert votes() == totals() == dict.fromkeys(range(1, 11), 200)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from bench.round_trips import counting
-from local.audit.evidence import read_cache, read_record
-from local.audit.truth import Truth, compare
+from bench.round_trips import count_round_trips
+from local.audit.compare import AuditReport, compare
+from local.audit.stores import read_mysql_state, read_redis_state
 from plaza import counters
-from plaza.counters import mysql_counters, redis_counters
+from plaza.counters import mysql_store, redis_store
 from plaza.infra import mysql, redis, sqs
 from plaza.infra.queues import QueueDown
 from plaza.infra.shards import shard_of
@@ -25,32 +25,32 @@ from plaza.reactions import (
     Kind,
     Target,
     mysql_reactions,
+    persist,
+    queries,
     queues,
-    reacting,
-    reading,
-    redis_loads,
-    saving,
+    react,
+    redis_hydration,
 )
-from plaza.reactions.reactions import Key
-from plaza.recommendations import rolling_up
+from plaza.reactions.model import ReactionKey
+from plaza.recommendations import vote_roll_up
 from plaza.reconciliation import (
-    PartAsked,
-    RepairsAsked,
-    Report,
-    comparing,
+    ComparePart,
+    RepairFindings,
+    RunReport,
     mysql_counts,
     mysql_runs,
-    repairing,
-    running,
+    orchestrator,
+    repair,
+    run_steps,
 )
+from plaza.reconciliation.model import MAX_ID, Tally
 from plaza.reconciliation.queues import COMPARISONS, REPAIRS
-from plaza.reconciliation.reconciliation import MOST_ID, Tally
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
 from tests.support.functions import ask, event, handler
 from tests.support.keyspace import find_keys
-from tests.support.looking import add_users, counter, keys, meta, outbox, recent
 from tests.support.plaza import World
+from tests.support.stores import add_users, counter, keys, meta, outbox, recent
 
 POST, QUIET, REVIEW = Target("post", 7), Target("post", 8), Target("review", 9)
 AUTHOR = 1
@@ -60,9 +60,9 @@ Damage = Callable[[], object]
 
 
 @pytest.fixture
-def audit(redis_url: str, mysql_url: str) -> Callable[[], Truth]:
-    """The table of truth, which shares no code with what is tested here."""
-    return lambda: compare(read_record(mysql_url), read_cache(redis_url), {})
+def audit(redis_url: str, mysql_url: str) -> Callable[[], AuditReport]:
+    """The audit report, which shares no code with what is tested here."""
+    return lambda: compare(read_mysql_state(mysql_url), read_redis_state(redis_url), {})
 
 
 @pytest.fixture
@@ -79,14 +79,14 @@ def crowd(set_up: SetUp, plaza: World) -> World:
     write(Target("comment", 20), 3, POST.id)
     write(Target("comment", 21), 4, POST.id)
     for user_id in LIKERS:
-        reacting.react(LIKE, POST, user_id, True)
+        react.react(LIKE, POST, user_id, True)
     for user_id in (2, 3):
-        reacting.react(COLLECT, POST, user_id, True)
-        reacting.react(LIKE, QUIET, user_id, True)
-        reacting.react(LIKE, REVIEW, user_id + 1, True)
-        reacting.react(FOLLOW, Target("user", AUTHOR), user_id, True)
+        react.react(COLLECT, POST, user_id, True)
+        react.react(LIKE, QUIET, user_id, True)
+        react.react(LIKE, REVIEW, user_id + 1, True)
+        react.react(FOLLOW, Target("user", AUTHOR), user_id, True)
     plaza.queues.drain()
-    rolling_up.roll_up_votes()
+    vote_roll_up.roll_up_votes()
     counters.read_users(range(1, 12))
     counters.read_comments([POST.id, QUIET.id])
     return plaza
@@ -100,20 +100,22 @@ def write(target: Target, author_id: int, parent_id: int | None = None) -> None:
         (*target, author_id, parent_id),
     )
     if target.type == "post":
-        mysql.atomically(lambda c: counters.add_to_users(c, {(author_id,): {"posts_total": 1}}))
+        mysql.run_in_transaction(
+            lambda c: counters.add_to_users(c, {(author_id,): {"posts_total": 1}})
+        )
     if parent_id is not None:
         on_post = {("post", parent_id): {"comment_total": 1}}
-        mysql.atomically(lambda c: counters.add_to_content(c, on_post))
+        mysql.run_in_transaction(lambda c: counters.add_to_content(c, on_post))
 
 
-def run(world: World) -> Report:
+def run(world: World) -> RunReport:
     """A run from its beginning to its end, repairs included."""
-    run_id = running.start()
+    run_id = orchestrator.start()
     world.queues.drain()
-    return running.read_report(run_id)
+    return orchestrator.read_report(run_id)
 
 
-def reasons(report: Report) -> set[tuple[str, str, str]]:
+def reasons(report: RunReport) -> set[tuple[str, str, str]]:
     """(reason, what, target) of all that a run found."""
     return {
         (e.finding.reason, e.finding.subject.what, str(e.finding.subject.target))
@@ -128,20 +130,25 @@ def meta_of(target: Target = POST, kind: Kind = LIKE) -> str:
 # ---------------------------------------------------------------- nothing differs
 
 
-def test_what_plaza_wrote_does_not_differ(crowd: World, audit: Callable[[], Truth]) -> None:
+def test_what_plaza_wrote_does_not_differ(crowd: World, audit: Callable[[], AuditReport]) -> None:
     report = run(crowd)
-    assert (report.differing, report.repaired, report.why, report.examples) == (0, 0, {}, [])
-    assert report.is_settled
+    assert (report.differing, report.repaired, report.reason_counts, report.examples) == (
+        0,
+        0,
+        {},
+        [],
+    )
+    assert report.is_resolved
     assert report.tally.relations == 10 + 2 + 2 + 2 + 2
     assert report.tally.targets == 4, "two posts, a review, a user who is followed"
     assert report.tally.users == 3, "an author and two who follow"
-    assert report.tally.hot == 5 + 11 + 2, "reactions, users, comments"
-    assert report.tally.moving == 0
+    assert report.tally.cached == 5 + 11 + 2, "reactions, users, comments"
+    assert report.tally.skipped == 0
     assert audit().clean
 
 
 def test_a_filter_is_looked_through(crowd: World) -> None:
-    running.start()
+    orchestrator.start()
     crowd.queues.drain()
     parts = {p for (p,) in mysql.fetch_all("SELECT part FROM reconciliation_part")}
     assert f"filter:like:{POST}" in parts
@@ -149,7 +156,7 @@ def test_a_filter_is_looked_through(crowd: World) -> None:
 
 def test_nothing_at_all_does_not_differ(plaza: World) -> None:
     report = run(plaza)
-    assert report.is_settled
+    assert report.is_resolved
     assert report.differing == report.tally.targets == report.tally.users == 0
 
 
@@ -167,12 +174,12 @@ def test_nothing_at_all_does_not_differ(plaza: World) -> None:
 def test_what_is_no_target_of_ours_is_passed_by(plaza: World, name: str) -> None:
     target = name.partition(":")[2]
     tag = f"{{{shard_of(target)}}}"
-    redis.execute("HSET", f"{tag}:{name}:meta", "base", 5, "s", 1, "waiting", 0)
+    redis.execute("HSET", f"{tag}:{name}:meta", "base", 5, "db_version", 1, "outbox_count", 0)
     if "post" not in target or len(target) > 10:
-        redis.execute("HSET", f"{tag}:{target}:comments", "ver", 5, "value", 1)
+        redis.execute("HSET", f"{tag}:{target}:comments", "version", 5, "value", 1)
     redis.execute("HSET", "{1}:like:post:8:meta", "base", 5)  # the shard of another
     report = run(plaza)
-    assert (report.differing, report.tally.hot, report.is_settled) == (0, 0, True)
+    assert (report.differing, report.tally.cached, report.is_resolved) == (0, 0, True)
 
 
 # ---------------------------------------------------------------- each kind of difference
@@ -206,8 +213,8 @@ def what_mysql_does_not_know() -> None:
     redis.client().hset(
         meta_of(ghost),
         mapping={
-            "protocol": 2, "run_id": redis.node_of(meta_of(ghost)).run_id, "s": 2, "base": 3,
-            "delta": 0, "ver": 9, "complete": 1, "bloom": 0, "waiting": 0, "floor": 0,
+            "protocol": 2, "run_id": redis.find_node(meta_of(ghost)).run_id, "db_version": 2, "base": 3,
+            "delta": 0, "version": 9, "complete": 1, "bloom": 0, "outbox_count": 0, "floor": 0,
         },
     )  # fmt: skip
     redis.execute("ZADD", keys(ghost).recent, 7, 5, 8, 6, 9, 7)
@@ -223,7 +230,7 @@ def comments_key() -> str:
 
 
 def an_old_projection_of_a_newer_version() -> None:
-    redis.execute("HSET", counters.user_key(AUTHOR), "ver", 10**6)
+    redis.execute("HSET", counters.user_key(AUTHOR), "version", 10**6)
     value = counters.UserCounter(1, 2, 3, 4, 5, 10**6)
     redis.execute("HSET", counters.user_key(AUTHOR), "value", value.to_json())
 
@@ -231,15 +238,15 @@ def an_old_projection_of_a_newer_version() -> None:
 def told_too_little() -> None:
     """The settle of what MySQL saved got lost."""
     mysql.write(
-        "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
+        "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
         " VALUES ('post', 8, 'like', 11, 1, 1700000000000000)"
     )
     mysql.write(
-        "UPDATE content_counter SET like_total = like_total + 1, like_ver = like_ver + 1"
+        "UPDATE content_counter SET like_total = like_total + 1, like_version = like_version + 1"
         " WHERE target_id = 8 AND target_type = 'post'"
     )
     mysql.write(
-        "UPDATE user_counter SET likes_received_total = likes_received_total + 1, ver = ver + 1"
+        "UPDATE user_counter SET likes_received_total = likes_received_total + 1, version = version + 1"
         " WHERE user_id = 1"
     )
 
@@ -326,7 +333,7 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
     "a member is another": (another_member, {("members", "like", "post:8")}),
     "the filter denies somebody": (a_hole_in_the_filter, {("filter", "like", "post:7")}),
     "Redis is ahead of MySQL": (
-        command("HSET", meta_of, "s", 10**9),
+        command("HSET", meta_of, "db_version", 10**9),
         {("ahead", "like", "post:7")},
     ),
     "Redis knows what MySQL does not": (
@@ -334,7 +341,7 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
         {("unknown", "like", "post:404")},
     ),
     "Redis waits for an empty outbox": (
-        command("HSET", meta_of, "waiting", 2),
+        command("HSET", meta_of, "outbox_count", 2),
         {("stuck", "like", "post:7")},
     ),
     "a total can't be read": (
@@ -351,7 +358,7 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
     ),
     "a projection can't be read": (a_user("value", "{"), {("unreadable", "user", "user:1")}),
     "a version of a projection can't be read": (
-        a_user("ver", "new"),
+        a_user("version", "new"),
         {("unreadable", "user", "user:1")},
     ),
     "comments in Redis are wrong": (
@@ -359,7 +366,7 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
         {("projection", "comments", "post:7")},
     ),
     "comments in Redis are ahead": (
-        command("HSET", comments_key, "ver", 10**7),
+        command("HSET", comments_key, "version", 10**7),
         {("ahead", "comments", "post:7")},
     ),
     "Redis was not told of what was saved": (
@@ -375,25 +382,25 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_it_is_found_by_its_reason_and_repaired_and_then_all_agree(
-    name: str, crowd: World, audit: Callable[[], Truth]
+    name: str, crowd: World, audit: Callable[[], AuditReport]
 ) -> None:
     damage, expected = DAMAGES[name]
     damage()
     report = run(crowd)
     assert reasons(report) == expected
     assert report.repaired == report.differing == len(expected)
-    assert sum(report.why.values()) == len(expected)
-    assert report.is_settled
+    assert sum(report.reason_counts.values()) == len(expected)
+    assert report.is_resolved
 
     again = run(crowd)
     assert again.run_id != report.run_id
     assert (again.differing, again.examples) == (0, [])
     counters.read_users(range(1, 12))  # who comes next brings back what was forgotten
-    reading.count([(LIKE, POST), (LIKE, QUIET), (COLLECT, POST)], 2)
+    queries.read_counts([(LIKE, POST), (LIKE, QUIET), (COLLECT, POST)], 2)
     truth = audit()
     # What was removed by hand is in the log still, and in the hours that were rolled up from it.
     others = ("log ", "rolled up")
-    rest = [d.said for d in truth.differences if not d.said.startswith(others)]
+    rest = [d.details for d in truth.differences if not d.details.startswith(others)]
     assert [said for said in rest if ", log " not in said] == []
     assert run(crowd).differing == 0
 
@@ -402,17 +409,17 @@ def test_it_is_found_by_its_reason_and_repaired_and_then_all_agree(
 
 
 def test_below_what_is_pending_a_target_is_compared_and_what_is_pending_stays(
-    crowd: World, audit: Callable[[], Truth]
+    crowd: World, audit: Callable[[], AuditReport]
 ) -> None:
-    reacting.react(LIKE, POST, 1, True)
+    react.react(LIKE, POST, 1, True)
     events = crowd.queues.take(queues.REACTIONS)
     before = outbox(POST)
     report = run(crowd)
-    assert (report.differing, report.tally.moving) == (0, 0)
+    assert (report.differing, report.tally.skipped) == (0, 0)
     redis.execute("HSET", meta_of(), "base", 99)
     assert reasons(run(crowd)) == {("total", "like", "post:7")}
     assert outbox(POST) == before
-    assert reading.count([(LIKE, POST)], 1) == ([(11, True)], True)
+    assert queries.read_counts([(LIKE, POST)], 1) == ([(11, True)], True)
     assert run(crowd).differing == 0
 
     crowd.queues.messages[queues.REACTIONS] = events
@@ -425,36 +432,36 @@ def test_what_mysql_has_and_redis_is_told_before_the_second_look_is_no_differenc
 ) -> None:
     """As while Redis is away: an event is saved, and its commit is applied later."""
     told_too_little()
-    mysql.write("UPDATE user_counter SET ver = ver - 1 WHERE user_id = 1")
-    counters.project_again([1])
-    mysql.write("UPDATE user_counter SET ver = ver + 1 WHERE user_id = 1")
-    look_again = comparing._look_again
+    mysql.write("UPDATE user_counter SET version = version - 1 WHERE user_id = 1")
+    counters.refresh_projections([1])
+    mysql.write("UPDATE user_counter SET version = version + 1 WHERE user_id = 1")
+    recheck_suspects = run_steps._recheck_suspects
 
     def told_meanwhile(run_id: int, after_id: int) -> Any:
-        key = Key("post", 8, "like", 11)
-        saving.settle_again([queues.Unacknowledged(keys=[key])])
-        redis_loads.drop_all([(LIKE, QUIET, None)])
-        return look_again(run_id, after_id)
+        key = ReactionKey("post", 8, "like", 11)
+        persist.acknowledge_again([queues.Unacknowledged(keys=[key])])
+        redis_hydration.evict_all([(LIKE, QUIET, None)])
+        return recheck_suspects(run_id, after_id)
 
-    monkeypatch.setattr(comparing, "_look_again", told_meanwhile)
+    monkeypatch.setattr(run_steps, "_recheck_suspects", told_meanwhile)
     report = run(crowd)
-    assert (report.differing, report.tally.moving) == (0, 0)
+    assert (report.differing, report.tally.skipped) == (0, 0)
 
 
 def test_what_changed_between_two_looks_and_is_behind_is_moving(
     crowd: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told_too_little()
-    counters.project_again([1])
-    look_again = comparing._look_again
+    counters.refresh_projections([1])
+    recheck_suspects = run_steps._recheck_suspects
 
     def moved_meanwhile(run_id: int, after_id: int) -> Any:
         redis.execute("HINCRBY", meta_of(QUIET), "base", -1)
-        return look_again(run_id, after_id)
+        return recheck_suspects(run_id, after_id)
 
-    monkeypatch.setattr(comparing, "_look_again", moved_meanwhile)
+    monkeypatch.setattr(run_steps, "_recheck_suspects", moved_meanwhile)
     report = run(crowd)
-    assert (report.differing, report.tally.moving) == (0, 1)
+    assert (report.differing, report.tally.skipped) == (0, 1)
 
 
 def test_the_second_look_comes_later_than_what_was_announced(crowd: World) -> None:
@@ -470,8 +477,8 @@ def test_the_second_look_comes_later_than_what_was_announced(crowd: World) -> No
         run(crowd)
         redis.execute("HSET", meta_of(), "base", 99)
         run(crowd)
-    delays_s = [delay_s for part, delay_s in sent if part == "again"]  # some are asked for twice
-    assert list(dict.fromkeys(delays_s)) == [0, running.AGAIN_AFTER_S]
+    delays_s = [delay_s for part, delay_s in sent if part == "recheck"]  # some are asked for twice
+    assert list(dict.fromkeys(delays_s)) == [0, orchestrator.RECHECK_DELAY_S]
 
 
 def test_looking_prolongs_no_life(crowd: World) -> None:
@@ -488,19 +495,19 @@ def test_looking_prolongs_no_life(crowd: World) -> None:
 
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
-        (mysql_counts, "MOST_RELATIONS", 3),
-        (mysql_counts, "_MOST_COUNTERS", 1),
-        (mysql_counts, "_MOST_TEXTS", 1),
-        (comparing, "_TARGETS_PER_STEP", 1),
-        (comparing, "_ACTORS_PER_STEP", 4),
-        (comparing, "ACTORS_PER_CALL", 2),
-        (comparing, "_SUSPECTS_PER_STEP", 1),
-        (comparing, "_FINDINGS_PER_STEP", 1),
-        (comparing, "MOST_FINDINGS_PER_MESSAGE", 1),
-        (running, "MOST_S", 0),
+        (mysql_counts, "MAX_RELATIONS", 3),
+        (mysql_counts, "_MAX_COUNTERS", 1),
+        (mysql_counts, "_MAX_TEXTS", 1),
+        (run_steps, "_TARGETS_PER_STEP", 1),
+        (run_steps, "_ACTORS_PER_STEP", 4),
+        (run_steps, "ACTORS_PER_CALL", 2),
+        (run_steps, "_SUSPECTS_PER_STEP", 1),
+        (run_steps, "_FINDINGS_PER_STEP", 1),
+        (run_steps, "MAX_FINDINGS_PER_MESSAGE", 1),
+        (orchestrator, "MAX_RUN_S", 0),
     ):
         monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr("plaza.reconciliation.redis_walk._KEYS_PER_SCAN", 2)
+    monkeypatch.setattr("plaza.reconciliation.redis_scan._KEYS_PER_SCAN", 2)
 
 
 def damage_all() -> None:
@@ -512,12 +519,12 @@ def damage_all() -> None:
     ):
         mysql.write(statement)
     redis.execute("HSET", meta_of(QUIET), "base", 55)
-    redis.execute("HINCRBY", meta_of(POST, COLLECT), "s", 10**6)
+    redis.execute("HINCRBY", meta_of(POST, COLLECT), "db_version", 10**6)
     what_mysql_does_not_know()
 
 
 def test_small_steps_find_what_one_big_step_finds(
-    crowd: World, monkeypatch: pytest.MonkeyPatch, audit: Callable[[], Truth]
+    crowd: World, monkeypatch: pytest.MonkeyPatch, audit: Callable[[], AuditReport]
 ) -> None:
     clean = run(crowd)
     small_steps(monkeypatch)
@@ -525,7 +532,7 @@ def test_small_steps_find_what_one_big_step_finds(
     assert again.tally.relations == clean.tally.relations
     assert again.tally.targets == clean.tally.targets
     assert again.tally.users == clean.tally.users
-    assert again.tally.hot >= clean.tally.hot, "SCAN may give a key twice"
+    assert again.tally.cached >= clean.tally.cached, "SCAN may give a key twice"
     damage_all()
     report = run(crowd)
     assert report.differing == report.repaired == len(reasons(report)) > 8
@@ -536,12 +543,14 @@ def test_small_steps_find_what_one_big_step_finds(
 def test_a_target_with_more_than_a_step_should_compare_stands_alone(
     crowd: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mysql_counts, "MOST_RELATIONS", 3)
-    assert mysql_counts.find_targets("post", 0) == POST.id
-    assert mysql_counts.find_targets("post", POST.id) == MOST_ID
-    monkeypatch.setattr(mysql_counts, "MOST_RELATIONS", 12)
-    assert mysql_counts.find_targets("post", 0) == POST.id, "what is beside it would be too much"
-    assert mysql_counts.find_users(0) == AUTHOR, "by what they received"
+    monkeypatch.setattr(mysql_counts, "MAX_RELATIONS", 3)
+    assert mysql_counts.find_target_range_end("post", 0) == POST.id
+    assert mysql_counts.find_target_range_end("post", POST.id) == MAX_ID
+    monkeypatch.setattr(mysql_counts, "MAX_RELATIONS", 12)
+    assert mysql_counts.find_target_range_end("post", 0) == POST.id, (
+        "what is beside it would be too much"
+    )
+    assert mysql_counts.find_user_range_end(0) == AUTHOR, "by what they received"
 
 
 def test_a_step_takes_as_many_questions_for_many_as_for_few(plaza: World) -> None:
@@ -552,16 +561,16 @@ def test_a_step_takes_as_many_questions_for_many_as_for_few(plaza: World) -> Non
             if not mysql.fetch_all("SELECT 1 FROM content WHERE content_id = %s", (post,)):
                 write(Target("post", post), AUTHOR)
         for post, user_id in itertools.product(range(1, size + 1), (2, 3)):
-            reacting.react(LIKE, Target("post", post), user_id, True)
-            reacting.react(COLLECT, Target("post", post), user_id, True)
+            react.react(LIKE, Target("post", post), user_id, True)
+            react.react(COLLECT, Target("post", post), user_id, True)
         plaza.queues.drain()
-        with counting() as trips:
+        with count_round_trips() as trips:
             before = statements()
             run(plaza)
             taken.append((statements() - before, trips.sent))
         for post in range(1, size + 1):  # all of them differ: found, looked at again and repaired
             redis.execute("HSET", meta_of(Target("post", post)), "base", 99)
-        with counting() as trips:
+        with count_round_trips() as trips:
             before = statements()
             assert run(plaza).repaired == size
             taken.append((statements() - before, trips.sent))
@@ -576,51 +585,51 @@ def test_a_step_takes_as_many_questions_for_many_as_for_few(plaza: World) -> Non
 
 
 def test_a_run_that_goes_on_is_gone_on_with_and_none_is_begun(crowd: World) -> None:
-    first = running.start()
-    assert running.start() == first
+    first = orchestrator.start()
+    assert orchestrator.start() == first
     crowd.queues.drain()
-    report = running.read_report(first)
-    assert report.is_settled
+    report = orchestrator.read_report(first)
+    assert report.is_resolved
     assert report.tally.relations == 18, "each was counted once although each was asked for twice"
-    assert running.start() > first
+    assert orchestrator.start() > first
 
 
 def test_of_two_who_take_the_same_step_one_has_done_it(crowd: World) -> None:
     damage_all()
-    run_id = running.start()
+    run_id = orchestrator.start()
     crowd.queues.take(COMPARISONS)
     for part in mysql_runs.read_parts(run_id):
-        mine, others = comparing.take(part), comparing.take(part)
-        assert mysql_runs.keep_step(part, others)
-        assert not mysql_runs.keep_step(part, mine)
+        mine, others = run_steps.execute(part), run_steps.execute(part)
+        assert mysql_runs.commit_step(part, others)
+        assert not mysql_runs.commit_step(part, mine)
     sums = mysql.fetch_all("SELECT SUM(relations), SUM(targets) FROM reconciliation_part")
-    running.start()
+    orchestrator.start()
     crowd.queues.drain()
-    report = running.read_report(run_id)
+    report = orchestrator.read_report(run_id)
     assert (report.tally.relations, report.tally.targets) == tuple(map(int, sums[0]))
-    assert report.is_settled
+    assert report.is_resolved
 
 
 def test_a_repair_that_is_delivered_twice_counts_once_and_changes_nothing_more(
     crowd: World,
 ) -> None:
     damage_all()
-    run_id = running.start()
+    run_id = orchestrator.start()
     sent: list[str] = []
     while bodies := crowd.queues.take(COMPARISONS):
-        running.take_parts([PartAsked.from_json(body) for body in bodies])
+        orchestrator.process_parts([ComparePart.from_json(body) for body in bodies])
         sent += crowd.queues.take(REPAIRS)
-    asked = [RepairsAsked.from_json(body) for body in sent]
-    repairing.repair(asked)
+    asked = [RepairFindings.from_json(body) for body in sent]
+    repair.repair(asked)
     versions = (
-        "SELECT target_id, like_ver + collect_ver + comment_ver + follow_ver FROM content_counter"
-        " UNION ALL SELECT user_id, ver FROM user_counter"
+        "SELECT target_id, like_version + collect_version + comment_version + follow_version FROM content_counter"
+        " UNION ALL SELECT user_id, version FROM user_counter"
     )
     before = mysql.fetch_all(versions)
-    repaired = running.read_report(run_id).repaired
-    repairing.repair(asked)
+    repaired = orchestrator.read_report(run_id).repaired
+    repair.repair(asked)
     assert mysql.fetch_all(versions) == before
-    report = running.read_report(run_id)
+    report = orchestrator.read_report(run_id)
     assert report.repaired == repaired == report.differing
 
 
@@ -628,15 +637,15 @@ def test_a_repair_of_what_was_put_right_meanwhile_changes_nothing_in_mysql(
     crowd: World,
 ) -> None:
     mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
-    running.start()
+    orchestrator.start()
     while bodies := crowd.queues.take(COMPARISONS):
-        running.take_parts([PartAsked.from_json(body) for body in bodies])
+        orchestrator.process_parts([ComparePart.from_json(body) for body in bodies])
     mysql.write(f"UPDATE content_counter SET like_total = like_total - 2 {POST_7}")
     rows = "SELECT * FROM content_counter"
     before = mysql.fetch_all(rows)
     crowd.queues.drain()
     assert mysql.fetch_all(rows) == before
-    assert reading.count([(LIKE, POST)], 2) == ([(10, True)], True)
+    assert queries.read_counts([(LIKE, POST)], 2) == ([(10, True)], True)
 
 
 def test_who_read_before_a_repair_brings_nothing_wrong_back(crowd: World) -> None:
@@ -644,18 +653,18 @@ def test_who_read_before_a_repair_brings_nothing_wrong_back(crowd: World) -> Non
     mysql.write(f"UPDATE content_counter SET like_total = 12, comment_total = 9 {POST_7}")
     mysql.write("UPDATE user_counter SET posts_total = 9 WHERE user_id = 1")
     redis.execute("FLUSHALL")
-    users = mysql_counters.read_users([AUTHOR])
-    comments = mysql_counters.read_comments([POST.id])
-    [lease] = redis_loads.take_load_leases([(LIKE, POST)])
+    users = mysql_store.read_users([AUTHOR])
+    comments = mysql_store.read_comments([POST.id])
+    [lease] = redis_hydration.take_hydration_leases([(LIKE, POST)])
     [snapshot] = mysql_reactions.read_snapshots([(LIKE, POST, [])], 5)
     assert run(crowd).repaired == 3
 
-    redis_counters.keep_users(users, create=True)
-    redis_counters.keep_comments(comments, create=True)
-    assert redis_loads.hydrate_all([(LIKE, POST, lease, snapshot)]) == ["STALE"]
+    redis_store.project_users(users, create=True)
+    redis_store.project_comments(comments, create=True)
+    assert redis_hydration.hydrate_all([(LIKE, POST, lease, snapshot)]) == ["STALE"]
     assert counters.read_users([AUTHOR])[AUTHOR].posts_total == 2
     assert counters.read_comments([POST.id]) == {POST.id: 2}
-    assert reading.count([(LIKE, POST)], None) == ([(10, False)], True)
+    assert queries.read_counts([(LIKE, POST)], None) == ([(10, False)], True)
 
 
 def test_votes_that_followed_a_wrong_counter_follow_the_right_one(crowd: World) -> None:
@@ -698,8 +707,8 @@ def killed_after(call: int) -> Iterator[list[int]]:
 def deliver(world: World) -> None:
     """Let the consumers work; what a killed one had comes again."""
     work: dict[str, Callable[[str], None]] = {
-        COMPARISONS.name: lambda body: running.take_parts([PartAsked.from_json(body)]),
-        REPAIRS.name: lambda body: repairing.repair([RepairsAsked.from_json(body)]),
+        COMPARISONS.name: lambda body: orchestrator.process_parts([ComparePart.from_json(body)]),
+        REPAIRS.name: lambda body: repair.repair([RepairFindings.from_json(body)]),
     }
     while bodies := [(q, body) for q in work for body in world.queues.messages[q]]:
         queue, body = bodies[0]
@@ -709,34 +718,37 @@ def deliver(world: World) -> None:
 
 @pytest.mark.slow
 def test_whoever_is_killed_at_any_call_the_run_ends_as_if_nobody_had_been(
-    crowd: World, audit: Callable[[], Truth]
+    crowd: World, audit: Callable[[], AuditReport]
 ) -> None:
     for _ in range(2):  # the first time, there was no counter for what MySQL did not know
         damage_all()
         expected = run(crowd)
-        assert expected.is_settled
+        assert expected.is_resolved
     newest = expected.run_id
     for call in itertools.count(1):
         damage_all()
         with killed_after(call) as calls, contextlib.suppress(Killed):
-            running.start()
+            orchestrator.start()
             deliver(crowd)
         if calls[0] < call:
             break
         mysql.forget_connection()
-        begun = [r.run_id for r in running.read_reports() if r.run_id > newest]
+        begun = [r.run_id for r in orchestrator.read_reports() if r.run_id > newest]
         lost = call % 2 == 1
         if lost:  # and what waited in the queues, too: the next schedule finds the run
             crowd.queues.messages.clear()
-        newest = running.start()
+        newest = orchestrator.start()
         deliver(crowd)
-        report = running.read_report(begun[0] if begun else newest)
-        assert (report.differing, report.why) == (expected.differing, expected.why), call
+        report = orchestrator.read_report(begun[0] if begun else newest)
+        assert (report.differing, report.reason_counts) == (
+            expected.differing,
+            expected.reason_counts,
+        ), call
         assert report.tally.relations == expected.tally.relations, call
-        if not running.read_report(newest).is_settled:
+        if not orchestrator.read_report(newest).is_resolved:
             assert lost, call  # repairs that were asked for are asked for by the next run
             newest = run(crowd).run_id
-            assert running.read_report(newest).is_settled, call
+            assert orchestrator.read_report(newest).is_resolved, call
         assert audit().clean, call
     assert call > 40
     assert run(crowd).differing == 0
@@ -746,10 +758,10 @@ def test_a_queue_that_is_away_delays_a_run_and_spoils_nothing(crowd: World) -> N
     damage_all()
     crowd.queues.away = True
     with pytest.raises(QueueDown):
-        running.start()
+        orchestrator.start()
     crowd.queues.away = False
     report = run(crowd)
-    assert report.is_settled
+    assert report.is_resolved
     assert report.repaired > 5
     assert run(crowd).differing == 0
 
@@ -759,9 +771,9 @@ def test_without_redis_a_repair_comes_again(
 ) -> None:
     monkeypatch.setattr("plaza.infra.consumer._hide", lambda *_: None)
     mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
-    run_id = running.start()
+    run_id = orchestrator.start()
     while bodies := crowd.queues.take(COMPARISONS):
-        running.take_parts([PartAsked.from_json(body) for body in bodies])
+        orchestrator.process_parts([ComparePart.from_json(body) for body in bodies])
     with redis_away():
         [body] = crowd.queues.messages[REPAIRS]
         response = handler("queue/repair_drift")(
@@ -769,9 +781,9 @@ def test_without_redis_a_repair_comes_again(
             None,
         )
         assert len(response["batchItemFailures"]) == 1
-        assert running.read_report(run_id).repaired == 0
+        assert orchestrator.read_report(run_id).repaired == 0
     crowd.queues.drain()
-    assert running.read_report(run_id).is_settled
+    assert orchestrator.read_report(run_id).is_resolved
     assert counter(POST) == 10
 
 
@@ -796,7 +808,7 @@ def test_the_functions_take_what_aws_sends(crowd: World) -> None:
             for body in bodies:
                 answer = handler(f"queue/{folder}")({"Records": [message(body)]}, None)
                 assert answer == {"batchItemFailures": []}
-    assert running.read_report(run_id).is_settled
+    assert orchestrator.read_report(run_id).is_resolved
     for name in ("compare_parts.targets", "repair_drift.findings"):
         folder = name.partition(".")[0]
         assert handler(f"queue/{folder}")(event(name), None) == {"batchItemFailures": []}
@@ -849,11 +861,15 @@ def test_runs_of_long_ago_are_told_without_their_findings(
 ) -> None:
     damage_all()
     first = run(crowd)
-    monkeypatch.setattr(mysql_runs, "KEPT_RUNS", 1)
+    monkeypatch.setattr(mysql_runs, "RETAINED_RUNS", 1)
     run(crowd)
     run(crowd)
-    then = running.read_report(first.run_id)
-    assert (then.why, then.differing, then.repaired) == (first.why, first.differing, first.repaired)
+    then = orchestrator.read_report(first.run_id)
+    assert (then.reason_counts, then.differing, then.repaired) == (
+        first.reason_counts,
+        first.differing,
+        first.repaired,
+    )
     assert then.examples == []
     assert then.tally == first.tally != Tally()
 
@@ -864,8 +880,8 @@ def test_a_run_tells_what_it_found_in_one_line(
     damage_all()
     run(crowd)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    [line] = [line for line in lines if line["event"] == "reconciled"]
-    assert line["drift_found"] == sum(line["why"].values()) > 5
+    [line] = [line for line in lines if line["event"] == "reconciliation_ended"]
+    assert line["drift_found"] == sum(line["reason_counts"].values()) > 5
     assert line["relations_compared"] == 18
     repairs = [line for line in lines if line["event"] == "drift_repaired"]
     assert sum(r["drift_repaired"] for r in repairs) == line["drift_found"]

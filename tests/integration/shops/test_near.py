@@ -11,14 +11,22 @@ import pytest
 from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor, unpack_cursor
 from plaza.infra.token_bucket import TokenBucket
-from plaza.shops import mysql_shops, redis_shops
-from plaza.shops.shops import MOST_NEAR, NEAREST, PLACES, Area, Near, Place, Placed, Step
+from plaza.shops import mysql_shops, redis_store
+from plaza.shops.model import (
+    LIST_START,
+    MAX_NEARBY_SHOPS,
+    PLACES,
+    Area,
+    Place,
+    ShopDistance,
+    ShopJobStep,
+    ShopPlace,
+)
 from tests.integration.conftest import Away
+from tests.support.call_log import record_call
 from tests.support.content_api import counting_work
 from tests.support.keyspace import find_keys
-from tests.support.looking import explain
 from tests.support.plaza import World
-from tests.support.recording import recorded
 from tests.support.shop_api import (
     BERLIN,
     FOOD,
@@ -33,6 +41,7 @@ from tests.support.shop_api import (
     refresh,
     write,
 )
+from tests.support.stores import explain
 
 X, Y = BERLIN
 NEAR = f"/shops?x={X}&y={Y}"
@@ -40,7 +49,7 @@ NEAR = f"/shops?x={X}&y={Y}"
 
 @pytest.fixture
 def types(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr("plaza.shops.near._fallback_budget", TokenBucket(1_000, 1_000))
+    monkeypatch.setattr("plaza.shops.nearby._fallback_budget", TokenBucket(1_000, 1_000))
     add_types()
     return plaza
 
@@ -174,10 +183,10 @@ def test_near_goes_on_across_the_date_line(types: World) -> None:
     insert([(5, FOOD, 179.99, 0.5), (6, FOOD, -179.99, 0.5), (7, FOOD, 179.0, 0.5)])
     for x in (179.995, -179.995):
         area = Area(Place(x, 0.5), 5_000, None)
-        from_mysql = mysql_shops.find_near(area, NEAREST, 10)
+        from_mysql = mysql_shops.find_near(area, LIST_START, 10)
         assert sorted(near.shop_id for near in from_mysql) == [5, 6]
         build_places()
-        assert redis_shops.look_near(area, NEAREST, 10).found == from_mysql
+        assert redis_store.search_near(area, LIST_START, 10).found == from_mysql
 
 
 # ---------------------------------------------------------------- pages
@@ -204,14 +213,14 @@ def test_redis_and_mysql_measure_alike(types: World) -> None:
         mysql.write("DELETE FROM shop")
         insert([(i, FOOD, *point) for i, point in enumerate(around(200, 30_000, x=x, y=y), 1)])
         redis.execute("FLUSHALL")
-        build(Step(PLACES))
+        build(ShopJobStep(PLACES))
         area = Area(Place(x, y), 25_000, None)
-        from_redis = redis_shops.look_near(area, NEAREST, 300).found
-        assert from_redis == mysql_shops.find_near(area, NEAREST, 300)
+        from_redis = redis_store.search_near(area, LIST_START, 300).found
+        assert from_redis == mysql_shops.find_near(area, LIST_START, 300)
         assert from_redis
         assert len(from_redis) > 100
         behind = from_redis[60]
-        assert redis_shops.look_near(area, behind, 20).found == from_redis[61:81]
+        assert redis_store.search_near(area, behind, 20).found == from_redis[61:81]
         assert mysql_shops.find_near(area, behind, 20) == from_redis[61:81]
 
 
@@ -246,11 +255,11 @@ def test_who_stays_where_they_are_is_seen_once_while_others_move(types: World) -
 
 @pytest.mark.parametrize("limit", [37, 100])
 def test_a_list_ends_after_the_thousand_nearest(types: World, limit: int) -> None:
-    points = around(MOST_NEAR + 300, 2_000)
+    points = around(MAX_NEARBY_SHOPS + 300, 2_000)
     insert([(i, FOOD, x, y) for i, (x, y) in enumerate(points, 1)])
     for _ in range(2):  # from MySQL, then from Redis
         found = items(f"{NEAR}&type={FOOD}&limit={limit}")
-        assert len(found) == len({item["id"] for item in found}) == MOST_NEAR
+        assert len(found) == len({item["id"] for item in found}) == MAX_NEARBY_SHOPS
         distances = [item["distance_m"] for item in found]
         assert distances == sorted(distances)
         build_places()
@@ -261,11 +270,11 @@ def test_a_list_ends_after_the_thousand_nearest(types: World, limit: int) -> Non
 
 def put_places(points: list[tuple[float, float]]) -> None:
     """Shops 1, 2, ... in Redis only."""
-    redis_shops.begin_places(None, "build")
-    placed = [Placed(i, 1, Place(x, y)) for i, (x, y) in enumerate(points, 1)]
+    redis_store.begin_places(None, "build")
+    placed = [ShopPlace(i, 1, Place(x, y)) for i, (x, y) in enumerate(points, 1)]
     for start in range(0, len(placed), 5_000):
-        redis_shops.fill_places(None, "build", placed[start : start + 5_000], last=False)
-    assert redis_shops.fill_places(None, "build", [], last=True) == "FINISHED"
+        redis_store.fill_places(None, "build", placed[start : start + 5_000], last=False)
+    assert redis_store.fill_places(None, "build", [], last=True) == "FINISHED"
 
 
 def test_a_city_far_away_costs_as_many_cells_as_one_around(
@@ -274,13 +283,13 @@ def test_a_city_far_away_costs_as_many_cells_as_one_around(
     """45 km from 20,000 shops, where a search by radius would measure all of them."""
     put_places(around(20_000, 5_000))
     area = Area(Place(X, Y + 50_000 / 111_195), 50_000, None)
-    look = redis_shops.look_near(area, NEAREST, 21)
+    look = redis_store.search_near(area, LIST_START, 21)
     assert look.found is not None
     assert len(look.found) == 21
-    assert not look.cut
-    monkeypatch.setattr(redis_shops, "MAX_SHOPS", 200)
-    monkeypatch.setattr(redis_shops, "MAX_CELLS", 200)
-    assert redis_shops.look_near(area, NEAREST, 21) == look
+    assert not look.truncated
+    monkeypatch.setattr(redis_store, "MAX_SHOPS_MEASURED", 200)
+    monkeypatch.setattr(redis_store, "MAX_CELLS_COUNTED", 200)
+    assert redis_store.search_near(area, LIST_START, 21) == look
 
 
 def test_a_page_that_would_cost_too_much_is_shorter_and_the_list_goes_on(
@@ -289,7 +298,7 @@ def test_a_page_that_would_cost_too_much_is_shorter_and_the_list_goes_on(
     insert([(i, FOOD, x, y) for i, (x, y) in enumerate(around(600, 5_000), 1)])
     build_places()
     whole = ids(f"{NEAR}&limit=100")
-    monkeypatch.setattr(redis_shops, "MAX_SHOPS", 120)
+    monkeypatch.setattr(redis_store, "MAX_SHOPS_MEASURED", 120)
     assert len(ask("GET", f"{NEAR}&limit=100").body["items"]) < 100
     found = ids(f"{NEAR}&limit=100")
     assert found == whole[: len(found)]
@@ -298,10 +307,10 @@ def test_a_page_that_would_cost_too_much_is_shorter_and_the_list_goes_on(
 
 def test_more_shops_at_one_point_than_may_be_measured_end_the_list(types: World) -> None:
     near = around(5, 100, y=Y + 0.01)
-    put_places([*near, *[(X, Y)] * (redis_shops.MAX_SHOPS + 1)])
+    put_places([*near, *[(X, Y)] * (redis_store.MAX_SHOPS_MEASURED + 1)])
     area = Area(Place(X, Y + 0.01), 5_000, None)
-    look = redis_shops.look_near(area, NEAREST, 101)
-    assert look.cut
+    look = redis_store.search_near(area, LIST_START, 101)
+    assert look.truncated
     assert sorted(found.shop_id for found in look.found or ()) == [1, 2, 3, 4, 5]
 
 
@@ -318,13 +327,13 @@ def test_a_search_finds_what_looking_at_every_shop_finds(types: World, seed: int
         )
     points = [((px + 180) % 360 - 180, max(-85.0, min(85.0, py))) for px, py in points]
     insert([(i, FOOD, *point) for i, point in enumerate(points, 1)])
-    build(Step(PLACES))
-    area, after = Area(Place(x, y), 50_000, None), NEAREST
+    build(ShopJobStep(PLACES))
+    area, after = Area(Place(x, y), 50_000, None), LIST_START
     for _ in range(4):
-        look = redis_shops.look_near(area, after, 60)
+        look = redis_store.search_near(area, after, 60)
         assert look.found
         assert look.found == mysql_shops.find_near(area, after, 60)[: len(look.found)]
-        assert look.cut or len(look.found) == 60
+        assert look.truncated or len(look.found) == 60
         after = look.found[-1]
 
 
@@ -343,7 +352,7 @@ def test_the_statement_reads_an_index(types: World) -> None:
     for type_id, index in ((None, "by_place"), (FOOD, "by_type_and_place")):
         with counting_work() as work:
             area = Area(Place(X, Y), 1_000, type_id)
-            assert mysql_shops.find_near(area, NEAREST, 20)
+            assert mysql_shops.find_near(area, LIST_START, 20)
         assert work.statements == 1
         assert explain_near(area) == ("range", index)
 
@@ -352,8 +361,8 @@ def explain_near(area: Area) -> tuple[str, str]:
     """How the innermost part of the statement reads, and by which index."""
     asked: list[tuple[str, Any]] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mysql, "fetch_all", lambda sql, args=(): recorded(asked, (sql, args), []))
-        mysql_shops.find_near(area, NEAREST, 20)
+        patch.setattr(mysql, "fetch_all", lambda sql, args=(): record_call(asked, (sql, args), []))
+        mysql_shops.find_near(area, LIST_START, 20)
     step = next(step for step in explain(*asked[0]) if step["table"] == "shop")
     return step["type"], step["key"]
 
@@ -375,7 +384,7 @@ def test_a_shop_that_gets_another_type_is_of_that(types: World) -> None:
     write("PUT", f"/shops/{shop_id}", NOODLES | {"type_id": str(SPA)})
     assert ids(f"{NEAR}&type={FOOD}") == []
     assert ids(f"{NEAR}&type={SPA}") == ids(NEAR) == [shop_id]
-    assert redis.execute("ZCARD", redis_shops.place_keys(FOOD).places) == 0
+    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 0
 
 
 def test_a_shop_that_loses_its_place_or_is_deleted_is_near_nobody(types: World) -> None:
@@ -385,7 +394,7 @@ def test_a_shop_that_loses_its_place_or_is_deleted_is_near_nobody(types: World) 
     write("DELETE", f"/shops/{deleted}")
     assert ids(NEAR) == ids(f"{NEAR}&type={FOOD}") == []
     for type_id in (FOOD, None):
-        assert redis.execute("ZCARD", redis_shops.place_keys(type_id).places) == 0
+        assert redis.execute("ZCARD", redis_store.place_keys(type_id).places) == 0
 
 
 def test_of_two_moves_the_later_counts_in_whatever_order_redis_hears_of_them(
@@ -393,13 +402,13 @@ def test_of_two_moves_the_later_counts_in_whatever_order_redis_hears_of_them(
 ) -> None:
     build_places()
     shop_id = made()
-    for ver in (3, 2):
-        redis_shops.put_places({FOOD: [Placed(shop_id, ver, Place(float(ver), 0.0))]})
-    [(x, _)] = redis.execute("GEOPOS", redis_shops.place_keys(FOOD).places, shop_id)
+    for version in (3, 2):
+        redis_store.put_places({FOOD: [ShopPlace(shop_id, version, Place(float(version), 0.0))]})
+    [(x, _)] = redis.execute("GEOPOS", redis_store.place_keys(FOOD).places, shop_id)
     assert float(x) == pytest.approx(3.0, abs=1e-4)
-    redis_shops.put_places({FOOD: [Placed(shop_id, 5, None)]})
-    redis_shops.put_places({FOOD: [Placed(shop_id, 4, Place(1.0, 1.0))]})
-    assert redis.execute("ZCARD", redis_shops.place_keys(FOOD).places) == 0
+    redis_store.put_places({FOOD: [ShopPlace(shop_id, 5, None)]})
+    redis_store.put_places({FOOD: [ShopPlace(shop_id, 4, Place(1.0, 1.0))]})
+    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 0
 
 
 def take_out_and_restore(shop_id: int) -> None:
@@ -414,10 +423,10 @@ def take_out_and_restore(shop_id: int) -> None:
 
 def let_time_pass_since_the_row_was_taken_out(shop_id: int) -> None:
     for type_id in (FOOD, None):
-        key = redis_shops.place_keys(type_id).vers
+        key = redis_store.place_keys(type_id).versions
         assert int(redis.execute("HGET", key, shop_id)) < 0
         redis.execute("HSET", key, shop_id, -1)
-    redis.execute("DEL", redis_shops.page_key(shop_id))
+    redis.execute("DEL", redis_store.page_key(shop_id))
 
 
 def test_a_row_that_comes_back_is_near_again_after_a_minute(types: World) -> None:
@@ -437,8 +446,8 @@ def test_a_row_that_was_read_before_it_was_taken_out_does_not_bring_it_back(type
     shop_id = made()
     mysql.write("DELETE FROM shop")
     refresh(shop_id)
-    assert redis_shops.put_places({None: [Placed(shop_id, 9, Place(X, Y))]}) == {shop_id}
-    assert redis.execute("ZCARD", redis_shops.place_keys(None).places) == 0
+    assert redis_store.put_places({None: [ShopPlace(shop_id, 9, Place(X, Y))]}) == {shop_id}
+    assert redis.execute("ZCARD", redis_store.place_keys(None).places) == 0
 
 
 def test_a_row_that_stays_away_is_looked_at_once_more_and_no_further(types: World) -> None:
@@ -471,7 +480,7 @@ def test_mysql_answers_until_redis_has_the_places_and_one_of_all_has_them_built(
     redis.execute("FLUSHALL")
     assert ids(f"{NEAR}&type={FOOD}&limit=100") == before
     types.queues.drain()
-    assert redis.execute("ZCARD", redis_shops.place_keys(FOOD).places) == 50
+    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 50
 
 
 def test_while_there_are_no_places_mysql_is_not_asked_by_all(
@@ -480,7 +489,7 @@ def test_while_there_are_no_places_mysql_is_not_asked_by_all(
     insert([(5, FOOD, X, Y)])
     ask("GET", f"{NEAR}&type={FOOD}")
     bucket = TokenBucket(rate_per_s=20, burst=40, clock=lambda: 0.0)
-    monkeypatch.setattr("plaza.shops.near._fallback_budget", bucket)
+    monkeypatch.setattr("plaza.shops.nearby._fallback_budget", bucket)
     replies = [ask("GET", NEAR) for _ in range(100)]
     assert [reply.status for reply in replies] == [200] * 40 + [503] * 60
     assert replies[-1].headers["retry-after"]
@@ -499,14 +508,14 @@ def test_a_move_during_the_build_is_not_lost(types: World, monkeypatch: pytest.M
     shop_id = made()
     read_places = mysql_shops.read_places
 
-    def read_then_move(*args: Any) -> list[Placed]:
+    def read_then_move(*args: Any) -> list[ShopPlace]:
         placed = read_places(*args)
         write("PUT", f"/shops/{shop_id}", NOODLES | {"place": {"x": 0.0, "y": 0.0}})
         return placed
 
     with monkeypatch.context() as patch:
         patch.setattr(mysql_shops, "read_places", read_then_move)
-        build(Step(PLACES, FOOD))
+        build(ShopJobStep(PLACES, FOOD))
     assert ids(f"{NEAR}&type={FOOD}") == []
     assert ids(f"/shops?x=0&y=0&type={FOOD}") == [shop_id]
 
@@ -517,51 +526,51 @@ def test_a_deletion_during_the_build_is_not_lost(
     shop_id = made()
     read_places = mysql_shops.read_places
 
-    def read_then_delete(*args: Any) -> list[Placed]:
+    def read_then_delete(*args: Any) -> list[ShopPlace]:
         placed = read_places(*args)
         write("DELETE", f"/shops/{shop_id}")
         return placed
 
     with monkeypatch.context() as patch:
         patch.setattr(mysql_shops, "read_places", read_then_delete)
-        build(Step(PLACES, FOOD))
-    assert redis.execute("ZCARD", redis_shops.place_keys(FOOD).places) == 0
+        build(ShopJobStep(PLACES, FOOD))
+    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 0
 
 
 def test_two_builds_do_not_disturb_each_other(types: World) -> None:
     insert([(5, FOOD, X, Y)])
-    assert redis_shops.begin_places(FOOD, "one") == "BEGUN"
-    assert redis_shops.begin_places(FOOD, "one") == "BEGUN"
-    assert redis_shops.begin_places(FOOD, "two") == "BUSY"
-    assert redis_shops.fill_places(FOOD, "two", [], True) == "LOST"
-    assert redis_shops.fill_places(FOOD, "one", [Placed(5, 1, Place(X, Y))], False) == "FILLED"
-    assert redis_shops.look_near(Area(Place(X, Y), 100, FOOD), NEAREST, 9).found is None
-    assert redis_shops.fill_places(FOOD, "one", [], True) == "FINISHED"
-    assert redis_shops.fill_places(FOOD, "one", [], True) == "LOST"
-    [near] = redis_shops.look_near(Area(Place(X, Y), 100, FOOD), NEAREST, 9).found or []
+    assert redis_store.begin_places(FOOD, "one") == "BEGUN"
+    assert redis_store.begin_places(FOOD, "one") == "BEGUN"
+    assert redis_store.begin_places(FOOD, "two") == "BUSY"
+    assert redis_store.fill_places(FOOD, "two", [], True) == "LOST"
+    assert redis_store.fill_places(FOOD, "one", [ShopPlace(5, 1, Place(X, Y))], False) == "FILLED"
+    assert redis_store.search_near(Area(Place(X, Y), 100, FOOD), LIST_START, 9).found is None
+    assert redis_store.fill_places(FOOD, "one", [], True) == "FINISHED"
+    assert redis_store.fill_places(FOOD, "one", [], True) == "LOST"
+    [near] = redis_store.search_near(Area(Place(X, Y), 100, FOOD), LIST_START, 9).found or []
     assert near.shop_id == 5
 
 
 def test_a_build_that_stopped_makes_way_for_another(
     types: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert redis_shops.begin_places(FOOD, "one") == "BEGUN"
-    monkeypatch.setattr(redis_shops, "LEFT_ALONE_MS", -1)
-    assert redis_shops.begin_places(FOOD, "two") == "BEGUN"
-    assert redis_shops.fill_places(FOOD, "one", [], True) == "LOST"
+    assert redis_store.begin_places(FOOD, "one") == "BEGUN"
+    monkeypatch.setattr(redis_store, "BUILD_TIMEOUT_MS", -1)
+    assert redis_store.begin_places(FOOD, "two") == "BEGUN"
+    assert redis_store.fill_places(FOOD, "one", [], True) == "LOST"
 
 
 def test_a_long_build_goes_on_through_the_queue(
     types: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.shops.builds.PAGE", 10)
-    monkeypatch.setattr("plaza.shops.builds.PAGES_PER_STEP", 2)
+    monkeypatch.setattr("plaza.shops.jobs.PAGE", 10)
+    monkeypatch.setattr("plaza.shops.jobs.PAGES_PER_STEP", 2)
     points = around(95, 3_000)
     insert([(i, FOOD, x, y) for i, (x, y) in enumerate(points, 1)])
-    types.queues.send("shops", Step(PLACES, FOOD).to_json())
+    types.queues.send("shops", ShopJobStep(PLACES, FOOD).to_json())
     types.queues.drain()
     assert len(ids(f"{NEAR}&type={FOOD}&limit=100")) == 95
-    assert redis.execute("ZCARD", redis_shops.place_keys(FOOD).places) == 95
+    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 95
 
 
 def test_places_that_are_old_are_used_and_built_again(
@@ -570,7 +579,7 @@ def test_places_that_are_old_are_used_and_built_again(
     build_places()
     insert([(5, FOOD, X, Y)])  # and nobody said so
     assert ids(NEAR) == []
-    monkeypatch.setattr(redis_shops, "BUILT_AGAIN_MS", -1)
+    monkeypatch.setattr(redis_store, "REBUILD_AFTER_MS", -1)
     types.queues.messages.clear()
     assert [ids(NEAR) for _ in range(3)] == [[]] * 3
     assert len(types.queues.messages["shops"]) == 1
@@ -581,9 +590,9 @@ def test_places_that_are_old_are_used_and_built_again(
 def test_a_shop_of_another_type_that_is_still_listed_is_left_out(types: World) -> None:
     build_places()
     shop_id = made(type_id=str(SPA))
-    redis_shops.put_places({FOOD: [Placed(shop_id, 1, Place(X, Y))]})
+    redis_store.put_places({FOOD: [ShopPlace(shop_id, 1, Place(X, Y))]})
     assert ids(f"{NEAR}&type={FOOD}") == []
 
 
 def test_a_distance_is_told_to_the_decimetre() -> None:
-    assert Near(12_345_678, 5).distance_m == 1234.6
+    assert ShopDistance(12_345_678, 5).distance_m == 1234.6

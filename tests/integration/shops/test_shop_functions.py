@@ -7,7 +7,7 @@ import json
 import pytest
 
 from plaza.infra import mysql, redis
-from plaza.shops import redis_shops
+from plaza.shops import redis_store
 from tests.support.functions import ask, event, handler
 from tests.support.plaza import World
 from tests.support.shop_api import FOOD, SPA, add_types, insert, page
@@ -40,12 +40,12 @@ def test_shops_are_read_and_written_as_the_samples_ask(shop: World) -> None:
 
 def test_shops_are_refreshed_and_walks_are_taken(shop: World) -> None:
     ask("shops.read_shop", SHOPS)
-    mysql.write("UPDATE shop SET name = 'Soup', ver = ver + 1")
+    mysql.write("UPDATE shop SET name = 'Soup', version = version + 1")
     response = handler("queue/rebuild_shops")(event("rebuild_shops.batch"), None)
     assert response == {"batchItemFailures": []}
     assert (page(5) or {})["name"] == "Soup"
-    assert not redis_shops.SHOP_IDS.ask(6).maybe
-    assert redis.execute("ZCARD", redis_shops.place_keys(FOOD).places) == 1
+    assert not redis_store.SHOP_IDS.query(6).may_exist
+    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 1
 
 
 def test_a_page_is_let_go_of_once_more(shop: World) -> None:

@@ -10,8 +10,9 @@ from plaza.infra import cache, mysql, redis
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
-from plaza.shops import mysql_shops, reading, redis_shops, refreshing
-from plaza.shops.shops import FILTER, GONE_VER, ShopMissing, Step
+from plaza.shops import mysql_shops, queries, redis_store
+from plaza.shops import refresh as shops_refresh
+from plaza.shops.model import FILTER, REMOVED_VERSION, ShopJobStep, ShopMissing
 from tests.integration.conftest import Away
 from tests.support.content_api import counting_work
 from tests.support.plaza import World
@@ -114,7 +115,7 @@ def test_only_admins_write(types: World, method: str, path: str, body: object) -
     assert (refused.status, refused.slug) == (403, "forbidden")
     refused = ask(method, path, body, user=None)
     assert (refused.status, refused.slug) == (401, "unauthenticated")
-    assert mysql.fetch_all("SELECT id, name, ver FROM shop") == [(5, "shop 5", 1)]
+    assert mysql.fetch_all("SELECT id, name, version FROM shop") == [(5, "shop 5", 1)]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_only_admins_write(types: World, method: str, path: str, body: object) -
         ({"images": NOODLES["images"] * 10}, "body.images"),  # type: ignore[operator]
         ({"avg_price_cents": -1}, "body.avg_price_cents"),
         ({"address": "x" * 256}, "body.address"),
-        ({"ver": 7}, "body.ver"),
+        ({"version": 7}, "body.version"),
     ],
 )
 def test_what_makes_no_sense_is_refused(types: World, said: dict[str, object], field: str) -> None:
@@ -150,7 +151,7 @@ def test_what_makes_no_sense_is_refused(types: World, said: dict[str, object], f
         refused = write(method, path, NOODLES | said)
         assert (refused.status, refused.slug) == (400, "bad-input")
         assert refused.body["detail"].startswith(field), refused.body
-    assert mysql.fetch_all("SELECT id, ver FROM shop") == [(5, 1)]
+    assert mysql.fetch_all("SELECT id, version FROM shop") == [(5, 1)]
 
 
 def test_a_whole_number_may_have_a_point(types: World) -> None:
@@ -188,20 +189,20 @@ def test_who_read_before_a_change_does_not_bring_the_old_page_back(types: World)
     shop_id = made()
     old = mysql_shops.read([shop_id])
     write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup"})
-    key = redis_shops.page_key(shop_id)
-    entry = cache.Entry(old[shop_id].ver, old[shop_id].to_text())
-    assert cache.keep_all(cache.STALE_THEN_REBUILT, {key: entry}, create=True) == [False]
+    key = redis_store.page_key(shop_id)
+    entry = cache.CacheEntry(old[shop_id].version, old[shop_id].to_text())
+    assert cache.store_all(cache.STALE_WHILE_REBUILDING, {key: entry}, create=True) == [False]
     assert ask("GET", f"/shops/{shop_id}").body["name"] == "Soup"
 
 
 def test_an_old_page_that_came_back_is_gone_a_second_later(types: World) -> None:
     shop_id = made()
     ask("GET", f"/shops/{shop_id}")
-    old = redis.execute("HGETALL", redis_shops.page_key(shop_id))
+    old = redis.execute("HGETALL", redis_store.page_key(shop_id))
     write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup"})
     pairs = old.items() if isinstance(old, dict) else zip(old[::2], old[1::2], strict=True)
     for name, value in pairs:  # a Redis that lost the fence, and a reader with old data
-        redis.execute("HSET", redis_shops.page_key(shop_id), name, value)
+        redis.execute("HSET", redis_store.page_key(shop_id), name, value)
     assert ask("GET", f"/shops/{shop_id}").body["name"] == NOODLES["name"]
     types.queues.messages.pop("shops")  # the second deletion is enough
     types.queues.drain()
@@ -225,7 +226,9 @@ def test_a_write_sends_an_announcement_before_and_a_second_deletion_after(
     assert order == [("shops", 15), ("drops", 1)]
 
 
-@pytest.mark.parametrize("dies_at", ["plaza.infra.cache.drop_all", "plaza.infra.cache.drop_soon"])
+@pytest.mark.parametrize(
+    "dies_at", ["plaza.infra.cache.drop_all", "plaza.infra.cache.schedule_drop"]
+)
 def test_who_dies_after_the_commit_is_made_up_for_by_the_announcement(
     types: World, monkeypatch: pytest.MonkeyPatch, dies_at: str
 ) -> None:
@@ -264,10 +267,10 @@ def test_a_write_is_done_though_redis_can_not_be_told(
         patch.setattr("plaza.infra.projections.drop_all", down)
         changed = write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup"})
         assert changed.status == 200
-        assert "telling_postponed" in capsys.readouterr().out
+        assert "projection_delayed" in capsys.readouterr().out
         for body in types.queues.take("drops"):
             with pytest.raises(RedisDown):  # so that SQS brings it again
-                cache.drop_again([cache.Drops.from_json(body)])
+                cache.drop_again([cache.CacheDrops.from_json(body)])
             types.queues.send("drops", body)
     types.queues.drain()
     assert ask("GET", f"/shops/{shop_id}").body["name"] == "Soup"
@@ -280,8 +283,8 @@ def test_a_write_is_done_though_the_queue_is_away(
     shop_id = made()
     assert ask("GET", f"/shops/{shop_id}").status == 200
     said = capsys.readouterr().out
-    assert "write_unannounced" in said
-    assert "drop_unasked" in said
+    assert "write_not_announced" in said
+    assert "delayed_drop_not_queued" in said
 
 
 def test_a_deleted_shop_is_gone(types: World) -> None:
@@ -342,15 +345,15 @@ def test_10_000_random_ids_cost_at_most_20_database_reads(types: World) -> None:
     with counting_work() as work:
         for shop_id in strangers:
             with pytest.raises(ShopMissing):
-                reading.read(shop_id)
+                queries.read(shop_id)
     print(f"10,000 random ids: {work.statements} database reads")
     assert work.statements <= 20
-    assert all(reading.read(i).name == f"shop {i}" for i in (1, 5_000, 10_000))
+    assert all(queries.read(i).name == f"shop {i}" for i in (1, 5_000, 10_000))
 
 
 def test_a_stranger_who_passes_the_filter_is_remembered(types: World) -> None:
-    build(Step(FILTER))
-    redis_shops.SHOP_IDS.add([4711])
+    build(ShopJobStep(FILTER))
+    redis_store.SHOP_IDS.add([4711])
     with counting_work() as work:
         assert [ask("GET", "/shops/4711").status for _ in range(50)] == [404] * 50
     assert work.statements == 1
@@ -366,10 +369,10 @@ def test_a_row_that_was_taken_out_is_not_there_and_an_old_reader_can_not_bring_i
     old = mysql_shops.read([shop_id])[shop_id]
     mysql.write("DELETE FROM shop")
     refresh(shop_id)
-    key = redis_shops.page_key(shop_id)
-    entry = cache.Entry(old.ver, old.to_text())
-    assert cache.keep_all(cache.STALE_THEN_REBUILT, {key: entry}, create=True) == [False]
-    assert redis.execute("HGET", key, "ver") == str(GONE_VER)
+    key = redis_store.page_key(shop_id)
+    entry = cache.CacheEntry(old.version, old.to_text())
+    assert cache.store_all(cache.STALE_WHILE_REBUILDING, {key: entry}, create=True) == [False]
+    assert redis.execute("HGET", key, "version") == str(REMOVED_VERSION)
     assert ask("GET", f"/shops/{shop_id}").status == 404
 
 
@@ -382,7 +385,7 @@ def test_without_redis_mysql_is_asked_now_and_then_and_the_rest_get_503(
     shop_id = made()
     at_s = 1_000.0
     bucket = TokenBucket(rate_per_s=20, burst=40, clock=lambda: at_s)
-    monkeypatch.setattr("plaza.shops.reading._instead_of_redis", bucket)
+    monkeypatch.setattr("plaza.shops.queries._fallback_budget", bucket)
     with redis_away():
         with counting_work() as work:
             replies = [ask("GET", f"/shops/{shop_id}") for _ in range(500)]
@@ -404,11 +407,11 @@ def test_a_reader_who_finds_the_lock_taken_for_long_asks_mysql_now_and_then(
 ) -> None:
     shop_id = made()
     monkeypatch.setattr(cache, "WAIT_S", 0.01)
-    assert redis.try_lock(f"{redis_shops.page_key(shop_id)}:lock", 60)
+    assert redis.try_lock(f"{redis_store.page_key(shop_id)}:lock", 60)
     assert ask("GET", f"/shops/{shop_id}").status == 200
 
 
 def test_a_rebuild_is_tried_again_when_the_queue_was_away(types: World) -> None:
     types.queues.away = True
     with pytest.raises(QueueDown):
-        refreshing.refresh_everything()
+        shops_refresh.request_full_refresh()

@@ -7,19 +7,19 @@ import pytest
 from plaza import targets
 from plaza.infra import clock, mysql, redis
 from plaza.infra.process import clear_caches
-from plaza.reactions import FOLLOW, LIKE, Target, reacting, reading
-from plaza.reactions.reactions import TargetGone, TargetMissing
-from plaza.targets import There, finding, marking, mysql_targets
+from plaza.reactions import FOLLOW, LIKE, Target, queries, react
+from plaza.reactions.model import TargetDeleted, TargetMissing
+from plaza.targets import Existence, lookup, markers, mysql_store
 from tests.support.content_api import counting_work
-from tests.support.looking import POST, add_users, counter, marker_key
 from tests.support.plaza import World
+from tests.support.stores import POST, add_users, counter, marker_key
 
 
 def test_what_was_counted_is_not_thereby_there(plaza: World) -> None:
     nowhere = Target("post", 404)
-    reading.count([(LIKE, nowhere)], 7)
+    queries.read_counts([(LIKE, nowhere)], 7)
     with pytest.raises(TargetMissing):
-        reacting.react(LIKE, nowhere, 7, True)
+        react.react(LIKE, nowhere, 7, True)
     plaza.queues.drain()
     assert counter(nowhere) is None
 
@@ -27,19 +27,19 @@ def test_what_was_counted_is_not_thereby_there(plaza: World) -> None:
 def test_what_was_deleted_and_then_counted_is_gone_still(plaza: World) -> None:
     plaza.add(POST)
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
-    reading.count([(LIKE, POST)], 7)
-    with pytest.raises(TargetGone):
-        reacting.react(LIKE, POST, 7, True)
+    queries.read_counts([(LIKE, POST)], 7)
+    with pytest.raises(TargetDeleted):
+        react.react(LIKE, POST, 7, True)
 
 
 def test_a_user_is_there_once_they_signed_up(plaza: World) -> None:
     nobody = Target("user", 404)
     with pytest.raises(TargetMissing):
-        reacting.react(FOLLOW, nobody, 7, True)
+        react.react(FOLLOW, nobody, 7, True)
     add_users(404)
-    marking.mark_made(*nobody)
-    assert reacting.react(FOLLOW, nobody, 7, True).changed
-    assert finding.find_live([nobody, Target("user", 405), POST]) == {nobody}
+    markers.mark_created(*nobody)
+    assert react.react(FOLLOW, nobody, 7, True).changed
+    assert lookup.find_live([nobody, Target("user", 405), POST]) == {nobody}
 
 
 # ---------------------------------------------------------------- who looked, and who knew better
@@ -47,39 +47,43 @@ def test_a_user_is_there_once_they_signed_up(plaza: World) -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [(There.NONE, There.LIVE), (There.LIVE, There.GONE), (There.NONE, There.GONE)],
+    [
+        (Existence.MISSING, Existence.LIVE),
+        (Existence.LIVE, Existence.DELETED),
+        (Existence.MISSING, Existence.DELETED),
+    ],
     ids=lambda there: there.value,
 )
 def test_who_looked_before_a_write_does_not_mark_over_it(
-    plaza: World, monkeypatch: pytest.MonkeyPatch, before: There, after: There
+    plaza: World, monkeypatch: pytest.MonkeyPatch, before: Existence, after: Existence
 ) -> None:
     """Between the look and its marker it was made, or deleted, and marked as such."""
-    if before is There.LIVE:
+    if before is Existence.LIVE:
         plaza.add(POST)
-    look = mysql_targets.look_up
+    look = mysql_store.read_existence
 
-    def slow(target_type: str, target_id: int) -> There:
+    def slow(target_type: str, target_id: int) -> Existence:
         found = look(target_type, target_id)
         assert found is before
         plaza.add(POST)
-        marking.mark_made(*POST)
-        if after is There.GONE:
+        markers.mark_created(*POST)
+        if after is Existence.DELETED:
             mysql.write("UPDATE content SET deleted_at = NOW(6)")
-            marking.mark_gone([POST])
+            markers.mark_deleted([POST])
         return found
 
-    monkeypatch.setattr(mysql_targets, "look_up", slow)
-    assert finding.find(*POST) is before
+    monkeypatch.setattr(mysql_store, "read_existence", slow)
+    assert lookup.find(*POST) is before
     clear_caches()
-    assert finding.find(*POST) is after
+    assert lookup.find(*POST) is after
 
 
 def test_a_marker_lives_as_long_as_what_it_says_is_good_for(plaza: World) -> None:
     plaza.add(POST)
-    finding.look_up(*POST)
+    lookup.find_in_mysql(*POST)
     assert 30 < redis.execute("TTL", marker_key()) <= 3600
-    marking.mark_gone([POST])
-    assert redis.execute("GET", marker_key()) == "gone"
+    markers.mark_deleted([POST])
+    assert redis.execute("GET", marker_key()) == "deleted"
     assert 30 < redis.execute("TTL", marker_key()) <= 3600
 
 
@@ -88,18 +92,18 @@ def test_ids_that_were_made_up_are_looked_up_once_in_half_a_minute(plaza: World)
     made_up = [Target("post", 1_000 + n) for n in range(50)]
     with counting_work() as work:
         for _ in range(10):
-            assert finding.find_live([POST, *made_up]) == {POST}
+            assert lookup.find_live([POST, *made_up]) == {POST}
     assert work.statements == 1
 
 
 def test_what_was_made_or_deleted_since_is_found_as_it_is(plaza: World) -> None:
-    assert finding.find_all([POST]) == {POST: There.NONE}
+    assert lookup.find_all([POST]) == {POST: Existence.MISSING}
     plaza.add(POST)
-    marking.mark_made(*POST)
-    assert finding.find_all([POST]) == {POST: There.LIVE}
+    markers.mark_created(*POST)
+    assert lookup.find_all([POST]) == {POST: Existence.LIVE}
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
-    marking.mark_gone([POST])
-    assert finding.find_all([POST]) == {POST: There.GONE}
+    markers.mark_deleted([POST])
+    assert lookup.find_all([POST]) == {POST: Existence.DELETED}
 
 
 def test_what_another_process_deleted_is_remembered_as_live_for_a_second_at_most(
@@ -108,9 +112,9 @@ def test_what_another_process_deleted_is_remembered_as_live_for_a_second_at_most
     now_s = [0.0]
     monkeypatch.setattr(clock, "monotonic_s", lambda: now_s[0])
     plaza.add(POST)
-    assert finding.find(*POST) is There.LIVE
+    assert lookup.find(*POST) is Existence.LIVE
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
-    targets.redis_targets.mark_for_sure([POST], There.GONE)
+    targets.redis_store.overwrite_marks([POST], Existence.DELETED)
     now_s[0] = 1.0
-    assert finding.find(*POST) is There.GONE
-    assert not marking.seen_lately(*POST)
+    assert lookup.find(*POST) is Existence.DELETED
+    assert not markers.is_cached_live(*POST)

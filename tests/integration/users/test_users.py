@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from bench.round_trips import counting
+from bench.round_trips import count_round_trips
 from plaza import counters
 from plaza.infra import mysql, redis
 from plaza.infra.process import clear_caches
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
-from plaza.reactions import FOLLOW, Target, reacting, reading
-from plaza.reactions.reactions import TargetMissing
+from plaza.reactions import FOLLOW, Target, queries, react
+from plaza.reactions.model import TargetMissing
 from plaza.targets.queues import REFRESHES
-from plaza.users import Card, UserMissing, cards, mysql_users, profiles, redis_users
+from plaza.users import Card, UserMissing, cards, mysql_users, profiles, redis_store
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
 from tests.support.functions import ask, event, handler
-from tests.support.looking import keys
 from tests.support.plaza import World
+from tests.support.stores import keys
 
 ME, ADA, NOBODY = 7, 8, 404
 ADAS = Target("user", ADA)
@@ -36,12 +36,12 @@ def people(plaza: World) -> World:
         " (7, 'me', NULL), (8, 'Ada', 'https://pics.example/old.png'), (9, 'Bo', NULL)"
     )
     for actor in (ME, 9):
-        reacting.react(FOLLOW, ADAS, actor, True)
-    reacting.react(FOLLOW, Target("user", 9), ADA, True)
+        react.react(FOLLOW, ADAS, actor, True)
+    react.react(FOLLOW, Target("user", 9), ADA, True)
     plaza.queues.drain()
     mysql.write(
         "UPDATE user_counter SET posts_total = 3, likes_received_total = 40,"
-        " collects_received_total = 5, ver = ver + 1 WHERE user_id = 8"
+        " collects_received_total = 5, version = version + 1 WHERE user_id = 8"
     )
     redis.execute("FLUSHALL")
     clear_caches()
@@ -55,7 +55,7 @@ def shown(user_id: int = ADA) -> tuple[str, str | None]:
 
 def in_mysql(user_id: int = ADA) -> tuple[Any, ...]:
     return mysql.fetch_all(
-        "SELECT nickname, avatar, role, ver FROM user WHERE id = %s", (user_id,)
+        "SELECT nickname, avatar, role, version FROM user WHERE id = %s", (user_id,)
     )[0]
 
 
@@ -96,7 +96,7 @@ def test_me_is_no_id_and_needs_a_session(people: World) -> None:
 
 def test_followers_are_what_the_gate_counts_at_this_moment(people: World) -> None:
     profiles.read_profile(ADA, ME)
-    reacting.react(FOLLOW, ADAS, ME, False)
+    react.react(FOLLOW, ADAS, ME, False)
     profile = profiles.read_profile(ADA, ME)
     assert (profile.followers, profile.following) == (1, False)
 
@@ -105,7 +105,7 @@ def test_a_warm_profile_is_two_round_trips_and_nothing_of_mysql(people: World) -
     profiles.read_profile(ADA, ME)
     clear_caches()  # in another process too
     before = statements()
-    with counting() as counter:
+    with count_round_trips() as counter:
         profiles.read_profile(ADA, ME)
     assert (counter.sent, statements() - before) == (2, 1)
 
@@ -135,7 +135,7 @@ def test_while_redis_is_away_mysql_says_it_and_the_answer_says_so(
 def test_what_mysql_is_asked_in_place_of_redis_is_rationed(
     people: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "_instead_of_redis", TokenBucket(0.001, 1))
+    monkeypatch.setattr(queries, "_fallback_budget", TokenBucket(0.001, 1))
     with redis_away():
         profiles.read_profile(ADA, ME)
         before = statements()
@@ -158,7 +158,7 @@ def test_many_cards_are_one_round_trip_and_only_the_missing_are_asked_of_mysql(
 ) -> None:
     cards.read_cards([ME])
     before = statements()
-    with counting() as counter:
+    with count_round_trips() as counter:
         found = cards.read_cards([ADA, ME, NOBODY, ADA, 9])
     assert found == {
         ME: Card(ME, "me", None),
@@ -166,10 +166,10 @@ def test_many_cards_are_one_round_trip_and_only_the_missing_are_asked_of_mysql(
         9: Card(9, "Bo", None),
     }
     assert (counter.sent, statements() - before) == (2, 2)
-    with counting() as counter:
+    with count_round_trips() as counter:
         assert cards.read_cards([9, ADA, ME]) == found
     assert counter.sent == 1
-    with counting() as counter:
+    with count_round_trips() as counter:
         assert cards.read_cards([]) == {}
     assert counter.sent == 0
 
@@ -258,7 +258,7 @@ def test_a_change_that_redis_did_not_hear_of_is_made_good_by_its_announcement(
         raise RedisDown("now")
 
     with monkeypatch.context() as patch:
-        patch.setattr(redis_users, "keep_cards", die)
+        patch.setattr(redis_store, "store_cards", die)
         assert profiles.change_profile(ADA, {"nickname": "Countess"}).card.nickname == "Countess"
     assert shown()[0] == "Ada", "Redis did not hear of it"
     people.queues.drain()
@@ -283,18 +283,22 @@ def test_a_reader_who_read_before_a_change_does_not_bring_the_old_name_back(
         cards.read_cards([ADA])
     read = mysql_users.read_cards([ADA])
     profiles.change_profile(ADA, {"nickname": "new"})
-    redis_users.keep_cards(read, create=True)
+    redis_store.store_cards(read, create=True)
     assert shown()[0] == "new"
 
 
 def test_of_two_changes_the_later_stays_whichever_redis_hears_of_last(people: World) -> None:
     cards.read_cards([ADA])
-    first = mysql.atomically(lambda c: mysql_users.change_card(c, ADA, {"nickname": "1"}))
-    second = mysql.atomically(lambda c: mysql_users.change_card(c, ADA, {"nickname": "2"}))
+    first = mysql.run_in_transaction(
+        lambda c: mysql_users.update_columns(c, ADA, {"nickname": "1"})
+    )
+    second = mysql.run_in_transaction(
+        lambda c: mysql_users.update_columns(c, ADA, {"nickname": "2"})
+    )
     assert first
     assert second
-    redis_users.keep_cards({ADA: second}, create=False)
-    redis_users.keep_cards({ADA: first}, create=False)
+    redis_store.store_cards({ADA: second}, create=False)
+    redis_store.store_cards({ADA: first}, create=False)
     assert shown()[0] == "2"
 
 
@@ -306,7 +310,7 @@ def test_a_change_of_nothing_new_is_a_change_all_the_same(people: World) -> None
 
 def test_totals_of_a_profile_follow_what_is_saved(people: World) -> None:
     assert profiles.read_profile(ME, None).totals.following_total == 1
-    reacting.react(FOLLOW, Target("user", 9), ME, True)
+    react.react(FOLLOW, Target("user", 9), ME, True)
     assert profiles.read_profile(ME, None).totals.following_total == 1, "on its way"
     people.queues.drain()
     assert profiles.read_profile(ME, None).totals.following_total == 2

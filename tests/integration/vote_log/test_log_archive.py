@@ -19,21 +19,21 @@ from plaza.infra import mysql, objects
 from plaza.infra.clock import Deadline
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.objects import ObjectsDown
-from plaza.reactions import mysql_reactions, saving
-from plaza.reactions.reactions import Entry, ReactionEvent
-from plaza.vote_log import maintaining, mysql_log, recounting, s3_archive
-from plaza.vote_log import vote_log as days
-from plaza.vote_log.maintaining import Maintained
-from plaza.vote_log.vote_log import Line, last_place, read_lines, sum_up
+from plaza.reactions import mysql_reactions, persist
+from plaza.reactions.model import LogEntry, ReactionEvent
+from plaza.vote_log import maintenance, mysql_log, recount, s3_archive
+from plaza.vote_log import model as days
+from plaza.vote_log.maintenance import MaintenanceResult
+from plaza.vote_log.model import ArchiveLine, checksum, last_key, read_lines
 from tests.support.archives import (
     BUCKET,
     TODAY,
     Known,
     at,
     day,
-    fact,
-    facts_in_mysql,
+    events_in_mysql,
     known,
+    log_event,
     merge_partitions,
     random_history,
     roll_up,
@@ -49,11 +49,11 @@ __all__ = ["s3"]
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintaining, "PART", 7)
+    monkeypatch.setattr(maintenance, "EVENTS_PER_PART", 7)
 
 
-def maintain(most_moved: int = 100_000) -> Maintained:
-    return maintaining.maintain_log(most_moved, TODAY)
+def maintain(max_moved: int = 100_000) -> MaintenanceResult:
+    return maintenance.maintain_log(max_moved, TODAY)
 
 
 def partitions() -> list[str]:
@@ -63,7 +63,7 @@ def partitions() -> list[str]:
 def archived() -> Known:
     """What archives hold, all of them together."""
     return {
-        (*row[:4], row.ver_us, row.state)
+        (*row[:4], row.version_us, row.state)
         for name in s3_archive.list_manifests()
         for part in s3_archive.read_manifest(name).parts
         for row in s3_archive.read_part(s3_archive.day_in(name), part)
@@ -84,29 +84,29 @@ def days_in_mysql() -> list[int]:
 
 def test_partitions_are_made_for_the_days_to_come(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(days, "DAYS_AHEAD", 14)
-    assert partitions() == ["p_rest"]
+    assert partitions() == ["p_max"]
     assert maintain().created == 15
     assert partitions()[0] == "p20261121"
-    assert partitions()[-2:] == ["p20261205", "p_rest"]
+    assert partitions()[-2:] == ["p20261205", "p_max"]
     assert maintain().created == 0
 
 
 def test_each_day_adds_one(s3: Any) -> None:
     assert maintain().created == 3
-    assert maintaining.maintain_log(10, day(-1)).created == 1
-    assert maintaining.maintain_log(10, day(-3)).created == 2
-    assert partitions()[-2:] == ["p20261126", "p_rest"]
+    assert maintenance.maintain_log(10, day(-1)).created == 1
+    assert maintenance.maintain_log(10, day(-3)).created == 2
+    assert partitions()[-2:] == ["p20261126", "p_max"]
 
 
 def test_rows_that_are_there_already_get_partitions_by_day(s3: Any, mysql_url: str) -> None:
-    facts = [fact(ago, at(ago)) for ago in (0, 1, 3, 5, 70, 400)] + [fact(9, at(-300))]
-    saving.save(facts)
+    events = [log_event(ago, at(ago)) for ago in (0, 1, 3, 5, 70, 400)] + [log_event(9, at(-300))]
+    persist.save(events)
     assert maintain().created == 3 + 60
-    assert facts_in_mysql(mysql_url) == known(facts)
+    assert events_in_mysql(mysql_url) == known(events)
     # What is older than sixty days is in the lowest of them, what is far ahead stays.
     assert rows_in("p20260922") == 2
     assert [rows_in(f"p202611{21 - ago}") for ago in (0, 1, 3, 5)] == [1, 1, 1, 1]
-    assert rows_in("p_rest") == 1
+    assert rows_in("p_max") == 1
 
 
 def rows_in(partition: str) -> int:
@@ -115,10 +115,10 @@ def rows_in(partition: str) -> int:
 
 
 def test_too_many_rows_are_not_moved_while_consumers_wait(s3: Any) -> None:
-    saving.save([fact(actor, at(0)) for actor in range(1, 12)])
-    found = maintain(most_moved=10)
-    assert (found.created, found.unsplit, partitions()) == (0, 1, ["p_rest"])
-    assert maintain(most_moved=11).created == 3
+    persist.save([log_event(actor, at(0)) for actor in range(1, 12)])
+    found = maintain(max_moved=10)
+    assert (found.created, found.unsplit, partitions()) == (0, 1, ["p_max"])
+    assert maintain(max_moved=11).created == 3
 
 
 def test_a_log_in_use_is_left_alone_and_nobody_waits_long(s3: Any, mysql_url: str) -> None:
@@ -127,7 +127,7 @@ def test_a_log_in_use_is_left_alone_and_nobody_waits_long(s3: Any, mysql_url: st
         cursor.execute("SELECT COUNT(*) FROM reaction_log")
         with pytest.raises(MysqlDown):
             maintain()
-        saving.save([fact(1, at(0))])  # nothing stands in the way of consumers
+        persist.save([log_event(1, at(0))])  # nothing stands in the way of consumers
         other.rollback()
     assert maintain().created == 3
     [(_, patience)] = mysql.fetch_all("SHOW SESSION VARIABLES LIKE 'lock_wait_timeout'")
@@ -136,7 +136,9 @@ def test_a_log_in_use_is_left_alone_and_nobody_waits_long(s3: Any, mysql_url: st
 
 def append(cursor: Cursor, event: ReactionEvent) -> None:
     """Write an event to the log, as the first commit of its target."""
-    mysql_reactions.append_log(cursor, [Entry(event, event.stamped, 1)], {event.key: 1})
+    mysql_reactions.append_log(
+        cursor, [LogEntry(event, event.effective_version_us, 1)], {event.key: 1}
+    )
 
 
 def test_nothing_comes_between_the_last_look_and_the_drop(s3: Any, mysql_url: str) -> None:
@@ -145,10 +147,10 @@ def test_nothing_comes_between_the_last_look_and_the_drop(s3: Any, mysql_url: st
 
         def try_to_append(cursor: Cursor) -> None:
             with pytest.raises(OperationalError, match="Lock wait timeout"):
-                append(stranger, fact(1, at(10)))
+                append(stranger, log_event(1, at(10)))
 
-        mysql_log.alone(try_to_append)
-        append(stranger, fact(1, at(10)))
+        mysql_log.run_exclusively(try_to_append)
+        append(stranger, log_event(1, at(10)))
     assert days_in_mysql() == [10], "and it is let go of"
 
 
@@ -156,21 +158,21 @@ def test_nothing_comes_between_the_last_look_and_the_drop(s3: Any, mysql_url: st
 
 
 def test_a_closed_day_is_archived_and_leaves_mysql(s3: Any, mysql_url: str) -> None:
-    facts = [fact(actor, at(ago, actor)) for ago in (0, 8, 9, 12) for actor in range(1, 21)]
-    saving.save(facts)
+    events = [log_event(actor, at(ago, actor)) for ago in (0, 8, 9, 12) for actor in range(1, 21)]
+    persist.save(events)
     roll_up()
     found = maintain()
-    assert (found.facts, found.corrupt, found.behind) == (40, 0, 0)
+    assert (found.events, found.corrupt, found.behind) == (40, 0, 0)
     assert days_in_mysql() == [8, 0]
-    assert archived() == known(facts[40:])
-    assert facts_in_mysql(mysql_url) == known(facts[:40])
+    assert archived() == known(events[40:])
+    assert events_in_mysql(mysql_url) == known(events[:40])
     assert partitions()[0] == "p20261113"
-    assert maintain().facts == 0
+    assert maintain().events == 0
 
 
 def test_an_archive_is_what_anybody_can_read(s3: Any) -> None:
-    saving.save([fact(2, at(12, 2)), fact(1, at(12, 1)), fact(3, at(12, 3), False)])
-    saving.save([fact(9, at(0))])
+    persist.save([log_event(2, at(12, 2)), log_event(1, at(12, 1)), log_event(3, at(12, 3), False)])
+    persist.save([log_event(9, at(0))])
     roll_up()
     maintain()
     manifest, part, progress = objects_of(12)
@@ -184,58 +186,58 @@ def test_an_archive_is_what_anybody_can_read(s3: Any) -> None:
             "kind": "like",
             "actor_id": actor,
             "state": state,
-            "ver": at(12, actor),
+            "version": at(12, actor),
             "change": state,
             "commit": 1,
         }
         for actor, state in ((1, 1), (2, 1), (3, 0))
     ]
     said = json.loads(s3.get_object(Bucket=BUCKET, Key=manifest)["Body"].read())
-    assert (said["day"], said["facts"], said["bytes"]) == ("2026-11-09", 3, len(raw))
-    assert (said["min_ver"], said["max_ver"]) == (at(12, 1), at(12, 3))
+    assert (said["day"], said["events"], said["bytes"]) == ("2026-11-09", 3, len(raw))
+    assert (said["min_version"], said["max_version"]) == (at(12, 1), at(12, 3))
     assert said["objects"][0]["name"] in part
 
 
 def test_python_and_mysql_sum_up_the_same(s3: Any) -> None:
-    facts = random_history(random.Random(3), 200)
-    saving.save(facts)
+    events = random_history(random.Random(3), 200)
+    persist.save(events)
     [rest] = mysql_log.read_partitions()
-    sums = mysql_log.read_sums(rest, mysql_reactions.read_log_head())
+    sums = mysql_log.read_checksums(rest, mysql_reactions.read_log_head())
     pages = {
         found: mysql_log.read_page(rest, found, mysql_reactions.read_log_head(), None, 1_000)
         for found in sums
     }
-    assert {found: sum_up(rows) for found, rows in pages.items()} == sums
-    assert sum(total.facts for total in sums.values()) == len(known(facts))
+    assert {found: checksum(rows) for found, rows in pages.items()} == sums
+    assert sum(total.events for total in sums.values()) == len(known(events))
     text = "\n".join(line.text for lines in pages.values() for line in lines)
-    assert {row[:6] for row in read_lines(text)} == known(facts)
+    assert {row[:6] for row in read_lines(text)} == known(events)
 
 
 def test_pages_of_any_size_are_the_day_in_order(s3: Any) -> None:
-    facts = random_history(random.Random(5), 400, days=0)
-    saving.save(facts)
+    events = random_history(random.Random(5), 400, days=0)
+    persist.save(events)
     [rest] = mysql_log.read_partitions()
     head = mysql_reactions.read_log_head()
     whole = mysql_log.read_page(rest, TODAY, head, None, 10_000)
-    places = [last_place([line]) for line in whole]
+    places = [last_key([line]) for line in whole]
     assert places == sorted(places)
     for size in (1, 3, 50):
-        read: list[Line] = []
+        read: list[ArchiveLine] = []
         after = None
         while rows := mysql_log.read_page(rest, TODAY, head, after, size):
             read += rows
-            after = last_place(rows)
+            after = last_key(rows)
         assert read == whole
 
 
 def test_a_page_reads_what_it_holds_wherever_it_is(s3: Any) -> None:
-    saving.save(random_history(random.Random(6), 900, days=0))
+    persist.save(random_history(random.Random(6), 900, days=0))
     [rest] = mysql_log.read_partitions()
     head = mysql_reactions.read_log_head()
     whole = mysql_log.read_page(rest, TODAY, head, None, 10_000)
     for place in (0, 300, 700):
         before = rows_read()
-        assert len(mysql_log.read_page(rest, TODAY, head, last_place(whole[: place + 1]), 50)) == 50
+        assert len(mysql_log.read_page(rest, TODAY, head, last_key(whole[: place + 1]), 50)) == 50
         assert rows_read() - before < 60
 
 
@@ -249,12 +251,12 @@ def rows_read() -> int:
 
 
 def test_an_archive_is_the_same_whoever_writes_it(s3: Any) -> None:
-    facts = [fact(actor, at(10, actor)) for actor in range(1, 31)]
+    events = [log_event(actor, at(10, actor)) for actor in range(1, 31)]
     archives = []
     for seed in (1, 2):
-        random.Random(seed).shuffle(facts)
-        for one in [*facts, fact(99, at(0))]:
-            mysql.atomically(lambda cursor, one=one: append(cursor, one))  # type: ignore[misc]
+        random.Random(seed).shuffle(events)
+        for one in [*events, log_event(99, at(0))]:
+            mysql.run_in_transaction(lambda cursor, one=one: append(cursor, one))  # type: ignore[misc]
         roll_up()
         maintain()
         assert days_in_mysql() == [0]
@@ -268,7 +270,7 @@ def test_an_archive_is_the_same_whoever_writes_it(s3: Any) -> None:
 
 
 def test_what_was_not_rolled_up_stays(s3: Any) -> None:
-    saving.save([fact(1, at(10)), fact(2, at(0))])
+    persist.save([log_event(1, at(10)), log_event(2, at(0))])
     assert maintain().dropped == 0, "nobody has read the log yet"
     mysql.write("REPLACE INTO watermark (name, seq) VALUES ('votes', 0), ('other', 0)")
     found = maintain()
@@ -284,8 +286,8 @@ def test_what_was_not_rolled_up_stays(s3: Any) -> None:
 def test_the_highest_seq_stays_so_that_none_is_given_twice(
     s3: Any, mysql_server: Server, plaza: World
 ) -> None:
-    saving.save([fact(1, at(12))])
-    saving.save([fact(1, at(10))])
+    persist.save([log_event(1, at(12))])
+    persist.save([log_event(1, at(10))])
     roll_up()
     found = maintain()
     assert (days_in_mysql(), found.behind) == ([10], 0), "it is over, and it is the newest there is"
@@ -293,7 +295,7 @@ def test_the_highest_seq_stays_so_that_none_is_given_twice(
     mysql_server.stop()
     mysql_server.start()
     forget()
-    saving.save([fact(1, at(0))])
+    persist.save([log_event(1, at(0))])
     assert mysql_reactions.read_log_head() > head
     roll_up()
     maintain()
@@ -303,18 +305,18 @@ def test_the_highest_seq_stays_so_that_none_is_given_twice(
 @pytest.mark.skipif(bool(MYSQLD), reason="InnoDB of MySQL 8 keeps the highest seq by itself")
 def test_without_that_rule_seqs_would_be_given_twice(s3: Any) -> None:
     maintain()
-    saving.save([fact(1, at(0)), fact(2, at(-2))])
+    persist.save([log_event(1, at(0)), log_event(2, at(-2))])
     head = mysql_reactions.read_log_head()
     mysql.write("ALTER TABLE reaction_log DROP PARTITION p20261123")
     mysql.write("ALTER TABLE reaction_log DROP PARTITION p20261121")
-    saving.save([fact(3, at(0))])
+    persist.save([log_event(3, at(0))])
     assert mysql_reactions.read_log_head() <= head
 
 
 def test_the_schedule_does_all_of_it_and_an_operator_may_move_more(s3: Any) -> None:
     run, sample = handler("schedule/maintain_log"), event("maintain_log.schedule")
-    saving.save([fact(1, at(0)), fact(2, at(0))])
-    refused = run({"most_moved": 1}, None)
+    persist.save([log_event(1, at(0)), log_event(2, at(0))])
+    refused = run({"max_moved": 1}, None)
     assert (refused["unsplit"], refused["created"]) == (1, 0)
     done = run(sample, None)
     assert (done["unsplit"], done["created"] > 0) == (0, True)
@@ -324,56 +326,56 @@ def test_the_schedule_does_all_of_it_and_an_operator_may_move_more(s3: Any) -> N
 
 
 def test_a_late_fact_of_a_dropped_day_is_archived_too(s3: Any, mysql_url: str) -> None:
-    early = [fact(actor, at(12, actor)) for actor in range(1, 10)]
-    saving.save([*early, fact(1, at(9))])
-    saving.save([fact(1, at(0))])
+    early = [log_event(actor, at(12, actor)) for actor in range(1, 10)]
+    persist.save([*early, log_event(1, at(9))])
+    persist.save([log_event(1, at(0))])
     roll_up()
     maintain()
-    late = [fact(50, at(12)), fact(51, at(30))]
-    saving.save([*late, early[0]])  # one of them comes again
+    late = [log_event(50, at(12)), log_event(51, at(30))]
+    persist.save([*late, early[0]])  # one of them comes again
     assert days_in_mysql() == [30, 12, 0]
-    saving.save([fact(2, at(0))])
+    persist.save([log_event(2, at(0))])
     roll_up()
-    maintaining.maintain_log(1_000, day(-1))
+    maintenance.maintain_log(1_000, day(-1))
     assert days_in_mysql() == [0], "they were in the partition that was the lowest"
-    assert archived() == known([*early, *late, fact(1, at(9))])
+    assert archived() == known([*early, *late, log_event(1, at(9))])
     assert len([key for key in objects_of(12) if "manifest-" in key]) == 2
     with mysql_log.snapshot() as cursor:
-        assert recounting.count_facts(cursor) == len(archived()) + 2
+        assert recount.count_events(cursor) == len(archived()) + 2
 
 
 def test_a_fact_that_comes_while_its_day_is_archived_is_not_dropped(
     s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str
 ) -> None:
-    facts = [fact(actor, at(10, actor)) for actor in range(1, 30)] + [fact(1, at(0))]
-    saving.save(facts)
+    events = [log_event(actor, at(10, actor)) for actor in range(1, 30)] + [log_event(1, at(0))]
+    persist.save(events)
     roll_up()
     put = s3_archive.put_manifest
-    late = fact(15, at(10, 999))
+    late = log_event(15, at(10, 999))
 
     def put_and_save(manifest: Any) -> None:
         put(manifest)
-        if late is not facts[-1]:
-            facts.append(late)
-            saving.save([late])
+        if late is not events[-1]:
+            events.append(late)
+            persist.save([late])
 
     monkeypatch.setattr(s3_archive, "put_manifest", put_and_save)
     maintain()
     assert 10 in days_in_mysql()
     monkeypatch.undo()
-    saving.save([fact(2, at(0))])
+    persist.save([log_event(2, at(0))])
     roll_up()
     maintain()
     assert days_in_mysql() == [0]
-    assert archived() | facts_in_mysql(mysql_url) >= known(facts)
+    assert archived() | events_in_mysql(mysql_url) >= known(events)
 
 
 def test_a_fact_that_comes_right_before_the_drop_is_seen_under_the_lock(s3: Any) -> None:
-    saving.save([fact(1, at(10)), fact(1, at(0))])
+    persist.save([log_event(1, at(10)), log_event(1, at(0))])
     maintain()
     lowest = mysql_log.read_partitions()[0]
     head = mysql_reactions.read_log_head()
-    saving.save([fact(2, at(10))])
+    persist.save([log_event(2, at(10))])
     assert mysql_log.drop_unless_grown(lowest, head) is False
     assert days_in_mysql() == [10, 0]
 
@@ -382,32 +384,32 @@ def test_an_appender_with_a_lower_seq_that_has_not_committed_is_waited_for(
     s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str
 ) -> None:
     """It would commit when the day was summed up, and not be above the head."""
-    saving.save([fact(1, at(10))])
+    persist.save([log_event(1, at(10))])
     maintain()
     with (
         monkeypatch.context() as now,
         connect_mysql(mysql_url) as other,
         other.cursor() as cursor,
     ):
-        now.setattr(mysql_reactions, "PATIENCE_S", 0)
+        now.setattr(mysql_reactions, "LOCK_TIMEOUT_S", 0)
         other.begin()
         mysql_reactions.pass_log_gate(cursor)
-        append(cursor, fact(7, at(10)))
-        saving.save([fact(1, at(0))])
+        append(cursor, log_event(7, at(10)))
+        persist.save([log_event(1, at(0))])
         roll_up()
-        sums = mysql_log.read_sums
+        sums = mysql_log.read_checksums
 
         def commit_then(*args: Any) -> Any:
             answer = sums(*args)
             other.commit()
             return answer
 
-        now.setattr(mysql_log, "read_sums", commit_then)
+        now.setattr(mysql_log, "read_checksums", commit_then)
         with pytest.raises(MysqlDown):
             maintain()
         other.commit()
     maintain()
-    assert archived() == known([fact(1, at(10)), fact(7, at(10))])
+    assert archived() == known([log_event(1, at(10)), log_event(7, at(10))])
     assert days_in_mysql() == [0]
 
 
@@ -426,10 +428,10 @@ STORAGE = (
     (s3_archive, "read_progress"),
     (s3_archive, "list_manifests"),
     (s3_archive, "read_manifest"),
-    (mysql_log, "read_sums"),
+    (mysql_log, "read_checksums"),
     (mysql_log, "read_page"),
     (mysql_log, "drop_unless_grown"),
-    (mysql_log, "split_rest"),
+    (mysql_log, "split_catch_all"),
 )
 
 
@@ -438,10 +440,10 @@ def test_a_kill_at_any_call_of_storage_loses_nothing_and_the_next_run_goes_on(
     s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str, after: bool
 ) -> None:
     """Each run is killed one call later than the one before, until one comes through."""
-    facts = [fact(actor, at(ago, actor)) for ago in (0, 9, 10) for actor in range(1, 24)]
-    saving.save([*facts, fact(1, at(0, 7))])
+    events = [log_event(actor, at(ago, actor)) for ago in (0, 9, 10) for actor in range(1, 24)]
+    persist.save([*events, log_event(1, at(0, 7))])
     roll_up()
-    everything = facts_in_mysql(mysql_url)
+    everything = events_in_mysql(mysql_url)
     kills, left = 0, [0]
     real = {(module, name): getattr(module, name) for module, name in STORAGE}
 
@@ -466,17 +468,17 @@ def test_a_kill_at_any_call_of_storage_loses_nothing_and_the_next_run_goes_on(
             break
         except Killed:
             kills += 1
-            assert facts_in_mysql(mysql_url) | archived_now(real) == everything
+            assert events_in_mysql(mysql_url) | archived_now(real) == everything
     monkeypatch.undo()
     assert kills > 10
     assert days_in_mysql() == [0]
-    assert archived() == known([one for one in facts if one.stamped < at(8)])
+    assert archived() == known([one for one in events if one.effective_version_us < at(8)])
 
 
 def archived_now(real: Any) -> Known:
     """``archived`` by the calls that don't kill."""
     return {
-        (*row[:4], row.ver_us, row.state)
+        (*row[:4], row.version_us, row.state)
         for name in real[s3_archive, "list_manifests"]()
         for part in real[s3_archive, "read_manifest"](name).parts
         for row in s3_archive.read_part(s3_archive.day_in(name), part)
@@ -487,7 +489,7 @@ def archived_now(real: Any) -> Known:
 def test_without_s3_nothing_is_dropped(
     s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str, away: str
 ) -> None:
-    saving.save([fact(1, at(10)), fact(1, at(0))])
+    persist.save([log_event(1, at(10)), log_event(1, at(0))])
     roll_up()
 
     def refuse(*args: Any) -> Any:
@@ -505,28 +507,28 @@ def test_without_s3_nothing_is_dropped(
 def test_a_run_that_is_out_of_time_is_gone_on_with(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    saving.save([fact(actor, at(10, actor)) for actor in range(1, 50)])
-    saving.save([fact(1, at(0))])
+    persist.save([log_event(actor, at(10, actor)) for actor in range(1, 50)])
+    persist.save([log_event(1, at(0))])
     roll_up()
     written: list[int] = []
     put = s3_archive.put_part
 
     def put_one(*args: Any) -> Any:
-        monkeypatch.setattr(maintaining, "_check_time", out_of_time)
+        monkeypatch.setattr(maintenance, "_check_time", out_of_time)
         written.append(args[1])
         return put(*args)
 
     def out_of_time(deadline: Deadline) -> None:
-        raise maintaining._OutOfTime
+        raise maintenance._OutOfTime
 
-    in_time = maintaining._check_time
+    in_time = maintenance._check_time
     monkeypatch.setattr(s3_archive, "put_part", put_one)
     for runs in range(1, 8):
-        monkeypatch.setattr(maintaining, "_check_time", in_time)
+        monkeypatch.setattr(maintenance, "_check_time", in_time)
         assert maintain().dropped == 0
         assert written == list(range(runs)), "each goes on where the one before has stopped"
     monkeypatch.setattr(s3_archive, "put_part", put)
-    monkeypatch.setattr(maintaining, "_check_time", in_time)
+    monkeypatch.setattr(maintenance, "_check_time", in_time)
     maintain()
     assert days_in_mysql() == [0]
     assert len(archived()) == 49
@@ -536,9 +538,9 @@ def test_a_run_that_is_out_of_time_is_gone_on_with(
 def test_a_whole_run_in_the_middle_of_another_does_no_harm(
     s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str, call: int
 ) -> None:
-    """Between any two calls of storage another run does all there is to do, with a late fact."""
-    facts = [fact(actor, at(ago, actor)) for ago in (0, 9, 10) for actor in range(1, 10)]
-    saving.save([*facts, fact(1, at(0, 77))])
+    """Between any two calls of storage another run does all there is to do, with a late log_event."""
+    events = [log_event(actor, at(ago, actor)) for ago in (0, 9, 10) for actor in range(1, 10)]
+    persist.save([*events, log_event(1, at(0, 77))])
     roll_up()
     calls = [0]
 
@@ -546,28 +548,28 @@ def test_a_whole_run_in_the_middle_of_another_does_no_harm(
         def called(*args: Any) -> Any:
             calls[0] += 1
             if calls[0] == call + 1:
-                late = [fact(40, at(10)), fact(41, at(0))]
-                saving.save(late)
-                facts.extend(late)
+                late = [log_event(40, at(10)), log_event(41, at(0))]
+                persist.save(late)
+                events.extend(late)
                 roll_up()
                 found.append(maintain())
             return real(*args)
 
         return called
 
-    found: list[Maintained] = []
+    found: list[MaintenanceResult] = []
     with monkeypatch.context() as now:
         for module, name in STORAGE:
             now.setattr(module, name, meeting(getattr(module, name)))
         found.append(maintain())
     assert [one.corrupt for one in found] == [0] * len(found), "nobody raises a false alarm"
     assert len(found) == 1 + (calls[0] > call)
-    saving.save([fact(42, at(0))])
+    persist.save([log_event(42, at(0))])
     roll_up()
     maintain()
-    maintaining.maintain_log(1_000, day(-20))
-    assert archived() | facts_in_mysql(mysql_url) == known(
-        [*facts, fact(1, at(0, 77)), fact(42, at(0))]
+    maintenance.maintain_log(1_000, day(-20))
+    assert archived() | events_in_mysql(mysql_url) == known(
+        [*events, log_event(1, at(0, 77)), log_event(42, at(0))]
     )
 
 
@@ -587,8 +589,8 @@ def test_what_is_damaged_is_reported_and_nothing_is_dropped(
     what: str,
     damage: str,
 ) -> None:
-    saving.save([fact(actor, at(10, actor)) for actor in range(1, 20)])
-    saving.save([fact(1, at(0))])
+    persist.save([log_event(actor, at(10, actor)) for actor in range(1, 20)])
+    persist.save([log_event(1, at(0))])
     roll_up()
     with monkeypatch.context() as now:
         now.setattr(mysql_log, "drop_unless_grown", lambda *args: False)
@@ -616,18 +618,18 @@ def test_what_is_damaged_is_reported_and_nothing_is_dropped(
 
 
 def test_an_older_archive_of_a_day_that_is_damaged_is_reported_each_time(s3: Any) -> None:
-    saving.save([fact(1, at(12)), fact(1, at(9)), fact(1, at(0))])
+    persist.save([log_event(1, at(12)), log_event(1, at(9)), log_event(1, at(0))])
     roll_up()
     maintain()
     [manifest] = [key for key in objects_of(12) if "manifest-" in key]
     s3.put_object(Bucket=BUCKET, Key=manifest, Body=b"{}")
-    saving.save([fact(2, at(12)), fact(2, at(0))])
+    persist.save([log_event(2, at(12)), log_event(2, at(0))])
     roll_up()
     for _ in range(2):  # it may have been what was to be written
-        assert maintaining.maintain_log(1_000, day(-1)).corrupt == 1
+        assert maintenance.maintain_log(1_000, day(-1)).corrupt == 1
     assert days_in_mysql() == [0], "what came late is archived all the same"
     with pytest.raises(s3_archive.ArchiveCorrupt):
-        recounting.recount_log(vote_log.Scope())
+        recount.recount_log(vote_log.Scope())
 
 
 # ---------------------------------------------------------------- beside consumers
@@ -636,7 +638,7 @@ def test_an_older_archive_of_a_day_that_is_damaged_is_reported_each_time(s3: Any
 def test_consumers_at_work_lose_nothing_and_meet_no_deadlock(
     s3: Any, mysql_url: str, plaza: World
 ) -> None:
-    """Two consumers save facts of forty days while partitions are split and dropped."""
+    """Two consumers save events of forty days while partitions are split and dropped."""
     draw = random.Random(11)
     histories = [random_history(draw, 900, days=40) for _ in range(2)]
     batches = [
@@ -652,7 +654,7 @@ def test_consumers_at_work_lose_nothing_and_meet_no_deadlock(
             roll_up()
             for ago in (20, 10, 5, 0):
                 try:
-                    dropped += maintaining.maintain_log(100_000, day(ago)).dropped
+                    dropped += maintenance.maintain_log(100_000, day(ago)).dropped
                 except MysqlDown:
                     continue  # consumers had the log: the next run
                 runs += 1
@@ -660,10 +662,10 @@ def test_consumers_at_work_lose_nothing_and_meet_no_deadlock(
             end(process)
     assert runs > 3, "it did run beside them"
     assert deadlocks() == before
-    assert archived() | facts_in_mysql(mysql_url) == known(histories[0] + histories[1])
-    saving.save([fact(1, at(0, 1))])
+    assert archived() | events_in_mysql(mysql_url) == known(histories[0] + histories[1])
+    persist.save([log_event(1, at(0, 1))])
     roll_up()
     maintain()
     assert archived(), "something was dropped"
-    found = recounting.recount_log(vote_log.Scope())
+    found = recount.recount_log(vote_log.Scope())
     assert (found.differing, found.contradicting) == ([], 0)

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from local.audit.evidence import read_record
+from local.audit.stores import read_mysql_state
 from plaza import reactions
 from plaza.infra import mysql
-from plaza.reactions import Target, saving
-from plaza.reactions.reactions import ReactionEvent
-from plaza.recommendations import rolling_up
-from plaza.vote_log import Counted, Scope, maintaining, mysql_log, recounting
-from plaza.vote_log.recounting import Contradiction, Recount
+from plaza.reactions import Target, persist
+from plaza.reactions.model import ReactionEvent
+from plaza.recommendations import vote_roll_up
+from plaza.vote_log import CounterKey, Scope, maintenance, mysql_log, recount
+from plaza.vote_log.recount import Contradiction, Recount
 from tests.support.archives import (
     DAY_US,
     TODAY,
     at,
     day,
-    fact,
     known,
+    log_event,
     random_history,
     roll_up,
     s3,
@@ -36,23 +36,23 @@ __all__ = ["s3"]
 POST = Target("post", 1)
 
 
-def save_in_batches(draw: random.Random, facts: Sequence[ReactionEvent]) -> None:
+def save_in_batches(draw: random.Random, events: Sequence[ReactionEvent]) -> None:
     """In any order, some twice."""
-    shuffled = [*facts, *draw.sample(facts, len(facts) // 5)]
+    shuffled = [*events, *draw.sample(events, len(events) // 5)]
     draw.shuffle(shuffled)
     for start in range(0, len(shuffled), 40):
-        saving.save(shuffled[start : start + 40])
+        persist.save(shuffled[start : start + 40])
 
 
-def differing(found: Recount) -> dict[Counted, tuple[int, int]]:
+def differing(found: Recount) -> dict[CounterKey, tuple[int, int]]:
     return {one.counted: (one.counter, one.recounted) for one in found.differing}
 
 
-def counted_at(found: Recount, until_us: int, facts: Sequence[ReactionEvent]) -> None:
-    """What was recounted is what plain Python says of ``facts``; the counters are of now."""
-    now, then = totals_of(facts, at(-1)), totals_of(facts, until_us)
+def counted_at(found: Recount, until_us: int, events: Sequence[ReactionEvent]) -> None:
+    """What was recounted is what plain Python says of ``events``; the counters are of now."""
+    now, then = totals_of(events, at(-1)), totals_of(events, until_us)
     expected = {
-        Counted(target, column): (now.get((target, column), 0), then.get((target, column), 0))
+        CounterKey(target, column): (now.get((target, column), 0), then.get((target, column), 0))
         for target, column in {*now, *then}
         if now.get((target, column), 0) != then.get((target, column), 0)
     }
@@ -67,44 +67,44 @@ def test_the_log_and_its_archives_come_to_what_the_rows_do_as_of_any_moment(
     s3: Any, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     draw = random.Random(seed)
-    monkeypatch.setattr(maintaining, "PART", draw.choice((5, 50)))
+    monkeypatch.setattr(maintenance, "EVENTS_PER_PART", draw.choice((5, 50)))
     write_content()
-    facts = random_history(draw, 300)
+    events = random_history(draw, 300)
     late = random_history(draw, 60)
-    save_in_batches(draw, facts)
+    save_in_batches(draw, events)
     roll_up()
-    maintaining.maintain_log(100_000, day(draw.randint(0, 5)))
+    maintenance.maintain_log(100_000, day(draw.randint(0, 5)))
     save_in_batches(draw, late)
-    facts += late
+    events += late
     roll_up()
-    found = maintaining.maintain_log(100_000, TODAY)
-    again = draw.sample(facts, 40)
+    found = maintenance.maintain_log(100_000, TODAY)
+    again = draw.sample(events, 40)
     save_in_batches(draw, again)  # of days that were dropped, too
 
-    whole = recounting.recount_log(Scope())
+    whole = recount.recount_log(Scope())
     assert (whole.differing, whole.contradicting) == ([], 0)
-    assert whole.facts_archived > 0
-    assert recounting.recount_rows(Scope()).differing == []
+    assert whole.events_archived > 0
+    assert recount.recount_rows(Scope()).differing == []
     for _ in range(5):
         moment = at(draw.randint(0, 18), draw.randint(0, DAY_US))
-        then = recounting.recount_log(Scope(), moment)
-        counted_at(then, moment, facts)
+        then = recount.recount_log(Scope(), moment)
+        counted_at(then, moment, events)
         assert then.contradicting == 0, "what came later contradicts nothing"
     with mysql_log.snapshot() as cursor:
-        assert recounting.count_facts(cursor) == len(known(facts))
+        assert recount.count_events(cursor) == len(known(events))
     assert found.corrupt == 0
 
 
 def test_every_counter_of_people_comes_from_the_log(s3: Any) -> None:
     write_content()
-    facts = random_history(random.Random(77), 200, days=3)
-    saving.save(facts)
-    assert recounting.recount_log(Scope()).compared > 30
+    events = random_history(random.Random(77), 200, days=3)
+    persist.save(events)
+    assert recount.recount_log(Scope()).compared > 30
     mysql.write("UPDATE user_counter SET likes_received_total = 1000 WHERE user_id = 90")
     mysql.write("UPDATE user_counter SET following_total = 1000 WHERE user_id = 3")
     mysql.write("UPDATE user_counter SET followers_total = 1000 WHERE user_id = 4")
     mysql.write("UPDATE content_counter SET collect_total = 1000 WHERE target_id = 2")
-    for found in (recounting.recount_log(Scope()), recounting.recount_rows(Scope())):
+    for found in (recount.recount_log(Scope()), recount.recount_rows(Scope())):
         wrong = {one for one, (counter, _) in differing(found).items() if counter == 1000}
         assert {(str(one.of), one.column) for one in wrong} >= {
             ("user:90", "likes_received_total"),
@@ -120,7 +120,7 @@ def test_every_counter_of_people_comes_from_the_log(s3: Any) -> None:
         (Scope(Target("post", 2)), {"collect_total"}),
         (Scope(Target("post", 1)), set()),
     ):
-        for found in (recounting.recount_log(scope), recounting.recount_rows(scope)):
+        for found in (recount.recount_log(scope), recount.recount_rows(scope)):
             assert {one.counted.column for one in found.differing} == expected
             assert found.contradicting == 0
 
@@ -129,31 +129,31 @@ def test_rows_know_of_comments_and_posts_and_the_log_does_not(s3: Any) -> None:
     write_content()
     mysql.write("UPDATE content SET parent_id = 1 WHERE content_type = 'comment'")
     mysql.write("UPDATE content SET deleted_at = NOW() WHERE content_id = 5")
-    found = differing(recounting.recount_rows(Scope()))
+    found = differing(recount.recount_rows(Scope()))
     assert found == {
-        Counted(POST, "comment_total"): (0, 4),
-        Counted(Target("user", 90), "posts_total"): (3, 2),
+        CounterKey(POST, "comment_total"): (0, 4),
+        CounterKey(Target("user", 90), "posts_total"): (3, 2),
     }
-    assert differing(recounting.recount_rows(Scope(POST))).keys() == {
-        Counted(POST, "comment_total")
+    assert differing(recount.recount_rows(Scope(POST))).keys() == {
+        CounterKey(POST, "comment_total")
     }
-    assert recounting.recount_log(Scope()).differing == []
+    assert recount.recount_log(Scope()).differing == []
 
 
 def test_rows_that_contradict_the_log_are_named(s3: Any) -> None:
-    saving.save([fact(actor, at(10, actor)) for actor in range(1, 6)])
-    saving.save([fact(6, at(0))])
+    persist.save([log_event(actor, at(10, actor)) for actor in range(1, 6)])
+    persist.save([log_event(6, at(0))])
     roll_up()
-    assert maintaining.maintain_log(1_000, TODAY).dropped
+    assert maintenance.maintain_log(1_000, TODAY).dropped
     mysql.write("UPDATE reaction SET state = 0 WHERE actor_id = 1")
-    mysql.write("UPDATE reaction SET ver = ver + 1 WHERE actor_id = 2")
+    mysql.write("UPDATE reaction SET version = version + 1 WHERE actor_id = 2")
     mysql.write("DELETE FROM reaction WHERE actor_id = 3")
     mysql.write(
-        "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)"
+        "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
         " VALUES ('post', 1, 'like', 77, 1, %s)",
         (at(3),),
     )
-    found = recounting.recount_log(Scope())
+    found = recount.recount_log(Scope())
     assert found.contradicting == 4
     assert {(one.actor_id, one.row, one.log) for one in found.contradictions} == {
         (1, (at(10, 1), 0), (at(10, 1), 1)),
@@ -163,14 +163,14 @@ def test_rows_that_contradict_the_log_are_named(s3: Any) -> None:
     }
     assert found.differing == [], "the counters are as the log says"
     assert Contradiction(POST, "like", 3, None, (at(10, 3), 1)) in found.contradictions
-    assert recounting.recount_log(Scope(), at(10, 2)).contradicting == 1, "of what was known then"
+    assert recount.recount_log(Scope(), at(10, 2)).contradicting == 1, "of what was known then"
 
 
 def test_the_list_of_contradictions_is_bounded(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recounting, "MOST_SHOWN", 3)
-    saving.save([fact(actor, at(0)) for actor in range(1, 12)])
+    monkeypatch.setattr(recount, "MAX_SHOWN", 3)
+    persist.save([log_event(actor, at(0)) for actor in range(1, 12)])
     mysql.write("UPDATE reaction SET state = 0")
-    found = recounting.recount_log(Scope())
+    found = recount.recount_log(Scope())
     assert (found.contradicting, len(found.contradictions)) == (11, 3)
 
 
@@ -178,9 +178,9 @@ def test_a_log_that_is_archived_while_it_is_read_is_read_once_and_whole(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_content()
-    facts = random_history(random.Random(9), 150)
-    saving.save(facts)
-    saving.save([fact(6, at(0, 5))])
+    events = random_history(random.Random(9), 150)
+    persist.save(events)
+    persist.save([log_event(6, at(0, 5))])
     roll_up()
     enter = mysql_log.snapshot
     opened = []
@@ -188,31 +188,31 @@ def test_a_log_that_is_archived_while_it_is_read_is_read_once_and_whole(
     def maintain_first() -> Any:
         opened.append(1)
         if len(opened) == 2:  # the archives were looked for already, there were none
-            assert maintaining.maintain_log(100_000, TODAY).dropped
+            assert maintenance.maintain_log(100_000, TODAY).dropped
         return enter()
 
     monkeypatch.setattr(mysql_log, "snapshot", maintain_first)
-    found = recounting.recount_log(Scope())
+    found = recount.recount_log(Scope())
     assert (found.differing, found.contradicting) == ([], 0)
-    assert found.facts_archived
+    assert found.events_archived
 
 
 def test_the_audit_is_exact_when_days_are_in_s3(s3: Any, mysql_url: str, plaza: World) -> None:
     write_content()
-    facts = random_history(random.Random(21), 200)
-    saving.save(facts)
-    saving.save([fact(6, at(0, 5))])
-    facts.append(fact(6, at(0, 5)))
-    before = read_record(mysql_url)
+    events = random_history(random.Random(21), 200)
+    persist.save(events)
+    persist.save([log_event(6, at(0, 5))])
+    events.append(log_event(6, at(0, 5)))
+    before = read_mysql_state(mysql_url)
     roll_up()
-    assert maintaining.maintain_log(100_000, TODAY).dropped
-    saving.save(facts[:50])  # again
-    after = read_record(mysql_url, archives=True)
-    assert (before.log, before.log_differences) == (len(known(facts)), [])
+    assert maintenance.maintain_log(100_000, TODAY).dropped
+    persist.save(events[:50])  # again
+    after = read_mysql_state(mysql_url, archives=True)
+    assert (before.log, before.log_differences) == (len(known(events)), [])
     assert (after.log, after.log_differences) == (before.log, [])
-    assert read_record(mysql_url).log_differences, "it would not be without them"
+    assert read_mysql_state(mysql_url).log_differences, "it would not be without them"
     mysql.write("UPDATE reaction SET state = 1 - state WHERE actor_id = 6 AND target_id = 1")
-    assert read_record(mysql_url, archives=True).log_differences
+    assert read_mysql_state(mysql_url, archives=True).log_differences
 
 
 # ---------------------------------------------------------------- who else reads the log
@@ -222,18 +222,18 @@ def test_hours_do_not_change_when_the_past_is_dropped_or_comes_again(s3: Any, pl
     """What is left of a history before the window may be some of it: it is not looked at."""
     plaza.add(*map(post, range(1, 4)))
     old = [like(post(1), 1, at=-20 * DAY_US), like(post(1), 1, on=False, at=-15 * DAY_US)]
-    saving.save(old)
-    rolling_up.roll_up_votes()
-    saving.save([like(post(1), 1), like(post(2), 1), like(post(3), 1, on=False, provisional=True)])
-    rolling_up.roll_up_votes()
+    persist.save(old)
+    vote_roll_up.roll_up_votes()
+    persist.save([like(post(1), 1), like(post(2), 1), like(post(3), 1, on=False, provisional=True)])
+    vote_roll_up.roll_up_votes()
     expected = hours()
     assert expected == {(NOW_US // 3_600_000_000, 1): 1, (NOW_US // 3_600_000_000, 2): 1}
-    assert maintaining.maintain_log().dropped
+    assert maintenance.maintain_log().dropped
     [(left,)] = mysql.fetch_all("SELECT COUNT(*) FROM reaction_log")
     assert left == 3
-    saving.save([old[0], like(post(1), 1)])  # one of two: the later one is not here any more
-    saving.save([like(post(1), 2)])
-    rolling_up.roll_up_votes()
+    persist.save([old[0], like(post(1), 1)])  # one of two: the later one is not here any more
+    persist.save([like(post(1), 2)])
+    vote_roll_up.roll_up_votes()
     now = NOW_US // 3_600_000_000
     assert hours() == expected | {(now, 1): 2}
     assert hours_in_log(days=99) == hours(), "an event's change stands beside it in the log"

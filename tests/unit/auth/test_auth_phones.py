@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.auth.phones import read_phone, require_destination
+from plaza.auth.phones import parse_phone, require_destination
 from plaza.infra.errors import BadInput
 
 
@@ -25,7 +25,7 @@ from plaza.infra.errors import BadInput
     ],
 )
 def test_a_number_has_one_form_however_it_is_written(written: str, phone: str) -> None:
-    assert read_phone(written) == phone
+    assert parse_phone(written) == phone
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_number_has_one_form_however_it_is_written(written: str, phone: str) -
 )
 def test_what_is_no_number_is_refused_by_the_name_of_its_field(written: str) -> None:
     with pytest.raises(BadInput) as refused:
-        read_phone(written)
+        parse_phone(written)
     assert refused.value.field == "phone"
     assert not re.search("[0-9]{4}", str(refused.value)), "the refusal does not repeat it"
 
@@ -68,17 +68,17 @@ def test_what_is_no_number_is_refused_by_the_name_of_its_field(written: str) -> 
 @pytest.mark.parametrize("written", ["+19005550123", "+4909001234567", "+33899701234"])
 def test_a_number_that_earns_its_owner_money_is_refused(written: str) -> None:
     with pytest.raises(BadInput, match="kind"):
-        read_phone(written)
+        parse_phone(written)
 
 
 @given(st.text(alphabet="+0123456789 ()-.;ext٣", max_size=40))
 def test_whatever_is_written_it_is_a_number_or_refused(written: str) -> None:
     try:
-        phone = read_phone(written)
+        phone = parse_phone(written)
     except BadInput:
         return
     assert re.fullmatch(r"\+[1-9][0-9]{6,14}", phone)
-    assert read_phone(phone) == phone
+    assert parse_phone(phone) == phone
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_whatever_is_written_it_is_a_number_or_refused(written: str) -> None:
 def test_a_code_goes_only_to_the_countries_and_types_of_the_deployment(
     phone: str, countries: set[str], types: set[str], admitted: bool
 ) -> None:
-    assert read_phone(phone) == phone
+    assert parse_phone(phone) == phone
     if admitted:
         require_destination(phone, countries, types)
         return

@@ -7,9 +7,15 @@ import re
 
 import pytest
 
-from plaza.auth.codes import CHALLENGE_FORM, Seal, hash_challenge, make_challenge, make_code
+from plaza.auth.codes import (
+    CHALLENGE_PATTERN,
+    KeyedHasher,
+    hash_challenge,
+    make_challenge,
+    make_code,
+)
 from plaza.infra.networks import network_of, site_of
-from tests.support.recording import recorded
+from tests.support.call_log import record_call
 
 PHONE, OTHER = "+8613800138000", "+8613800138001"
 
@@ -20,28 +26,28 @@ def test_codes_are_six_digits_from_all_of_them(monkeypatch: pytest.MonkeyPatch) 
     assert len(codes) > 1_980
     assert {code[0] for code in codes} == set("0123456789"), "zeros in front, too"
     drawn: list[int] = []
-    monkeypatch.setattr("secrets.randbelow", lambda most: recorded(drawn, most, 7))
+    monkeypatch.setattr("secrets.randbelow", lambda most: record_call(drawn, most, 7))
     assert (make_code(), drawn) == ("000007", [1_000_000])
 
 
 def test_a_seal_is_the_same_each_time_and_tells_nothing() -> None:
-    seal = Seal("secret")
-    assert seal.of_phone(PHONE) == Seal("secret").of_phone(PHONE)
-    assert re.fullmatch("[0-9a-f]{64}", seal.of_phone(PHONE))
+    hasher = KeyedHasher("secret")
+    assert hasher.hash_phone(PHONE) == KeyedHasher("secret").hash_phone(PHONE)
+    assert re.fullmatch("[0-9a-f]{64}", hasher.hash_phone(PHONE))
 
 
 def test_a_seal_differs_by_secret_by_phone_by_code_and_by_what_it_seals() -> None:
-    seal = Seal("secret")
+    hasher = KeyedHasher("secret")
     seals = {
-        seal.of_phone(PHONE),
-        seal.of_phone(OTHER),
-        Seal("another").of_phone(PHONE),
-        seal.of_network(PHONE),
-        seal.of_phone_at(PHONE, "203.0.113.7"),
-        seal.of_phone_at(PHONE, "203.0.113.8"),
-        seal.of_code(PHONE, "123456"),
-        seal.of_code(OTHER, "123456"),
-        seal.of_code(PHONE, "123457"),
+        hasher.hash_phone(PHONE),
+        hasher.hash_phone(OTHER),
+        KeyedHasher("another").hash_phone(PHONE),
+        hasher.hash_network(PHONE),
+        hasher.hash_phone_and_network(PHONE, "203.0.113.7"),
+        hasher.hash_phone_and_network(PHONE, "203.0.113.8"),
+        hasher.hash_code(PHONE, "123456"),
+        hasher.hash_code(OTHER, "123456"),
+        hasher.hash_code(PHONE, "123457"),
     }
     assert len(seals) == 9
 
@@ -49,20 +55,20 @@ def test_a_seal_differs_by_secret_by_phone_by_code_and_by_what_it_seals() -> Non
 def test_challenges_are_long_and_never_the_same() -> None:
     challenges = {make_challenge() for _ in range(100)}
     assert len(challenges) == 100
-    assert all(re.fullmatch(CHALLENGE_FORM, challenge) for challenge in challenges)
+    assert all(re.fullmatch(CHALLENGE_PATTERN, challenge) for challenge in challenges)
     assert len({hash_challenge(challenge) for challenge in challenges}) == 100
 
 
 def test_a_hidden_phone_is_revealed_by_its_challenge_and_the_secret_alone() -> None:
-    seal, challenge = Seal("secret"), make_challenge()
+    hasher, challenge = KeyedHasher("secret"), make_challenge()
     for phone in (PHONE, "+1234567", "+123456789012345"):
-        hidden = seal.hide_phone(challenge, phone)
-        assert re.fullmatch("[0-9a-f]{64}", hidden), "as long for every phone"
-        assert seal.reveal_phone(challenge, hidden) == phone
-        for other, key in ((Seal("another"), challenge), (seal, make_challenge())):
+        encrypted = hasher.encrypt_phone(challenge, phone)
+        assert re.fullmatch("[0-9a-f]{64}", encrypted), "as long for every phone"
+        assert hasher.decrypt_phone(challenge, encrypted) == phone
+        for other, key in ((KeyedHasher("another"), challenge), (hasher, make_challenge())):
             with contextlib.suppress(UnicodeDecodeError):
-                assert other.reveal_phone(key, hidden) != phone
-    assert seal.hide_phone(challenge, PHONE) != seal.hide_phone(make_challenge(), PHONE)
+                assert other.decrypt_phone(key, encrypted) != phone
+    assert hasher.encrypt_phone(challenge, PHONE) != hasher.encrypt_phone(make_challenge(), PHONE)
 
 
 @pytest.mark.parametrize(

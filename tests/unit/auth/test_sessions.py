@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.auth.sessions import Session, hash_token, make_token, read_bearer
+from plaza.auth.sessions import Session, hash_token, make_token, parse_bearer
 
 TTL_S = 3_600
 TOKEN = "A" * 21 + "_-" + "9" * 20
@@ -57,12 +57,12 @@ def test_what_is_stored_of_a_token_is_its_sha_256() -> None:
 
 def test_a_token_that_we_make_is_read_from_its_header() -> None:
     token = make_token()
-    assert read_bearer(f"Bearer {token}") == token
+    assert parse_bearer(f"Bearer {token}") == token
 
 
 @pytest.mark.parametrize("header", [f"Bearer {TOKEN}", f"bearer {TOKEN}", f" Bearer   {TOKEN} "])
 def test_the_word_before_a_token_may_be_written_in_these_ways(header: str) -> None:
-    assert read_bearer(header) == TOKEN
+    assert parse_bearer(header) == TOKEN
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,11 @@ def test_the_word_before_a_token_may_be_written_in_these_ways(header: str) -> No
     ids=lambda header: f"{header[:24]!r}",
 )
 def test_a_header_that_holds_no_token_of_ours_is_none(header: str) -> None:
-    assert read_bearer(header) is None
+    assert parse_bearer(header) is None
 
 
 @given(st.text(max_size=80))
 def test_whatever_a_header_holds_it_is_a_token_or_none(text: str) -> None:
     for header in (text, f"Bearer {text}"):
-        found = read_bearer(header)
+        found = parse_bearer(header)
         assert found is None or re.fullmatch(r"[A-Za-z0-9_-]{43}", found)

@@ -34,7 +34,7 @@ def test_json_has_what_the_table_has() -> None:
         "gate", 90, "changes/s", Peer("five calls", 120), Goal("at least", 0.6, "ratio")
     )
     assert figure.to_dict() == {
-        "what": "gate",
+        "name": "gate",
         "value": 90,
         "unit": "changes/s",
         "peer": {"name": "five calls", "value": 120},

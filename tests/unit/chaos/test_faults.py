@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.faults import Fault, Step, commit_both
+from tests.chaos.faults import Fault, Step, inject_both
 
 FOR_S = 0.04
 
@@ -18,7 +18,7 @@ def fault(name: str, done: list[str], steps: int = 1) -> Fault:
 
 def test_the_second_begins_and_ends_within_a_quarter_after_the_first() -> None:
     done: list[str] = []
-    began_s, ended_s = commit_both(fault("a", done, 2), fault("b", done), FOR_S)
+    began_s, ended_s = inject_both(fault("a", done, 2), fault("b", done), FOR_S)
     assert done == ["a 0", "b 0", "a 1", "a undone", "b undone"]
     assert ended_s - began_s >= FOR_S * 5 / 4
 
@@ -30,5 +30,5 @@ def test_both_are_undone_once_when_one_of_them_fails() -> None:
         raise OSError("it can't be done")
 
     with pytest.raises(OSError, match="can't be done"):
-        commit_both(fault("a", done), fault("b", done)._replace(steps=[Step(fail)]), FOR_S)
+        inject_both(fault("a", done), fault("b", done)._replace(steps=[Step(fail)]), FOR_S)
     assert done == ["a 0", "a undone", "b undone"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.ledger import Ledger, Request, find_broken
+from tests.chaos.ledger import Ledger, Request, find_violations
 
 ON, OFF = True, False
 
@@ -62,10 +62,10 @@ def test_what_was_answered_before_redis_lost_its_data_is_not_known_any_more() ->
     ledger = Ledger(losses)
     ledger.add(Request(0, 1, ON, 200, changed=True))
     losses.append(0.5)
-    ledger.see(False)
+    ledger.observe(False)
     ledger.add(Request(2, 3, ON, 200, changed=True))
     assert ledger.wrong == []
-    ledger.see(False)
+    ledger.observe(False)
     assert len(ledger.wrong) == 1
     assert ledger.find_allowed() == {ON}
 
@@ -79,23 +79,23 @@ def test_a_first_request_changes_something() -> None:
 @pytest.mark.parametrize("status", [202, 503, 0])
 def test_after_an_answer_that_is_not_final_any_may_follow(status: int) -> None:
     ledger = alone((ON, 200), (OFF, status))
-    ledger.see(True)
-    ledger.see(False)
+    ledger.observe(True)
+    ledger.observe(False)
     ledger.add(Request(5, 6, OFF, 200, changed=False))
     assert ledger.wrong == []
 
 
 def test_what_was_not_answered_may_be_done_at_any_time() -> None:
     ledger = alone((ON, 0), (ON, 200))
-    ledger.see(False)
+    ledger.observe(False)
     assert ledger.wrong == []
 
 
 def test_a_state_that_is_not_the_last_answered_one_is_wrong() -> None:
     ledger = alone((ON, 200))
-    ledger.see(True)
+    ledger.observe(True)
     assert ledger.wrong == []
-    ledger.see(False)
+    ledger.observe(False)
     assert len(ledger.wrong) == 1
 
 
@@ -104,10 +104,10 @@ def test_a_state_that_is_not_the_last_answered_one_is_wrong() -> None:
     [(ON, ON, 0), (OFF, OFF, 1), (ON, OFF, 1), (OFF, ON, 2)],
 )
 def test_row_and_api_are_compared_with_the_last_answer(row: bool, seen: bool, broken: int) -> None:
-    assert len(find_broken(alone((ON, 200)), row, seen)) == broken
+    assert len(find_violations(alone((ON, 200)), row, seen)) == broken
 
 
 def test_where_both_states_are_allowed_row_and_api_still_agree() -> None:
     ledger = alone((ON, 503))
-    assert find_broken(ledger, ON, ON) == find_broken(ledger, OFF, OFF) == []
-    assert len(find_broken(ledger, OFF, ON)) == 1
+    assert find_violations(ledger, ON, ON) == find_violations(ledger, OFF, OFF) == []
+    assert len(find_violations(ledger, OFF, ON)) == 1

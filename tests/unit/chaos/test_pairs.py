@@ -14,10 +14,10 @@ from tests.chaos.pairs import (
     FAULTS,
     Pair,
     choose_pairs,
+    count_lost_promises,
     find_reason_to_skip,
     group,
     judge_pair,
-    note_lost,
     render,
 )
 from tests.chaos.traffic import Address, Likes, Lost, Operation, Reply, Rows, Sample
@@ -73,8 +73,8 @@ def test_faults_that_exclude_each_other_are_not(pair: tuple[str, str], reason: s
 
 
 def test_sqs_fails_before_what_has_the_other_copy() -> None:
-    assert Pair("redis down", "sqs refusing").in_time == ["sqs refusing", "redis down"]
-    assert Pair("redis slow", "mysql down").in_time == ["redis slow", "mysql down"]
+    assert Pair("redis down", "sqs refusing").in_start_order == ["sqs refusing", "redis down"]
+    assert Pair("redis slow", "mysql down").in_start_order == ["redis slow", "mysql down"]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_an_answer_outside_of_the_contract_is_a_problem_and_a_503_is_not() -> No
 
 def test_what_is_lost_is_told_of_the_pair_in_which_it_was_promised() -> None:
     result, other = judge_pair(PAIR, [], {}, 0, 1), judge_pair(Pair("a b", "c d"), [], {}, 0, 1)
-    note_lost([result, other], [Like()], lambda *asked: [])
+    count_lost_promises([result, other], [Like()], lambda *asked: [])
     assert (result.promised, result.lost, other.lost) == (7, 1, 0)
     assert result.problems == ["like lost: like of post 1 by 2"]
     text = render([result], {Pair("redis down", "redis slow"): "one Redis"}, 60)

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from plaza.checkins import CheckedIn
-from plaza.checkins.checkins import month_of, next_month, streak_on, was_somewhere
-from plaza.infra.messages import BadRecord
+from plaza.checkins import CheckInEvent
+from plaza.checkins.model import current_streak, is_possible_day, month_of, next_month
+from plaza.infra.messages import InvalidMessage
 
 TODAY = date(2026, 11, 21)
 NOON_US = int(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()) * 1_000_000
-GOOD = {"user_id": 7, "day": "2026-11-21", "ver": NOON_US}
+GOOD = {"user_id": 7, "day": "2026-11-21", "version": NOON_US}
 
 
 def test_a_fact_comes_back_from_the_queue_as_it_went() -> None:
-    fact = CheckedIn(7, TODAY, NOON_US)
-    assert CheckedIn.from_json(fact.to_json()) == fact
+    fact = CheckInEvent(7, TODAY, NOON_US)
+    assert CheckInEvent.from_json(fact.to_json()) == fact
     assert json.loads(fact.to_json()) == GOOD
 
 
@@ -34,21 +34,21 @@ def test_a_fact_comes_back_from_the_queue_as_it_went() -> None:
         {"day": "2026-11-31"},
         {"day": "yesterday"},
         {"day": None},
-        {"ver": -1},
-        {"ver": 1.5},
-        {"ver": 2**53},
+        {"version": -1},
+        {"version": 1.5},
+        {"version": 2**53},
         {"state": 1},
     ],
 )
 def test_what_is_no_check_in_is_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(BadRecord):
-        CheckedIn.from_json(json.dumps(GOOD | change))
+    with pytest.raises(InvalidMessage):
+        CheckInEvent.from_json(json.dumps(GOOD | change))
 
 
 @pytest.mark.parametrize("body", ["", "[]", "7", "null", "{}", "[" * 100_000])
 def test_what_is_no_fact_at_all_is_refused(body: str) -> None:
-    with pytest.raises(BadRecord):
-        CheckedIn.from_json(body)
+    with pytest.raises(InvalidMessage):
+        CheckInEvent.from_json(body)
 
 
 @pytest.mark.parametrize(
@@ -63,18 +63,18 @@ def test_what_is_no_fact_at_all_is_refused(body: str) -> None:
 )
 def test_only_a_day_that_it_is_somewhere_counts(at: str, days: list[str]) -> None:
     at_us = int(datetime.fromisoformat(f"{at}+00:00").timestamp()) * 1_000_000
-    found = [f"{d}" for d in range(18, 26) if was_somewhere(date(2026, 11, d), at_us)]
+    found = [f"{d}" for d in range(18, 26) if is_possible_day(date(2026, 11, d), at_us)]
     assert found == days
     for day in ("2026-11-18", "2026-11-25"):
-        with pytest.raises(BadRecord):
-            CheckedIn.from_json(json.dumps(GOOD | {"day": day, "ver": at_us}))
+        with pytest.raises(InvalidMessage):
+            CheckInEvent.from_json(json.dumps(GOOD | {"day": day, "version": at_us}))
 
 
 def test_a_streak_lives_through_today_and_ends_with_it() -> None:
-    assert streak_on(TODAY, TODAY, 3) == 3
-    assert streak_on(TODAY, TODAY - timedelta(days=1), 3) == 3
-    assert streak_on(TODAY, TODAY - timedelta(days=2), 3) == 0
-    assert streak_on(TODAY, None, 0) == 0
+    assert current_streak(TODAY, TODAY, 3) == 3
+    assert current_streak(TODAY, TODAY - timedelta(days=1), 3) == 3
+    assert current_streak(TODAY, TODAY - timedelta(days=2), 3) == 0
+    assert current_streak(TODAY, None, 0) == 0
 
 
 @pytest.mark.parametrize(

@@ -9,31 +9,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.content import Place
+from plaza.content import ListPosition
 from plaza.content.queues import FanOut
-from plaza.feed.feed import (
+from plaza.feed.model import (
     INBOX,
-    MOST_TIMELINES,
+    MAX_TIMELINES,
     POSTS,
-    Entry,
+    FeedEntry,
     Timeline,
+    decode_timelines,
+    encode_timelines,
     floor_of,
     merge,
-    read_timelines,
-    write_timelines,
 )
-from plaza.infra.messages import MAX_ID, BadRecord
+from plaza.infra.messages import MAX_ID, InvalidMessage
 from plaza.reactions.queues import MAX_PAIRS, read_pairs
-from tests.unit.reactions.test_reactions import json_values
+from tests.unit.reactions.test_model import json_values
 
-READERS = (FanOut.from_json, read_pairs, read_timelines)
+READERS = (FanOut.from_json, read_pairs, decode_timelines)
 
 
 def test_what_is_written_is_read() -> None:
     for one in (FanOut(11), FanOut(11, 7), FanOut(11, 7, announce=True)):
         assert FanOut.from_json(one.to_json()) == one
     asked = [Timeline(INBOX, 7), Timeline(POSTS, MAX_ID)]
-    assert read_timelines(write_timelines(asked)) == asked
+    assert decode_timelines(encode_timelines(asked)) == asked
     assert read_pairs("[[7,8],[8,7]]") == [(7, 8), (8, 7)]
 
 
@@ -63,12 +63,12 @@ def test_what_is_written_is_read() -> None:
         '[["outbox",7]]',
         '[["inbox",0]]',
         '[[["inbox"],7]]',
-        json.dumps([["inbox", 7]] * (MOST_TIMELINES + 1)),
+        json.dumps([["inbox", 7]] * (MAX_TIMELINES + 1)),
     ],
 )
 def test_what_nobody_of_us_writes_is_a_bad_record(body: str) -> None:
     for read in READERS:
-        with pytest.raises(BadRecord):
+        with pytest.raises(InvalidMessage):
             read(body)
 
 
@@ -77,7 +77,7 @@ def test_whatever_comes_is_read_or_a_bad_record(said: Any) -> None:
     for read in READERS:
         try:
             read(json.dumps(said))
-        except BadRecord:
+        except InvalidMessage:
             continue
 
 
@@ -91,14 +91,14 @@ def test_a_merge_is_in_order_each_once_above_the_floor_and_past_the_place(
     found: list[list[tuple[int, int]]], floor_us: int, after: tuple[int, int] | None, count: int
 ) -> None:
     times = {post: at for entries in found for at, post in entries}
-    lists = [[Entry(times[post], post, 1) for _, post in entries] for entries in found]
-    place = Place(*after) if after else None
+    lists = [[FeedEntry(times[post], post, 1) for _, post in entries] for entries in found]
+    place = ListPosition(*after) if after else None
     expected = sorted(
         {
             entry
             for entries in lists
             for entry in entries
-            if entry.created_us > floor_us and (place is None or entry.place < place)
+            if entry.created_us > floor_us and (place is None or entry.position < place)
         },
         reverse=True,
     )
@@ -106,7 +106,7 @@ def test_a_merge_is_in_order_each_once_above_the_floor_and_past_the_place(
 
 
 def test_what_was_cut_by_a_limit_is_whole_above_its_last() -> None:
-    entries = [Entry(5, 2, 1), Entry(4, 1, 1)]
+    entries = [FeedEntry(5, 2, 1), FeedEntry(4, 1, 1)]
     assert floor_of(entries, 2) == 4
     assert floor_of(entries, 3) == 1
     assert floor_of([], 3) == 1

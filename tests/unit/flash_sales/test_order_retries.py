@@ -6,10 +6,10 @@ import pytest
 
 from plaza.flash_sales.queues import ORDERS
 from plaza.infra.errors import Unavailable
-from plaza.infra.retries import Action, Decision, Delivery, decide
+from plaza.infra.retries import Action, Delivery, RetryDecision, decide
 
 
-def decisions(outage_s: float) -> list[tuple[float, Decision]]:
+def decisions(outage_s: float) -> list[tuple[float, RetryDecision]]:
     """When an order is tried in an outage that began as it was sent, and what becomes of it."""
     now_s, receives, resent, found = 0.0, 1, False, []
     while now_s < outage_s:

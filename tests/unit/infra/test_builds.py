@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from plaza.infra import builds
-from plaza.infra.builds import BEGUN, FILLED, FINISHED, Builder, Stepped
+from plaza.infra.builds import BEGUN, FILLED, FINISHED, Builder, BuildProgress
 from plaza.infra.clock import Deadline
 
 ITEMS = range(1, 11)
@@ -40,8 +40,8 @@ class Filled:
         return FINISHED if last else FILLED
 
 
-def step(filled: Filled, build: str = "", after_id: int = 0, max_pages: int = 100) -> Stepped:
-    return builds.step(filled.builder, build, after_id, 4, max_pages)
+def step(filled: Filled, build: str = "", after_id: int = 0, max_pages: int = 100) -> BuildProgress:
+    return builds.advance(filled.builder, build, after_id, 4, max_pages)
 
 
 def test_a_build_ends_with_a_page_that_is_not_full() -> None:
@@ -56,12 +56,12 @@ def test_a_step_is_bounded_and_the_next_goes_on_with_its_build() -> None:
     first = step(filled, max_pages=2)
     assert (first.code, first.after_id, first.added) == (FILLED, 8, 8)
     rest = step(filled, first.build, first.after_id)
-    assert rest == Stepped(first.build, 10, FINISHED, 2)
+    assert rest == BuildProgress(first.build, 10, FINISHED, 2)
     assert filled.items == {first.build: [*ITEMS]}
 
 
 def test_past_its_deadline_a_step_still_adds_a_page() -> None:
-    done = builds.step(Filled().builder, "", 0, 4, 100, deadline=Deadline.in_s(0))
+    done = builds.advance(Filled().builder, "", 0, 4, 100, deadline=Deadline.in_s(0))
     assert (done.code, done.added) == (FILLED, 4)
 
 
@@ -88,4 +88,4 @@ def test_a_refused_build_adds_nothing_and_is_logged(capsys: pytest.CaptureFixtur
 def test_a_step_logs_how_many_items_it_added(capsys: pytest.CaptureFixture[str]) -> None:
     step(Filled(), max_pages=2)
     line = json.loads(capsys.readouterr().out)
-    assert (line["event"], line["items_built"], line["code"]) == ("build_stepped", 8, FILLED)
+    assert (line["event"], line["items_built"], line["code"]) == ("build_advanced", 8, FILLED)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from plaza.infra.dependencies import Dependency, Down, Repeat
+from plaza.infra.dependencies import Dependency, DependencyDown, RetryRule
 
 
-class SomeDown(Down):
+class SomeDown(DependencyDown):
     """What callers get."""
 
 
@@ -51,7 +51,7 @@ def some() -> Dependency:
         name="S3",
         down=SomeDown,
         errors=(ClientError,),
-        is_away=says("away"),
+        is_outage=says("away"),
         is_unsent=says("unsent"),
         translate=lambda error: Translated() if "refused" in str(error) else error,
     )
@@ -95,7 +95,10 @@ def test_failures_in_a_row_open_the_breaker_and_answers_do_not(some: Dependency)
 
 
 def test_work_is_repeated_once_for_each_pause_of_its_reason(some: Dependency) -> None:
-    lost, locked = Repeat(says("away")), Repeat(says("refused"), pauses_s=((0, 0), (0, 0.001)))
+    lost, locked = (
+        RetryRule(says("away")),
+        RetryRule(says("refused"), pauses_s=((0, 0), (0, 0.001))),
+    )
     assert some.call(failing(REFUSED, AWAY, REFUSED), lost, locked) == 4
     assert some.breaker.fail_counter == 0, "what passed is no failure"
     with pytest.raises(Translated):
@@ -106,14 +109,14 @@ def test_work_is_repeated_once_for_each_pause_of_its_reason(some: Dependency) ->
 
 
 def test_the_repeats_of_a_dependency_are_for_all_work(some: Dependency) -> None:
-    some.repeats = (Repeat(says("away")),)
+    some.retries = (RetryRule(says("away")),)
     assert some.call(failing(AWAY)) == 2
-    assert some.call(failing(AWAY, REFUSED), Repeat(says("refused"))) == 3
+    assert some.call(failing(AWAY, REFUSED), RetryRule(says("refused"))) == 3
 
 
 def test_it_cleans_up_after_each_error_and_before_a_repeat(some: Dependency) -> None:
     seen: list[BaseException] = []
     some.clean_up = seen.append
     with pytest.raises(ClientError):
-        some.call(failing(AWAY, OTHER), Repeat(says("away")))
+        some.call(failing(AWAY, OTHER), RetryRule(says("away")))
     assert seen == [AWAY, OTHER]

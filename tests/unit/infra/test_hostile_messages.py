@@ -13,37 +13,37 @@ from hypothesis import strategies as st
 from plaza.infra.consumer import consume
 from plaza.infra.errors import BadInput, NotFound
 from plaza.infra.http import pack_cursor, read_id, unpack_cursor
-from plaza.infra.messages import BadRecord
-from plaza.reactions.queues import Step, Unacknowledged
-from plaza.reactions.reactions import MOST_ID, ReactionEvent
+from plaza.infra.messages import InvalidMessage
+from plaza.reactions.model import MAX_ID, ReactionEvent
+from plaza.reactions.queues import BloomBuildStep, Unacknowledged
 from tests.unit.infra.test_queues import FakeSqs, batch_of, sqs  # noqa: F401
 from tests.unit.reactions.test_messages import STEP
-from tests.unit.reactions.test_reactions import GOOD, json_values
+from tests.unit.reactions.test_model import GOOD, json_values
 
 
 def test_a_step_whose_target_type_is_a_list_is_a_bad_record() -> None:
-    with pytest.raises(BadRecord):
-        Step.from_json(json.dumps(STEP | {"target_type": ["post"]}))
+    with pytest.raises(InvalidMessage):
+        BloomBuildStep.from_json(json.dumps(STEP | {"target_type": ["post"]}))
 
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(STEP, json_values)))
 def test_whatever_a_step_holds_it_is_valid_or_a_bad_record(said: dict[str, Any]) -> None:
     try:
-        step = Step.from_json(json.dumps(STEP | said))
-    except BadRecord:
+        step = BloomBuildStep.from_json(json.dumps(STEP | said))
+    except InvalidMessage:
         return
     assert step.target.type in step.kind.targets
-    assert 1 <= step.target.id <= MOST_ID
-    assert 0 <= step.after_id <= MOST_ID
+    assert 1 <= step.target.id <= MAX_ID
+    assert 0 <= step.after_id <= MAX_ID
     assert step.build or step.after_id == 0, "a filter begun in the middle would say no to members"
 
 
-@pytest.mark.parametrize("number", [10**30, MOST_ID + 1, 0, -1])
+@pytest.mark.parametrize("number", [10**30, MAX_ID + 1, 0, -1])
 @pytest.mark.parametrize("place", [1, 3])
 def test_keys_with_numbers_that_are_no_ids_are_a_bad_record(number: int, place: int) -> None:
     key = ["post", 11, "like", 7]
     key[place] = number
-    with pytest.raises(BadRecord):
+    with pytest.raises(InvalidMessage):
         Unacknowledged.from_json(json.dumps({"protocol": 2, "commits": [], "keys": [key]}))
 
 

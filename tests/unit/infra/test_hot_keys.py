@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from plaza.infra import hot_keys
-from plaza.infra.hot_keys import SAMPLE, TELL_EVERY_S, Command, Sampler, key_of_command
+from plaza.infra.hot_keys import REPORT_EVERY_S, SAMPLE_EVERY, Command, Sampler, key_of_command
 
 
 class Clock:
@@ -48,8 +48,8 @@ def test_a_command_is_counted_for_its_first_key(command: Command, key: str | Non
 def test_one_command_in_a_hundred_is_counted(clock: Clock) -> None:
     sampler = Sampler()
     for _ in range(200_000):
-        sampler.notice([GET])
-    assert sampler.counts["{7}:a"] == pytest.approx(200_000 / SAMPLE, rel=0.1)
+        sampler.sample([GET])
+    assert sampler.counts["{7}:a"] == pytest.approx(200_000 / SAMPLE_EVERY, rel=0.1)
 
 
 def test_a_key_has_the_share_that_it_has_of_the_commands(clock: Clock) -> None:
@@ -57,7 +57,7 @@ def test_a_key_has_the_share_that_it_has_of_the_commands(clock: Clock) -> None:
     sampler = Sampler()
     page: list[Command] = [("GET", f"{{7}}:{i % 5}") for i in range(10)]
     for _ in range(50_000):
-        sampler.notice(page)
+        sampler.sample(page)
     assert sum(sampler.counts.values()) == pytest.approx(5_000, rel=0.1)
     for count in sampler.counts.values():
         assert count == pytest.approx(1_000, rel=0.25)
@@ -67,8 +67,8 @@ def test_which_command_of_a_pipeline_is_counted_is_the_one_at_which_the_count_en
     clock: Clock,
 ) -> None:
     sampler = Sampler(gap=lambda: 3)
-    sampler.notice([("GET", f"{{7}}:{i}") for i in range(1, 8)])
-    sampler.notice([("GET", f"{{7}}:{i}") for i in range(8, 10)])
+    sampler.sample([("GET", f"{{7}}:{i}") for i in range(1, 8)])
+    sampler.sample([("GET", f"{{7}}:{i}") for i in range(8, 10)])
     assert sampler.counts == Counter({"{7}:3": 1, "{7}:6": 1, "{7}:9": 1})
 
 
@@ -76,25 +76,25 @@ def test_once_a_minute_the_counts_go_along_with_a_command_to_the_node_of_its_key
     clock: Clock,
 ) -> None:
     sampler = Sampler(gap=lambda: 1)
-    assert sampler.notice([GET] * 3 + [("GET", "{8}:b")]) == []
-    clock.now_s += TELL_EVERY_S
+    assert sampler.sample([GET] * 3 + [("GET", "{8}:b")]) == []
+    clock.now_s += REPORT_EVERY_S
     place = f"{{7}}:hot:{int(clock.now_s // 60)}"
-    assert sampler.notice([GET]) == [
-        ("ZINCRBY", place, 4 * SAMPLE, "{7}:a"),
-        ("ZINCRBY", place, SAMPLE, "{8}:b"),
+    assert sampler.sample([GET]) == [
+        ("ZINCRBY", place, 4 * SAMPLE_EVERY, "{7}:a"),
+        ("ZINCRBY", place, SAMPLE_EVERY, "{8}:b"),
         ("ZREMRANGEBYRANK", place, 0, -101),
         ("EXPIRE", place, 900),
     ]
-    assert sampler.notice([GET]) == [], "they were told, and it begins anew"
+    assert sampler.sample([GET]) == [], "they were told, and it begins anew"
     assert sampler.counts == Counter({"{7}:a": 1})
 
 
 def test_a_sampler_that_is_reset_tells_nothing_of_before(clock: Clock) -> None:
     sampler = Sampler(gap=lambda: 1)
-    sampler.notice([GET])
-    clock.now_s += TELL_EVERY_S
+    sampler.sample([GET])
+    clock.now_s += REPORT_EVERY_S
     sampler.reset()
-    assert sampler.notice([GET]) == []
+    assert sampler.sample([GET]) == []
     assert sampler.counts == Counter({"{7}:a": 1})
 
 
@@ -103,9 +103,9 @@ def test_a_process_counts_and_tells_no_more_than_it_should(
 ) -> None:
     sampler = Sampler(gap=lambda: 1)
     for i in range(5_000):
-        sampler.notice([("GET", f"{{7}}:{i}"), GET])
+        sampler.sample([("GET", f"{{7}}:{i}"), GET])
     assert len(sampler.counts) <= 1_001
     assert sampler.counts["{7}:a"] == 5_000, "the hot one stays"
-    clock.now_s += TELL_EVERY_S
-    assert len(sampler.notice([GET])) == 20 + 2
+    clock.now_s += REPORT_EVERY_S
+    assert len(sampler.sample([GET])) == 20 + 2
     assert hot_keys.sampler is not sampler

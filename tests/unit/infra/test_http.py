@@ -21,38 +21,38 @@ from plaza.infra.errors import (
     Unavailable,
 )
 from plaza.infra.http import (
-    MOST_BODY_BYTES,
-    MOST_ID,
+    MAX_BODY_BYTES,
+    MAX_ID,
     PROBLEM_TYPES,
     Id,
-    Question,
-    api,
-    caller,
-    caller_if_any,
+    RequestModel,
     check_body,
+    create_api,
+    find_caller,
     pack_cursor,
     problem,
     read_id,
+    require_caller,
     serve,
     unpack_cursor,
 )
 
-ids = st.integers(-MOST_ID, MOST_ID)
+ids = st.integers(-MAX_ID, MAX_ID)
 
 
 # ---------------------------------------------------------------- cursors
 
 
 @given(ids, st.text(st.characters(codec="ascii"), max_size=20), ids)
-def test_a_cursor_comes_back_as_it_went(ver: int, name: str, number: int) -> None:
-    cursor = pack_cursor(ver, name, number)
-    assert unpack_cursor(cursor, (int, str, int)) == [ver, name, number]
+def test_a_cursor_comes_back_as_it_went(version: int, name: str, number: int) -> None:
+    cursor = pack_cursor(version, name, number)
+    assert unpack_cursor(cursor, (int, str, int)) == [version, name, number]
     assert cursor.isascii()
     assert "=" not in cursor
 
 
 def test_a_cursor_of_a_real_page_fits_the_contract() -> None:
-    assert len(pack_cursor(2**53 - 1, "comment", MOST_ID)) <= 200
+    assert len(pack_cursor(2**53 - 1, "comment", MAX_ID)) <= 200
 
 
 def forge(said: object) -> str:
@@ -82,8 +82,8 @@ def forge(said: object) -> str:
         forge([True, 2]),
         forge([1, None]),
         forge([1, [2]]),
-        forge([1, MOST_ID + 1]),
-        forge([1, -MOST_ID - 1]),
+        forge([1, MAX_ID + 1]),
+        forge([1, -MAX_ID - 1]),
         forge([1, float("nan")]),
         base64.urlsafe_b64encode(b"[" * 100_000).decode(),
         base64.urlsafe_b64encode(b"[1," + b"1" * 5_000 + b"]").decode().rstrip("="),
@@ -108,7 +108,7 @@ def test_any_text_as_a_cursor_is_bad_input_or_fits(cursor: str) -> None:
 # ---------------------------------------------------------------- ids
 
 
-@pytest.mark.parametrize("text", ["1", "9", "42", str(MOST_ID)])
+@pytest.mark.parametrize("text", ["1", "9", "42", str(MAX_ID)])
 def test_an_id_is_read(text: str) -> None:
     assert read_id(text, "post") == int(text)
 
@@ -122,7 +122,7 @@ def test_what_is_no_id_is_not_found(text: str) -> None:
         read_id(text, "post")
 
 
-@pytest.mark.parametrize("number", [MOST_ID + 1, 10**30])
+@pytest.mark.parametrize("number", [MAX_ID + 1, 10**30])
 def test_a_number_beyond_63_bits_is_no_id(number: int) -> None:
     with pytest.raises(NotFound):
         read_id(str(number), "post")
@@ -137,21 +137,21 @@ def test_a_small_body_or_none_passes(event: dict[str, Any]) -> None:
 
 
 def test_a_body_is_measured_in_bytes() -> None:
-    check_body({"body": "a" * MOST_BODY_BYTES})
+    check_body({"body": "a" * MAX_BODY_BYTES})
     with pytest.raises(BadInput) as refusal:
-        check_body({"body": "a" * (MOST_BODY_BYTES + 1)})
+        check_body({"body": "a" * (MAX_BODY_BYTES + 1)})
     assert refusal.value.field == "body"
     with pytest.raises(BadInput):
-        check_body({"body": "é" * (MOST_BODY_BYTES // 2 + 1)})
+        check_body({"body": "é" * (MAX_BODY_BYTES // 2 + 1)})
 
 
 def test_a_body_in_base64_is_measured_as_it_was_sent() -> None:
     def event(size: int) -> dict[str, Any]:
         return {"body": base64.b64encode(b"a" * size).decode(), "isBase64Encoded": True}
 
-    check_body(event(MOST_BODY_BYTES - 2))
+    check_body(event(MAX_BODY_BYTES - 2))
     with pytest.raises(BadInput):
-        check_body(event(MOST_BODY_BYTES + 3))
+        check_body(event(MAX_BODY_BYTES + 3))
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_what_would_work_later_says_when() -> None:
 
 # ---------------------------------------------------------------- a small API of our own
 
-app = api()
+app = create_api()
 
 
 def check_even(number: int) -> int:
@@ -216,7 +216,7 @@ def check_even(number: int) -> int:
     return number
 
 
-class Wish(Question):
+class Wish(RequestModel):
     number: int
     names: list[str] | None = None
     even: Annotated[int, AfterValidator(check_even)] = 0
@@ -224,12 +224,12 @@ class Wish(Question):
 
 @app.put("/things/<thing_id>")
 def put_thing(thing_id: Id, wish: Wish) -> dict[str, int]:
-    return {"number": wish.number, "caller": caller(app)}
+    return {"number": wish.number, "caller": require_caller(app)}
 
 
 @app.get("/things/<thing_id>")
 def get_thing(thing_id: Id) -> dict[str, int | None]:
-    return {"caller": caller_if_any(app)}
+    return {"caller": find_caller(app)}
 
 
 @app.get("/broken")
@@ -379,5 +379,5 @@ def test_what_needs_a_caller_is_refused_without_one() -> None:
 
 
 def test_a_body_that_is_too_big_is_refused_before_it_is_read() -> None:
-    status, said, _ = request("PUT", "/things/7", "x" * (MOST_BODY_BYTES + 1))
-    assert (status, said["detail"]) == (400, f"body: is larger than {MOST_BODY_BYTES} bytes")
+    status, said, _ = request("PUT", "/things/7", "x" * (MAX_BODY_BYTES + 1))
+    assert (status, said["detail"]) == (400, f"body: is larger than {MAX_BODY_BYTES} bytes")

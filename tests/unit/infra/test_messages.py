@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from plaza.infra.errors import UnknownProtocol
 from plaza.infra.messages import (
     ID,
-    BadRecord,
+    InvalidMessage,
     Reader,
+    boolean,
     encode,
-    flag,
+    integer,
     list_of,
     map_of,
     nullable,
@@ -23,21 +24,20 @@ from plaza.infra.messages import (
     read_body,
     read_object,
     require_protocol,
-    row,
     text,
-    whole,
+    tuple_of,
 )
-from tests.unit.reactions.test_reactions import json_values
+from tests.unit.reactions.test_model import json_values
 
 READERS: dict[str, tuple[Reader[Any], list[Any], list[Any]]] = {
-    "whole": (whole(2, 5), [2, 5], [1, 6, 3.0, True, "3", None, [3]]),
+    "integer": (integer(2, 5), [2, 5], [1, 6, 3.0, True, "3", None, [3]]),
     "id": (ID, [1, 2**63 - 1], [0, -1, 2**63, "1"]),
     "text": (text(1, 3), ["a", "abc"], ["", "abcd", "é", 7, None, ["a"]]),
-    "flag": (flag, [True, False], [0, 1, None, "true"]),
+    "boolean": (boolean, [True, False], [0, 1, None, "true"]),
     "one_of": (one_of(["a", "b"]), ["a", "b"], ["c", "", ["a"], {"a": 1}, None]),
-    "nullable": (nullable(whole(1, 2)), [None, 1], [0, "1", False]),
-    "list_of": (list_of(whole(1, 9), 1, 2), [[1], [1, 9]], [[], [1, 2, 3], [0], 1, {"a": 1}]),
-    "map_of": (map_of(whole(1, 9), 1, 2), [{"a": 1}], [{}, {"a": 0}, [1], "a"]),
+    "nullable": (nullable(integer(1, 2)), [None, 1], [0, "1", False]),
+    "list_of": (list_of(integer(1, 9), 1, 2), [[1], [1, 9]], [[], [1, 2, 3], [0], 1, {"a": 1}]),
+    "map_of": (map_of(integer(1, 9), 1, 2), [{"a": 1}], [{}, {"a": 0}, [1], "a"]),
 }
 
 
@@ -51,14 +51,14 @@ def test_a_reader_returns_what_it_takes_as_it_is(name: str) -> None:
 def test_a_reader_refuses_all_else_and_names_the_field(name: str) -> None:
     reader, _, bad = READERS[name]
     for value in bad:
-        with pytest.raises(BadRecord, match="field"):
+        with pytest.raises(InvalidMessage, match="field"):
             reader(value, "field")
 
 
 @pytest.mark.parametrize(
     ("reader", "value", "cause"),
     [
-        (whole(1, 5), 6, "field is 6, not a whole number from 1 to 5"),
+        (integer(1, 5), 6, "field is 6, not a whole number from 1 to 5"),
         (text(1, 5), 7, "field is 7, not an ASCII text of 1 to 5 characters"),
         (one_of(["b", "a"]), "c", "field is 'c', not one of a, b"),
         (list_of(ID, 1, 2), [], "field is a list of 0, not a list of 1 to 2"),
@@ -67,49 +67,49 @@ def test_a_reader_refuses_all_else_and_names_the_field(name: str) -> None:
             [0],
             f"an item of field is 0, not a whole number from 1 to {2**63 - 1}",
         ),
-        (row(ID, flag), [1], "field is a list of 1, not a list of 2"),
-        (row(ID, flag), [1, 1], "field[1] is 1, not true or false"),
-        (map_of(whole(0, 1), 1, 2), {"a": 2}, "field.a is 2, not a whole number from 0 to 1"),
-        (flag, "x" * 1_000, f"field is {repr('x' * 1_000)[:40]}, not true or false"),
+        (tuple_of(ID, boolean), [1], "field is a list of 1, not a list of 2"),
+        (tuple_of(ID, boolean), [1, 1], "field[1] is 1, not true or false"),
+        (map_of(integer(0, 1), 1, 2), {"a": 2}, "field.a is 2, not a whole number from 0 to 1"),
+        (boolean, "x" * 1_000, f"field is {repr('x' * 1_000)[:40]}, not true or false"),
     ],
 )
 def test_a_refusal_names_the_field_and_its_limit(
     reader: Reader[Any], value: object, cause: str
 ) -> None:
-    with pytest.raises(BadRecord) as refusal:
+    with pytest.raises(InvalidMessage) as refusal:
         reader(value, "field")
     assert str(refusal.value) == cause
 
 
 def test_a_row_is_read_value_by_value() -> None:
-    assert row(ID, flag)([7, True], "field") == (7, True)
+    assert tuple_of(ID, boolean)([7, True], "field") == (7, True)
 
 
 def test_a_field_that_is_absent_is_missing_or_has_its_default() -> None:
     fields = read_object('{"a":1,"n":null}')
     assert read(fields, "a", ID, default=3) == 1
     assert read(fields, "b", ID, default=3) == 3
-    with pytest.raises(BadRecord, match="b is missing"):
+    with pytest.raises(InvalidMessage, match="b is missing"):
         read(fields, "b", ID)
-    with pytest.raises(BadRecord, match="n is None"):
+    with pytest.raises(InvalidMessage, match="n is None"):
         read(fields, "n", ID, default=3)
 
 
 @pytest.mark.parametrize("body", ["", "{", "[" * 100_000, "1" * 5_000, "x", '{"a":1}x'])
 def test_a_body_that_is_not_json_is_a_bad_record(body: str) -> None:
-    with pytest.raises(BadRecord, match="the body is not JSON"):
+    with pytest.raises(InvalidMessage, match="the body is not JSON"):
         read_object(body)
 
 
 @pytest.mark.parametrize("body", ["null", "7", "[]", '"x"', "NaN"])
 def test_a_body_that_is_no_object_is_a_bad_record(body: str) -> None:
-    with pytest.raises(BadRecord, match="the body is not a JSON object"):
+    with pytest.raises(InvalidMessage, match="the body is not a JSON object"):
         read_object(body)
 
 
 def test_a_body_may_be_one_value() -> None:
-    assert read_body("[[1,2]]", list_of(row(ID, ID), 1, 2)) == [(1, 2)]
-    with pytest.raises(BadRecord, match="the body is a list of 0"):
+    assert read_body("[[1,2]]", list_of(tuple_of(ID, ID), 1, 2)) == [(1, 2)]
+    with pytest.raises(InvalidMessage, match="the body is a list of 0"):
         read_body("[]", list_of(ID, 1, 2))
 
 
@@ -125,7 +125,7 @@ def test_another_protocol_is_unknown_and_no_bad_record(protocol: int) -> None:
 
 @pytest.mark.parametrize("fields", [{}, {"protocol": "2"}, {"protocol": 2.0}, {"protocol": None}])
 def test_a_protocol_that_is_no_number_is_a_bad_record(fields: dict[str, object]) -> None:
-    with pytest.raises(BadRecord, match="protocol"):
+    with pytest.raises(InvalidMessage, match="protocol"):
         require_protocol(fields, 2)
     require_protocol({"protocol": 2}, 2)
 
@@ -136,7 +136,7 @@ def test_whatever_a_field_holds_it_is_returned_as_it_is_or_a_bad_record(
 ) -> None:
     try:
         found = READERS[name][0](value, "field")
-    except BadRecord:
+    except InvalidMessage:
         return
     assert found == value
     assert type(found) is type(value)

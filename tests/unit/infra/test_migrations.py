@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from plaza.infra.migrations import FOLDER, statements_of
+from plaza.infra.migrations import FOLDER, split_statements
 
 
 def test_a_statement_ends_with_a_semicolon_at_the_end_of_a_line() -> None:
-    assert statements_of("CREATE TABLE a (b INT);\nDROP TABLE c ;  \n") == [
+    assert split_statements("CREATE TABLE a (b INT);\nDROP TABLE c ;  \n") == [
         "CREATE TABLE a (b INT)",
         "DROP TABLE c",
     ]
@@ -16,27 +16,27 @@ def test_a_statement_ends_with_a_semicolon_at_the_end_of_a_line() -> None:
 
 def test_a_semicolon_inside_a_line_is_part_of_it() -> None:
     sql = "INSERT INTO a VALUES ('x;y'),\n ('z');\n"
-    assert statements_of(sql) == ["INSERT INTO a VALUES ('x;y'),\n ('z')"]
+    assert split_statements(sql) == ["INSERT INTO a VALUES ('x;y'),\n ('z')"]
 
 
 def test_comments_on_lines_of_their_own_are_left_out_with_what_they_hold() -> None:
-    assert statements_of("-- first;\nDROP TABLE a;\n-- last;\n") == ["DROP TABLE a"]
+    assert split_statements("-- first;\nDROP TABLE a;\n-- last;\n") == ["DROP TABLE a"]
 
 
 def test_a_file_without_statements_has_none() -> None:
-    assert statements_of("") == []
-    assert statements_of("\n-- nothing yet\n\n;\n") == []
+    assert split_statements("") == []
+    assert split_statements("\n-- nothing yet\n\n;\n") == []
 
 
 def test_the_last_statement_needs_no_semicolon() -> None:
-    assert statements_of("DROP TABLE a;\nDROP TABLE b") == ["DROP TABLE a", "DROP TABLE b"]
+    assert split_statements("DROP TABLE a;\nDROP TABLE b") == ["DROP TABLE a", "DROP TABLE b"]
 
 
 def test_every_migration_can_be_repeated_whole_after_it_failed_half_way() -> None:
     files = sorted(FOLDER.glob("*.sql"))
     assert files
     for file in files:
-        for statement in statements_of(file.read_text()):
+        for statement in split_statements(file.read_text()):
             # An ALTER TABLE of ADDs is all done or not at all, and the runner bears the former.
             adds = re.match(r"ALTER TABLE \w+\s+ADD ", statement)
             only = not re.search(r"\b(DROP|MODIFY|CHANGE|RENAME)\b", statement)

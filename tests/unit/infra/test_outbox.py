@@ -9,7 +9,7 @@ import pytest
 
 from plaza.infra import outbox
 from plaza.infra.clock import Deadline
-from plaza.infra.outbox import Swept
+from plaza.infra.outbox import SweepResult
 
 HOUR_US = 3_600_000_000
 
@@ -19,7 +19,7 @@ def sweep(
     accepted_us: int = 0,
     max_entries: int = 1_000,
     max_s: float = 60,
-) -> Swept:
+) -> SweepResult:
     """A round that finds ``due`` one after the other, each with an entry that was accepted then."""
     rounds = iter([*due, []])
 

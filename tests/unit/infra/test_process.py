@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plaza.infra import clock, process
-from plaza.infra.process import HotCache, LocalCache, Once, clear_caches, on_reset, reset_process
+from plaza.infra.process import HotCache, Lazy, LocalCache, clear_caches, on_reset, reset_process
 
 
 class Clock:
@@ -43,7 +43,7 @@ class Factory:
 
 def test_a_value_is_made_at_its_first_use_and_once() -> None:
     factory = Factory()
-    once = Once(factory.make)
+    once = Lazy(factory.make)
     assert factory.made == []
     assert once.peek() is None
     assert [once.get(), once.get()] == ["value 0", "value 0"]
@@ -53,7 +53,7 @@ def test_a_value_is_made_at_its_first_use_and_once() -> None:
 
 def test_a_factory_that_raises_is_asked_again() -> None:
     factory = Factory()
-    once = Once(factory.make, close=factory.closed.append)
+    once = Lazy(factory.make, close=factory.closed.append)
     factory.fails = True
     for _ in range(2):
         with pytest.raises(OSError, match="away"):
@@ -73,14 +73,14 @@ def test_a_value_that_is_false_is_made_once_too(value: object) -> None:
         made.append(value)
         return value
 
-    once = Once(make)
+    once = Lazy(make)
     assert [once.get(), once.get()] == [value, value]
     assert made == [value]
 
 
 def test_a_reset_closes_what_was_made_once() -> None:
     factory = Factory()
-    once = Once(factory.make, close=factory.closed.append)
+    once = Lazy(factory.make, close=factory.closed.append)
     once.get()
     once.reset()
     once.reset()
@@ -94,7 +94,7 @@ def test_what_can_not_be_closed_is_forgotten_all_the_same() -> None:
     def close(value: str) -> None:
         raise OSError(value)
 
-    once = Once(factory.make, close=close)
+    once = Lazy(factory.make, close=close)
     once.get()
     with pytest.raises(OSError, match="value 0"):
         once.reset()
@@ -103,7 +103,7 @@ def test_what_can_not_be_closed_is_forgotten_all_the_same() -> None:
 
 def test_what_is_forgotten_stays_open() -> None:
     factory = Factory()
-    once = Once(factory.make, close=factory.closed.append)
+    once = Lazy(factory.make, close=factory.closed.append)
     once.get()
     once.forget()
     assert once.get() == "value 1"
@@ -303,7 +303,7 @@ def test_it_counts_and_keeps_no_more_than_it_may(values: HotCache[str, int]) -> 
     for number in range(500):
         ask(values, 30, read=1, key=str(number))
     assert len(values) <= 50
-    assert len(values._asked) <= 50
+    assert len(values._reads) <= 50
 
 
 def test_hotness_begins_anew_with_a_clock_that_went_back(
@@ -323,7 +323,7 @@ def test_hotness_begins_anew_with_a_clock_that_went_back(
 
 def test_a_reset_leaves_what_a_new_process_has() -> None:
     factory, holder = Factory(), [1, 2]
-    once = Once(factory.make, close=factory.closed.append)
+    once = Lazy(factory.make, close=factory.closed.append)
     cache: LocalCache[str, int] = LocalCache(10)
     hot: HotCache[str, int] = HotCache(10, hot_per_s=1)
     on_reset(holder.clear)
@@ -337,7 +337,7 @@ def test_a_reset_leaves_what_a_new_process_has() -> None:
 
 def test_clearing_caches_keeps_connections() -> None:
     factory = Factory()
-    once = Once(factory.make, close=factory.closed.append)
+    once = Lazy(factory.make, close=factory.closed.append)
     cache: LocalCache[str, int] = LocalCache(10)
     once.get()
     cache.put("a", 1)

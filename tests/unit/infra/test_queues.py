@@ -21,7 +21,7 @@ from plaza.infra import sqs as sqs_client
 from plaza.infra.clock import Deadline
 from plaza.infra.consumer import consume
 from plaza.infra.errors import Busy, Unavailable, UnknownProtocol
-from plaza.infra.messages import BadRecord
+from plaza.infra.messages import InvalidMessage
 from plaza.infra.queues import QueueDown
 from plaza.infra.retries import RetryPolicy
 
@@ -105,7 +105,7 @@ class Store:
 
 def read(body: str) -> str:
     if "unreadable" in body:
-        raise BadRecord("it can't be read")
+        raise InvalidMessage("it can't be read")
     return body
 
 
@@ -185,8 +185,8 @@ def test_a_bad_record_goes_to_the_dlq_alone_and_at_once(
     assert (message["QueueUrl"], message["MessageBody"]) == (URLS["work_dlq"], "unreadable")
     said = {name: part["StringValue"] for name, part in message["MessageAttributes"].items()}
     assert said == {"cause": "it can't be read", "message_id": "id-1"}
-    [line] = lines(capsys, "record_buried")
-    assert (line["buried"], line["detail"]) == (1, "it can't be read")
+    [line] = lines(capsys, "message_dead_lettered")
+    assert (line["dead_lettered"], line["detail"]) == (1, "it can't be read")
 
 
 def test_a_batch_of_bad_records_only_asks_for_no_work(sqs: FakeSqs, store: Store) -> None:
@@ -202,12 +202,12 @@ def test_a_bad_record_that_the_dlq_did_not_take_is_delivered_again(
     response = consume(batch_of("a", "unreadable"), "work", read, store.save)
     assert failures(response) == ["id-1"]
     assert store.saved == ["a"]
-    assert lines(capsys, "bury_failed")
+    assert lines(capsys, "dead_letter_failed")
 
 
 def test_a_cause_is_never_too_long_or_empty_for_sqs(sqs: FakeSqs, store: Store) -> None:
     def refuse(body: str) -> str:
-        raise BadRecord("x" * 1_000 if body == "long" else "")
+        raise InvalidMessage("x" * 1_000 if body == "long" else "")
 
     consume(batch_of("long", "silent"), "work", refuse, store.save)
     causes = [m["MessageAttributes"]["cause"]["StringValue"] for m in sqs.sent]
@@ -263,12 +263,12 @@ def test_who_waits_for_an_outage_spends_no_attempt_and_waits_for_hours(
     batch = batch_of("a")
     for name in ("SentTimestamp", "ApproximateFirstReceiveTimestamp"):
         batch["Records"][0]["attributes"][name] = str(int(now_s * 1000))
-    receives = most_receives = 1
+    receives = max_receives = 1
     while True:
         sqs.hidden.clear()
         sqs.sent.clear()
         response = consume(batch, "work", read, store.save, policy)
-        most_receives = max(most_receives, receives)
+        max_receives = max(max_receives, receives)
         if sqs.hidden:
             assert failures(response) == ["id-0"]
             now_s += sqs.hidden["handle-0"]
@@ -283,12 +283,12 @@ def test_who_waits_for_an_outage_spends_no_attempt_and_waits_for_hours(
         receives = 1
         batch = again(message, receives, now_s)
     assert 12 * 3_600 <= now_s - began_s <= 12 * 3_600 + 600
-    assert most_receives < policy.max_receives
+    assert max_receives < policy.max_receives
     assert attributes_of(message)["first_sent_ms"] == str(int(began_s * 1000))
     assert attributes_of(message)["cause"] == "the store is away"
     assert "attempts" not in attributes_of(message)
     *_, line = lines(capsys, "batch_failed")
-    assert line["given_up"] == 1
+    assert line["retries_exhausted"] == 1
     assert line["longest_wait_s"] >= 12 * 3_600
 
 
@@ -325,7 +325,7 @@ def test_a_message_that_fails_by_itself_leaves_after_five_attempts(
     assert attributes_of(message)["cause"] == "a poison"
     assert attributes_of(message)["message_id"] == "id-0"
     *_, line = lines(capsys, "batch_failed")
-    assert (line["attempts"], line["given_up"]) == (5, 1)
+    assert (line["attempts"], line["retries_exhausted"]) == (5, 1)
 
 
 def test_rows_that_are_locked_are_met_again_in_seconds(sqs: FakeSqs) -> None:
@@ -381,7 +381,7 @@ def test_a_failed_batch_is_logged_with_its_cause(
     store.away = True
     consume(batch_of("a", "b", "c", receives=[1, 2, 3]), "work", read, store.save)
     [line] = lines(capsys, "batch_failed")
-    assert (line["failed"], line["given_up"], line["receives"]) == (3, 0, 3)
+    assert (line["messages_failed"], line["retries_exhausted"], line["receives"]) == (3, 0, 3)
     assert (line["queue"], line["error"]) == ("work", "Unavailable")
 
 
@@ -517,7 +517,11 @@ def test_what_sqs_keeps_refusing_is_reported(
 ) -> None:
     assert sqs_client.send_all("work", ["a", "refuse me", "refuse me always"]) == 1
     [line] = lines(capsys, "messages_refused")
-    assert (line["refused"], line["queue"], line["codes"]) == (2, "work", ["InternalError"])
+    assert (line["messages_refused"], line["queue"], line["codes"]) == (
+        2,
+        "work",
+        ["InternalError"],
+    )
     assert sqs.calls == 2, "what is the sender's fault is not sent again"
 
 
@@ -666,7 +670,7 @@ def test_a_message_of_an_unknown_protocol_comes_again_and_is_not_dead_lettered(
     assert sqs.sent == [], "nothing went to the DLQ"
     assert sqs.hidden == {"handle-1": RetryPolicy().back_off_s[1]}
     [line] = lines(capsys, "batch_failed")
-    assert (line["failed"], line["error"]) == (1, "UnknownProtocol")
+    assert (line["messages_failed"], line["error"]) == (1, "UnknownProtocol")
 
 
 def test_an_event_knows_when_the_queue_took_it(sqs: FakeSqs) -> None:
@@ -687,7 +691,7 @@ def test_a_message_that_is_buried_keeps_when_it_was_first_sent(
     sqs: FakeSqs, attributes: dict[str, str]
 ) -> None:
     def refuse(body: str) -> str:
-        raise BadRecord("it can't be read")
+        raise InvalidMessage("it can't be read")
 
     consume(
         sent_at(1234 if not attributes else 9_999, **attributes), "work", refuse, lambda _: None

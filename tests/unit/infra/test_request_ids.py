@@ -13,9 +13,9 @@ from plaza.infra import mysql, observability, settings, sql
 from plaza.infra import sqs as sqs_client
 from plaza.infra.consumer import consume
 from plaza.infra.errors import Unavailable
-from plaza.infra.http import PROBLEM, api, refuse, serve
-from plaza.infra.messages import BadRecord
-from plaza.infra.observability import begin_request, end_request, present_request, record
+from plaza.infra.http import PROBLEM, create_api, refuse, serve
+from plaza.infra.messages import InvalidMessage
+from plaza.infra.observability import begin_request, current_request_id, end_request, record
 
 GIVEN = "JKJaXmPLvHcESHA="  # as API Gateway makes them
 TOKEN = "Zm9yLXRlc3RzLW9ubHktbm90LWEtcmVhbC10b2tlbi0"
@@ -99,7 +99,7 @@ def test_without_any_sound_id_there_is_none(given: Any) -> None:
 
 # ---------------------------------------------------------------- lines and answers
 
-app = api()
+app = create_api()
 
 
 @app.get("/things/<thing_id>")
@@ -107,7 +107,7 @@ def get_thing(thing_id: str) -> dict[str, str | None]:
     record("thing_looked_at")
     if thing_id == "8":
         raise Unavailable("the moon is away")
-    return {"id": present_request()}
+    return {"id": current_request_id()}
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -189,7 +189,7 @@ class Fact:
 
 def read(body: str) -> Fact:
     if body == "unreadable":
-        raise BadRecord("it can't be read")
+        raise InvalidMessage("it can't be read")
     return Fact(body)
 
 
@@ -306,7 +306,7 @@ def test_a_batch_is_one_line_with_its_size_its_lag_and_its_requests(
     ]
     consume({"Records": records}, "work", read, lambda _: None)
     buried, consumed = lines(capsys)
-    assert (buried["event"], buried["request_ids"]) == ("record_buried", ["id-3"])
+    assert (buried["event"], buried["request_ids"]) == ("message_dead_lettered", ["id-3"])
     assert consumed["event"] == "batch_consumed"
     assert (consumed["batch_size"], consumed["consumer_lag_s"]) == (5, 10.0)
     assert consumed["request_ids"] == ["id-1", "id-2", "id-3"]
@@ -360,6 +360,6 @@ def test_a_breaker_says_when_it_opens_and_when_it_closes(
     breaker.close()
     breaker.close()
     opened, closed = lines(capsys)
-    assert (opened["event"], opened["state"]) == ("breaker_turned", "open")
+    assert (opened["event"], opened["state"]) == ("breaker_state_changed", "open")
     assert opened[f"{name}_breaker_open"] == 1
     assert (closed["state"], closed[f"{name}_breaker_open"]) == ("closed", 0)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from local.stack.deployment import hash_sources, name_queue, read_environment
-from local.stack.servers import without_credentials
+from local.stack.servers import strip_credentials
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_every_queue_that_one_function_knows_is_known() -> None:
 
 def test_the_address_in_the_template_has_no_password() -> None:
     url = "mysql://plaza:se%40cret@127.0.0.1:3307/plaza"
-    assert without_credentials(url) == "mysql://127.0.0.1:3307/plaza"
+    assert strip_credentials(url) == "mysql://127.0.0.1:3307/plaza"
 
 
 def test_what_sam_builds_from_has_another_digest_when_it_changes(tmp_path: Path) -> None:

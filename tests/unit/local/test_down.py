@@ -13,7 +13,7 @@ import pytest
 
 from local.stack import up
 from local.stack.processes import Process, start_process, stop_process
-from local.stack.stack import VITAL, Stack
+from local.stack.stack import REQUIRED_PROCESSES, Stack
 
 FILES = 300
 DEADLINE_S = 60
@@ -30,7 +30,7 @@ def directory(tmp_path: Path) -> Path:
         (directory / f"file{n}").write_text("x")
     (directory / "lock").touch()
     (directory / "stack.json").write_text("{}")
-    for name in VITAL:
+    for name in REQUIRED_PROCESSES:
         process = start_process(name, ["sleep", "600"], log=directory / "logs" / f"{name}.log")
         (directory / "processes" / f"{name}.json").write_text(json.dumps(asdict(process)))
     return directory
@@ -39,7 +39,7 @@ def directory(tmp_path: Path) -> Path:
 def processes(directory: Path) -> list[Process]:
     return [
         Process(**json.loads((directory / "processes" / f"{name}.json").read_text()))
-        for name in VITAL
+        for name in REQUIRED_PROCESSES
     ]
 
 
@@ -64,7 +64,7 @@ def test_a_stack_that_another_command_ends_is_reported_as_ended(
     stack = Stack(directory)
     other = threading.Thread(target=Stack(directory).down)
     other.start()
-    assert up.wait_for_the_end(stack) == 0
+    assert up.wait_until_stopped(stack) == 0
     stack.down()
     other.join(DEADLINE_S)
     assert "down" not in capsys.readouterr().out
@@ -77,7 +77,7 @@ def test_what_plays_on_a_stack_is_interrupted_when_another_command_ends_it(
     other = threading.Thread(target=Stack(directory).down)
 
     def play() -> None:
-        with up.interrupted_by_an_end(stack):
+        with up.interrupt_when_stopped(stack):
             other.start()
             never.wait(DEADLINE_S)
 
@@ -92,7 +92,7 @@ def test_a_stack_that_lost_a_vital_part_is_over(
     first, *_ = processes(directory)
     stop_process(first)
     try:
-        assert up.wait_for_the_end(Stack(directory)) == 1
+        assert up.wait_until_stopped(Stack(directory)) == 1
         assert f"{first.name} is down" in capsys.readouterr().out
     finally:
         Stack(directory).down()

@@ -11,16 +11,18 @@ import pytest
 from rich.console import Console
 
 from local.stack import drift
-from plaza.reconciliation import Report
-from plaza.reconciliation.reconciliation import Example, Finding, Subject, Tally
+from plaza.reconciliation import RunReport
+from plaza.reconciliation.model import Example, Finding, Subject, Tally
 
 AT = datetime(2026, 11, 21, 3, 30, tzinfo=UTC)
-CLEAN = Report(3, AT, AT.replace(second=7), Tally(targets=4, relations=12_345), 0, 0, {}, [])
+CLEAN = RunReport(3, AT, AT.replace(second=7), Tally(targets=4, relations=12_345), 0, 0, {}, [])
 FOUND = Example(Finding("counter", Subject("like", "post", 7), "counter 5, rows 4"), AT, None)
-WRONG = replace(CLEAN, differing=2, repaired=1, why={"counter": 1, "total": 1}, examples=[FOUND])
+WRONG = replace(
+    CLEAN, differing=2, repaired=1, reason_counts={"counter": 1, "total": 1}, examples=[FOUND]
+)
 
 
-def shown(report: Report) -> str:
+def shown(report: RunReport) -> str:
     console = Console(width=120, highlight=False)
     with console.capture() as capture:
         console.print(drift.render(report))
@@ -51,9 +53,12 @@ def test_what_differed_and_is_repaired_is_told_too() -> None:
 
 @pytest.mark.parametrize(("report", "status"), [(CLEAN, 0), (WRONG, 1)])
 def test_the_exit_status_says_whether_all_agree_now(
-    report: Report, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    report: RunReport,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(drift, "follow", lambda run_id: report)
+    monkeypatch.setattr(drift, "wait_for_run", lambda run_id: report)
     stack = SimpleNamespace(environment=dict, invoke=lambda name, event: {"run": 3})
     assert drift.main(cast(Any, stack), cast(Any, SimpleNamespace(json=True))) == status
     assert f'"settled": {"true" if status == 0 else "false"}' in capsys.readouterr().out

@@ -6,17 +6,17 @@ from collections import defaultdict
 
 from local.load.failover import TOGGLED_POSTS, TOGGLERS, make_toggles
 from local.load.interactions import plan
-from local.load.requests import Reaction, foresee
+from local.load.requests import Reaction, predict
 
 
 def test_toggles_want_the_contrary_of_the_same_likes_each_time() -> None:
     requests = plan(make_toggles(3 * TOGGLERS * TOGGLED_POSTS))
     wishes: dict[Reaction, list[bool]] = defaultdict(list)
     for request in requests:
-        assert request.turns
-        wishes[request.turns[0]].append(request.turns[1])
+        assert request.sets
+        wishes[request.sets[0]].append(request.sets[1])
     assert len(wishes) == TOGGLERS * TOGGLED_POSTS
     assert all(wants == [True, False, True] for wants in wishes.values())
-    forecasts, after = foresee(requests, set())
-    assert all(forecast.changes for forecast in forecasts)
+    expectations, after = predict(requests, set())
+    assert all(expectation.changes for expectation in expectations)
     assert len(after) == len(wishes)

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from local.load.buyers import Crowd, Reply, play
-from local.load.flash_sale import Options, Record, Report, Trouble, add_up, split
+from local.load.buyers import BuyerGroup, Reply, play
+from local.load.flash_sale import Disruption, Options, Report, SaleRecord, add_up, split
 
 
 class Shop:
@@ -19,7 +19,7 @@ class Shop:
         self.asked: Counter[int] = Counter()
         self.failed: set[int] = set()
 
-    def ask(self, method: str, path: str, user_id: int) -> Reply:
+    def send(self, method: str, path: str, user_id: int) -> Reply:
         if method == "POST":
             return self.order(user_id)
         order_id = int(path.rpartition("/")[2])
@@ -50,20 +50,20 @@ class Shop:
         return Reply(status, {"retry-after": "0"}, {"order_id": str(order_id), "status": state})
 
 
-def crowd(buyers: int, clicks: int = 3) -> Crowd:
-    return Crowd(5, list(range(1, buyers + 1)), clicks, seed=1, patience_s=10)
+def crowd(buyers: int, clicks: int = 3) -> BuyerGroup:
+    return BuyerGroup(5, list(range(1, buyers + 1)), clicks, seed=1, timeout_s=10)
 
 
 def test_everybody_clicks_as_often_as_they_do_and_learns_what_came_of_it() -> None:
     told: list[int] = []
-    tale = play(crowd(20), Shop(5), told.append)
-    assert sum(told) == tale.clicks == 60
-    assert tale.answers["202"] == 5
-    assert tale.answers["200"] == 10
-    assert tale.answers["409 sold-out"] == 45
-    assert [list(heard.values()) for heard in tale.orders.values()] == [["success"]] * 5
-    assert len(tale.learned_s) == 5
-    assert (tale.undecided, tale.wrong) == (0, [])
+    result = play(crowd(20), Shop(5), told.append)
+    assert sum(told) == result.clicks == 60
+    assert result.answers["202"] == 5
+    assert result.answers["200"] == 10
+    assert result.answers["409 sold-out"] == 45
+    assert [list(heard.values()) for heard in result.orders.values()] == [["success"]] * 5
+    assert len(result.decision_s) == 5
+    assert (result.undecided, result.wrong) == (0, [])
 
 
 def test_a_decision_is_timed_from_the_click_that_was_taken(
@@ -81,21 +81,21 @@ def test_a_decision_is_timed_from_the_click_that_was_taken(
             self.asked[self.orders[user_id]] = 2
             return super().order(user_id)
 
-    tale = play(crowd(1, clicks=2), Decided(1), lambda _: None)
-    first_began_s, [learned_s] = 1, tale.learned_s
-    assert learned_s > tale.latencies_s[1] + first_began_s
+    result = play(crowd(1, clicks=2), Decided(1), lambda _: None)
+    first_began_s, [decision_s] = 1, result.decision_s
+    assert decision_s > result.latencies_s[1] + first_began_s
 
 
 def test_who_is_refused_for_now_comes_again() -> None:
-    tale = play(crowd(4, clicks=1), Shop(4, crowded=3), lambda _: None)
-    assert tale.answers == {"202": 4, "429 too-many": 3}
-    assert len(tale.orders) == 4
+    result = play(crowd(4, clicks=1), Shop(4, crowded=3), lambda _: None)
+    assert result.answers == {"202": 4, "429 too-many": 3}
+    assert len(result.orders) == 4
 
 
 def test_whose_order_failed_orders_again() -> None:
-    tale = play(crowd(1, clicks=1), Shop(1, fails=1), lambda _: None)
-    assert sorted(tale.orders[1].values()) == ["failed", "success"]
-    assert tale.wrong == []
+    result = play(crowd(1, clicks=1), Shop(1, fails=1), lambda _: None)
+    assert sorted(result.orders[1].values()) == ["failed", "success"]
+    assert result.wrong == []
 
 
 def test_a_second_order_beside_a_first_is_wrong() -> None:
@@ -106,17 +106,17 @@ def test_a_second_order_beside_a_first_is_wrong() -> None:
             self.orders[user_id] = self.asked[0]
             return self.say(202, self.orders[user_id])
 
-    tale = play(crowd(1, clicks=2), Generous(9), lambda _: None)
-    assert "two orders" in tale.wrong[0]
+    result = play(crowd(1, clicks=2), Generous(9), lambda _: None)
+    assert "two orders" in result.wrong[0]
 
 
 def report(decided: dict[int, tuple[int, str | None]], **changes: object) -> Report:
     """What came of a sale of two vouchers to three people, of whom 1 and 2 were told of one."""
-    tale = add_up([])
-    tale.orders = {1: {101: "success"}, 2: {102: "success"}}
+    result = add_up([])
+    result.orders = {1: {101: "success"}, 2: {102: "success"}}
     won = sum(reason is None for _, reason in decided.values())
-    record = Record(decided, stock=2 - won, redis=(2 - won, 0, won))
-    found = Report(Options(3, 2, 1), tale, record, Trouble(), 1.0, 1)
+    record = SaleRecord(decided, stock=2 - won, redis=(2 - won, 0, won))
+    found = Report(Options(3, 2, 1), result, record, Disruption(), 1.0, 1)
     for name, value in changes.items():
         setattr(found, name, value)
     return found
@@ -134,8 +134,8 @@ def test_a_sale_is_clean_when_all_is_as_it_was_told() -> None:
     [
         ({101: (1, None)}, "lost"),
         (GOOD | {103: (3, None)}, "oversold"),
-        (GOOD | {103: (1, None)}, "doubled"),
-        ({101: (1, None), 102: (2, "timed-out"), 103: (3, None)}, "untrue"),
+        (GOOD | {103: (1, None)}, "duplicated"),
+        ({101: (1, None), 102: (2, "timed-out"), 103: (3, None)}, "mismatched"),
     ],
 )
 def test_a_sale_that_breaks_a_promise_is_not_clean(
@@ -147,10 +147,10 @@ def test_a_sale_that_breaks_a_promise_is_not_clean(
 
 
 def test_a_sale_is_not_clean_while_redis_and_mysql_differ_or_somebody_waits() -> None:
-    assert not report(GOOD, record=Record(GOOD, 0, (1, 0, 1))).clean
-    assert not report(GOOD, record=Record(GOOD, 0, (-1, 1, 2))).clean
+    assert not report(GOOD, record=SaleRecord(GOOD, 0, (1, 0, 1))).clean
+    assert not report(GOOD, record=SaleRecord(GOOD, 0, (-1, 1, 2))).clean
     waiting = report(GOOD)
-    waiting.tale.undecided = 1
+    waiting.result.undecided = 1
     assert not waiting.clean
 
 

@@ -11,7 +11,7 @@ from local.paths import LocalError
 from local.stack.processes import (
     Process,
     is_alive,
-    run_to_end,
+    run_command,
     start_process,
     stop_process,
     wait_until,
@@ -78,4 +78,4 @@ def test_stopping_twice_does_no_harm(tmp_path: Path) -> None:
 def test_a_command_that_fails_shows_the_end_of_its_output(tmp_path: Path) -> None:
     script = "import sys; print('the reason'); sys.exit(3)"
     with pytest.raises(LocalError, match="the reason"):
-        run_to_end("it", [sys.executable, "-c", script], log=tmp_path / "log")
+        run_command("it", [sys.executable, "-c", script], log=tmp_path / "log")

@@ -2,14 +2,14 @@
 
 import pytest
 
-from local.audit.rankings import tell_difference
+from local.audit.rankings import describe_difference
 
 RIGHT = [(9, 5), (7, 5), (8, 1)]
 
 
 def test_two_equal_rankings_do_not_differ() -> None:
-    assert tell_difference("all", RIGHT, list(RIGHT)) is None
-    assert tell_difference("day", [], []) is None
+    assert describe_difference("all", RIGHT, list(RIGHT)) is None
+    assert describe_difference("day", [], []) is None
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ def test_two_equal_rankings_do_not_differ() -> None:
     ],
 )
 def test_the_first_wrong_place_is_named(seen: list[tuple[int, int]], said: str) -> None:
-    assert tell_difference("all", RIGHT, seen) == said
+    assert describe_difference("all", RIGHT, seen) == said

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from local.load.follows import (
+    ApiState,
     Follow,
     Follows,
-    Seen,
     add_up,
-    choose_askers,
     choose_pairs,
+    choose_viewers,
     find_differences,
     find_most_followed,
     parse,
@@ -23,16 +23,16 @@ from local.load.follows import (
 from local.load.interactions import Interaction, Interactions
 from local.load.interactions import write_file as write_interactions
 from local.load.replay import Options, read_scenario
-from local.load.requests import Call, Copies, Forecast, foresee, turn
+from local.load.requests import Call, Copies, Expectation, predict, set_reaction
 from local.paths import LocalError
 
 HEADER = "follower_id,followee_id"
-FOLLOW = turn(Follow(1, 7).reaction)
-CHANGES, STAYS = (Forecast(changes, {"following": True}) for changes in (True, False))
+FOLLOW = set_reaction(Follow(1, 7).reaction)
+CHANGES, STAYS = (Expectation(changes, {"following": True}) for changes in (True, False))
 DONE = {"following": True, "followers": 1, "changed": True, "exact": True}
 AGAIN = {**DONE, "changed": False}
 AFTER = {Follow(1, 7), Follow(2, 7), Follow(1, 8), Follow(2, 8), Follow(7, 1)}
-SEEN = Seen(
+SEEN = ApiState(
     totals={1: (1, 2), 2: (0, 2), 7: (2, 1), 8: (2, 0)},
     followers={7: [2, 1]},
     following={7: [1], 1: [7, 8]},
@@ -120,8 +120,8 @@ def test_a_fifth_is_sent_twice_half_of_it_at_once_and_the_same_each_time() -> No
 def test_the_end_follows_from_what_was_and_what_is_done() -> None:
     before = {Follow(1, 7).reaction, Follow(5, 7).reaction}
     requests = plan([Follow(1, 7), Follow(1, 8), Follow(1, 8)])
-    forecasts, after = foresee(requests, before)
-    assert forecasts == [STAYS, CHANGES, STAYS]
+    expectations, after = predict(requests, before)
+    assert expectations == [STAYS, CHANGES, STAYS]
     assert after == before | {Follow(1, 8).reaction}
 
 
@@ -175,16 +175,16 @@ def test_rows_are_compared_follow_by_follow() -> None:
     ],
 )
 def test_the_totals_of_the_api_are_compared(totals: dict[int, tuple[int, int]], said: str) -> None:
-    assert find_differences(AFTER, AFTER, Seen(totals=totals)) == [said]
+    assert find_differences(AFTER, AFTER, ApiState(totals=totals)) == [said]
 
 
 @pytest.mark.parametrize("ids", [[], [1], [1, 2, 2], [1, 2, 3]])
 def test_the_lists_of_the_api_are_compared(ids: list[int]) -> None:
-    (followers,) = find_differences(AFTER, AFTER, Seen(followers={7: ids}))
+    (followers,) = find_differences(AFTER, AFTER, ApiState(followers={7: ids}))
     assert followers.startswith("followers of user 7 by the API are wrong")
-    (following,) = find_differences(AFTER, AFTER, Seen(following={2: ids}))
+    (following,) = find_differences(AFTER, AFTER, ApiState(following={2: ids}))
     assert following.startswith("following of user 2 by the API are wrong")
-    (common,) = find_differences(AFTER, AFTER, Seen(common={(2, 1): ids}))
+    (common,) = find_differences(AFTER, AFTER, ApiState(common={(2, 1): ids}))
     assert common.startswith("follows that users 2 and 1 have in common by the API are wrong")
 
 
@@ -216,8 +216,12 @@ def test_there_may_be_fewer_pairs_than_wished() -> None:
 
 
 def test_what_users_are_answered_about_themselves_is_compared() -> None:
-    assert find_differences(AFTER, AFTER, Seen(mine={(1, 7): True, (9, 7): False})) == []
-    assert find_differences(AFTER, AFTER, Seen(mine={(1, 7): False, (9, 7): True})) == [
+    assert (
+        find_differences(AFTER, AFTER, ApiState(viewer_states={(1, 7): True, (9, 7): False})) == []
+    )
+    assert find_differences(
+        AFTER, AFTER, ApiState(viewer_states={(1, 7): False, (9, 7): True})
+    ) == [
         "user 1 is answered following false of user 7",
         "user 9 is answered following true of user 7",
     ]
@@ -225,8 +229,8 @@ def test_what_users_are_answered_about_themselves_is_compared() -> None:
 
 def test_as_many_who_follow_as_others_are_asked_and_none_about_themselves() -> None:
     follows = [Follow(user_id, 7) for user_id in range(1, 7)]
-    asked = choose_askers(follows, range(1, 21), [7], 4)
+    asked = choose_viewers(follows, range(1, 21), [7], 4)
     fans = [user_id for user_id, followee_id in asked if Follow(user_id, followee_id) in follows]
     assert (len(asked), len(fans)) == (8, 4)
     assert all(user_id != 7 for user_id, _ in asked)
-    assert asked == choose_askers(follows, range(1, 21), [7], 4)
+    assert asked == choose_viewers(follows, range(1, 21), [7], 4)

@@ -7,9 +7,9 @@ import pytest
 from local.load.interactions import (
     choose_likers,
     find_most_active,
-    find_wrong_mine,
     find_wrong_orders,
     find_wrong_own_lists,
+    find_wrong_viewer_states,
 )
 from local.load.requests import Reaction
 
@@ -33,9 +33,9 @@ def test_a_list_that_is_another_from_the_other_end_is_told(latest: list[int]) ->
 
 def test_what_users_are_answered_about_themselves_is_compared() -> None:
     true = {(1, 7): {"like": True, "collect": True}, (2, 8): {"like": False, "collect": False}}
-    assert find_wrong_mine(AFTER, true) == []
+    assert find_wrong_viewer_states(AFTER, true) == []
     wrong = {(1, 7): {"like": False, "collect": True}, (2, 8): {"like": False, "collect": True}}
-    assert find_wrong_mine(AFTER, wrong) == [
+    assert find_wrong_viewer_states(AFTER, wrong) == [
         "user 1 is answered like False of post 7",
         "user 2 is answered collect True of post 8",
     ]

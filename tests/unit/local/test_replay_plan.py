@@ -1,12 +1,12 @@
-"""From interactions to requests: what is sent, how often, in whose turn, what comes of it."""
+"""From interactions to requests: what is sent, how often, in which order, what comes of it."""
 
 from collections import Counter
 
 import pytest
 
-from local.load.interactions import Interaction, author_of, plan, requests_of
-from local.load.players import Turns
-from local.load.requests import Copies, Forecast, Reaction, foresee, turn
+from local.load.interactions import Interaction, build_requests, choose_author, plan
+from local.load.player import Turns
+from local.load.requests import Copies, Expectation, Reaction, predict, set_reaction
 
 
 def rated(rating: float, user_id: int = 1, item_id: int = 7) -> Interaction:
@@ -26,7 +26,7 @@ def rated(rating: float, user_id: int = 1, item_id: int = 7) -> Interaction:
     ],
 )
 def test_a_rating_says_what_is_done(rating: float, acts: list[str]) -> None:
-    assert [request.act for request in requests_of(rated(rating))] == acts
+    assert [request.act for request in build_requests(rated(rating))] == acts
 
 
 def test_a_fifth_of_what_changes_something_is_sent_twice_and_no_view_is() -> None:
@@ -53,33 +53,33 @@ def test_a_user_does_one_thing_at_a_time_and_in_order() -> None:
     requests = plan([rated(4, user) for user in (1, 1, 2, 1, 2)])
     turns = Turns(requests)
     assert turns.users == 2
-    assert (turns.take(), turns.take(), turns.take()) == (0, 2, None)
-    turns.give_back(0)
-    assert (turns.take(), turns.take()) == (1, None)
-    turns.give_back(2)
-    turns.give_back(1)
-    assert (turns.take(), turns.take(), turns.take()) == (3, 4, None)
-    turns.give_back(3)
-    turns.give_back(4)
-    assert turns.take() is None
+    assert (turns.next_index(), turns.next_index(), turns.next_index()) == (0, 2, None)
+    turns.release(0)
+    assert (turns.next_index(), turns.next_index()) == (1, None)
+    turns.release(2)
+    turns.release(1)
+    assert (turns.next_index(), turns.next_index(), turns.next_index()) == (3, 4, None)
+    turns.release(3)
+    turns.release(4)
+    assert turns.next_index() is None
 
 
 def test_what_comes_first_in_the_file_goes_first() -> None:
     turns = Turns(plan([rated(4, user) for user in (3, 1, 2)]))
-    assert [turns.take() for _ in range(3)] == [0, 1, 2]
+    assert [turns.next_index() for _ in range(3)] == [0, 1, 2]
 
 
 def test_the_end_follows_from_what_was_and_what_is_done() -> None:
     before = {Reaction("like", 7, 1), Reaction("like", 8, 2)}
     requests = plan([rated(5), rated(3), rated(1), rated(1), rated(4, user_id=2)])
-    forecasts, after = foresee(requests, before)
-    assert forecasts == [
-        Forecast(changes=False, shows={"liked": True}),  # liked before
-        Forecast(changes=True, shows={"collected": True}),
-        Forecast(changes=False, shows={"mine": {"liked": True, "collected": True}}),  # a view
-        Forecast(changes=True, shows={"liked": False}),
-        Forecast(changes=False, shows={"liked": False}),
-        Forecast(changes=True, shows={"liked": True}),
+    expectations, after = predict(requests, before)
+    assert expectations == [
+        Expectation(changes=False, shows={"liked": True}),  # liked before
+        Expectation(changes=True, shows={"collected": True}),
+        Expectation(changes=False, shows={"mine": {"liked": True, "collected": True}}),  # a view
+        Expectation(changes=True, shows={"liked": False}),
+        Expectation(changes=False, shows={"liked": False}),
+        Expectation(changes=True, shows={"liked": True}),
     ]
     assert after == {
         Reaction("collect", 7, 1),
@@ -90,18 +90,20 @@ def test_the_end_follows_from_what_was_and_what_is_done() -> None:
 
 def test_a_view_shows_what_is_on_by_then_of_this_user() -> None:
     requests = plan([rated(4), rated(1), rated(3), rated(3, user_id=2)])
-    *_, own, of_another = foresee(requests, {Reaction("collect", 7, 1)})[0]
+    *_, own, of_another = predict(requests, {Reaction("collect", 7, 1)})[0]
     assert own.shows == {"mine": {"liked": False, "collected": True}}
     assert of_another.shows == {"mine": {"liked": False, "collected": False}}
 
 
 def test_a_like_takes_no_collect_with_it() -> None:
-    _, after = foresee([turn(Reaction("like", 7, 1), on=False)], {Reaction("collect", 7, 1)})
+    _, after = predict(
+        [set_reaction(Reaction("like", 7, 1), on=False)], {Reaction("collect", 7, 1)}
+    )
     assert after == {Reaction("collect", 7, 1)}
 
 
 def test_the_author_of_a_post_is_one_of_the_users_and_always_the_same() -> None:
     users = [3, 5, 8]
-    authors = [author_of(item_id, users) for item_id in range(1, 3000)]
-    assert authors == [author_of(item_id, users) for item_id in range(1, 3000)]
+    authors = [choose_author(item_id, users) for item_id in range(1, 3000)]
+    assert authors == [choose_author(item_id, users) for item_id in range(1, 3000)]
     assert min(Counter(authors)[user] for user in users) > 800

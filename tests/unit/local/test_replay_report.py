@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from local.audit.evidence import Cache, Record
-from local.audit.truth import compare
+from local.audit.compare import compare
+from local.audit.stores import MysqlState, RedisState
 from local.load.client import Tally
 from local.load.follows import Follow, plan
 from local.load.replay import Report, show
@@ -26,7 +26,7 @@ def report() -> Report:
         persisted=2,
         killed=1,
         compared=COMPARED,
-        truth=compare(Record(), Cache(), {}),
+        audit_report=compare(MysqlState(), RedisState(), {}),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from local.load.requests import Call, Copies, Request, duplicate, foresee
+from local.load.requests import Call, Copies, Request, duplicate, predict
 from local.load.texts import (
     add_up,
     count_comments,
@@ -20,8 +20,8 @@ WRITTEN = {"id": "55", "title": "A day", "body": "It rained."}
 
 
 def test_what_is_made_is_sent_with_its_key() -> None:
-    question = {"kind": "note", "title": "A day", "body": "It rained.", "images": []}
-    assert POST.call == Call("POST", "/posts", question, "k1")
+    payload = {"kind": "note", "title": "A day", "body": "It rained.", "images": []}
+    assert POST.call == Call("POST", "/posts", payload, "k1")
     assert COMMENT.call == Call("POST", "/posts/7/comments", {"body": "Thanks."}, "k2")
     assert rename(3, "Ada").call == Call("PATCH", "/users/me", {"nickname": "Ada"})
 
@@ -32,10 +32,10 @@ def test_some_are_sent_twice() -> None:
     assert [request.user_id for request in requests] == [1, 2] * 50
 
 
-def find_wrong(request: Request, answers: list[Mapping[str, Any]], sure: bool) -> list[str]:
-    [forecast], after = foresee([request], set())
-    assert (forecast.changes, after) == (False, set())
-    return forecast.find_wrong(request, answers, sure)
+def find_wrong(request: Request, answers: list[Mapping[str, Any]], certain: bool) -> list[str]:
+    [expectation], after = predict([request], set())
+    assert (expectation.changes, after) == (False, set())
+    return expectation.find_wrong(request, answers, certain)
 
 
 def test_an_answer_must_show_what_was_written() -> None:

@@ -4,52 +4,52 @@ from __future__ import annotations
 
 import pytest
 
-from local.load.soak import WARM_UP, Family, Sight, family_of, judge
+from local.load.soak import WARM_UP, KeyFamily, MemorySample, family_of, find_growth
 
 MB = 1_000_000
 
 
-def sight(
+def sample(
     used: int = 10 * MB,
     size: int = 4 * MB,
-    lasting: int = 100,
+    persistent: int = 100,
     fed: int = 80 * MB,
     worker: int = 60 * MB,
-) -> Sight:
-    families = {"post:#:like:meta": Family(1000, size, lasting)}
-    return Sight(0.0, used, families, {17: worker}, fed)
+) -> MemorySample:
+    families = {"post:#:like:meta": KeyFamily(1000, size, persistent)}
+    return MemorySample(0.0, used, families, {17: worker}, fed)
 
 
-def after_warm_up(last: Sight) -> list[str]:
-    wild = [sight(used=MB, fed=MB, worker=MB, lasting=0)] * WARM_UP
-    return judge([*wild, sight(), sight(), last])
+def after_warm_up(last: MemorySample) -> list[str]:
+    wild = [sample(used=MB, fed=MB, worker=MB, persistent=0)] * WARM_UP
+    return find_growth([*wild, sample(), sample(), last])
 
 
 def test_what_grows_while_it_warms_up_is_not_held_against_it() -> None:
-    assert after_warm_up(sight()) == []
+    assert after_warm_up(sample()) == []
 
 
 def test_what_keys_explain_is_no_growth() -> None:
-    assert after_warm_up(sight(used=14 * MB, size=8 * MB)) == []
+    assert after_warm_up(sample(used=14 * MB, size=8 * MB)) == []
 
 
 @pytest.mark.parametrize(
     ("last", "told"),
     [
-        (sight(used=11 * MB), "which no key explains"),
-        (sight(lasting=130), "post:#:like:meta: 100 keys that never expire became 130"),
-        (sight(fed=86 * MB), "the fed consumer grew by 7.5%"),
-        (sight(worker=66 * MB), "the biggest worker of SaveReactions grew by 10.0%"),
+        (sample(used=11 * MB), "which no key explains"),
+        (sample(persistent=130), "post:#:like:meta: 100 keys that never expire became 130"),
+        (sample(fed=86 * MB), "the fed consumer grew by 7.5%"),
+        (sample(worker=66 * MB), "the biggest worker of SaveReactions grew by 10.0%"),
     ],
 )
-def test_what_grows_after_that_is_told(last: Sight, told: str) -> None:
+def test_what_grows_after_that_is_told(last: MemorySample, told: str) -> None:
     [problem] = after_warm_up(last)
     assert told in problem
 
 
 def test_workers_come_and_go_and_the_biggest_is_compared() -> None:
     others = {18: 61 * MB, 19: 20 * MB}
-    assert after_warm_up(Sight(0.0, 10 * MB, sight().families, others, 80 * MB)) == []
+    assert after_warm_up(MemorySample(0.0, 10 * MB, sample().families, others, 80 * MB)) == []
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from local.stack import workers
 from local.stack.worker_parent import MAX_PAYLOAD_BYTES
-from local.stack.workers import Function, InitFailed, Outcome, Parent, Pool, WorkerGone
+from local.stack.workers import Function, InitFailed, Outcome, Parent, Pool, WorkerExited
 
 LIMIT_S = 20
 
@@ -38,18 +38,18 @@ class FakeWorker:
 
     def __init__(self, pid: int, begun: Callable[[bytes], Awaitable[Outcome]]) -> None:
         self.pid = pid
-        self.gone = False
+        self.has_exited = False
         self.closed = False
         self._begun = begun
 
-    async def ask(self, identity: bytes, event: bytes) -> Outcome:
+    async def invoke(self, identity: bytes, event: bytes) -> Outcome:
         return await self._begun(event)
 
     def close(self) -> None:
-        self.gone = self.closed = True
+        self.has_exited = self.closed = True
 
     def kill(self) -> None:
-        self.gone = True
+        self.has_exited = True
 
 
 class Stage:
@@ -200,7 +200,7 @@ def test_a_worker_that_died_while_idle_serves_no_request() -> None:
         for label in ("a0", "a1"):
             stage.ends[label].set()
         await stage.ask("a", "a0")
-        stage.started["a"][0].gone = True
+        stage.started["a"][0].has_exited = True
         assert not (await stage.ask("a", "a1")).failed
         assert len(stage.started["a"]) == 2
 
@@ -213,7 +213,7 @@ def test_a_function_that_takes_too_long_is_ended() -> None:
         outcome = await stage.ask("a", "a0")
         assert json.loads(outcome.payload)["errorType"] == "Sandbox.Timedout"
         assert "timed out after 0.01 seconds" in json.loads(outcome.payload)["errorMessage"]
-        assert stage.started["a"][0].gone
+        assert stage.started["a"][0].has_exited
         assert stage.pool.pids() == {}
 
     play(scene)
@@ -222,7 +222,7 @@ def test_a_function_that_takes_too_long_is_ended() -> None:
 def test_a_worker_that_ends_fails_its_request_alone() -> None:
     async def scene() -> None:
         async def die(event: bytes) -> Outcome:
-            raise WorkerGone("worker 1 ended")
+            raise WorkerExited("worker 1 ended")
 
         stage = Stage(function("a"))
         stage.work, kept = die, stage.work  # type: ignore[method-assign]
@@ -235,7 +235,7 @@ def test_a_worker_that_ends_fails_its_request_alone() -> None:
     play(scene)
 
 
-@pytest.mark.parametrize("error", [InitFailed(b'{"errorType": "X"}'), WorkerGone("no parent")])
+@pytest.mark.parametrize("error", [InitFailed(b'{"errorType": "X"}'), WorkerExited("no parent")])
 def test_a_worker_that_does_not_start_fails_the_request_that_waited(error: Exception) -> None:
     async def scene() -> None:
         async def refuse(wanted: Function) -> FakeWorker:

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plaza.infra.sqs import Received
-from plaza.operations.operations import (
-    HIDDEN,
+from plaza.operations.model import (
+    REDACTED,
     DeadLetter,
-    HasConsumer,
-    QueueMissing,
+    DlqHasConsumer,
+    QueueNotFound,
     find_dlq,
-    show_body,
-    working_queues,
+    list_queues_with_dlq,
+    redact_body,
 )
 
 NAMES = {"reactions", "reactions_dlq", "orders", "orders_dlq", "orders_dlq_dlq"}
@@ -25,13 +25,13 @@ TOKEN = "Zm9yLXRlc3RzLW9ubHktbm90LWEtcmVhbC10b2tlbi0"
 
 
 def shown(body: str) -> str:
-    return json.dumps(show_body(body), ensure_ascii=False)
+    return json.dumps(redact_body(body), ensure_ascii=False)
 
 
 def test_a_fact_of_ours_is_shown_as_it_is() -> None:
-    fact = {"target_type": "post", "target_id": 2**62, "actor_id": 7, "ver": 1795169730000000}
-    assert show_body(json.dumps(fact)) == fact
-    assert show_body(json.dumps([["post", 11, "like", 7]])) == [["post", 11, "like", 7]]
+    fact = {"target_type": "post", "target_id": 2**62, "actor_id": 7, "version": 1795169730000000}
+    assert redact_body(json.dumps(fact)) == fact
+    assert redact_body(json.dumps([["post", 11, "like", 7]])) == [["post", 11, "like", 7]]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_could_be_a_phone_number_a_token_or_a_code_is_not_shown(
     ids=lambda body: body[:12],
 )
 def test_whatever_a_body_is_it_can_be_sent_as_json(body: str) -> None:
-    json.dumps(show_body(body), allow_nan=False, ensure_ascii=False).encode()
+    json.dumps(redact_body(body), allow_nan=False, ensure_ascii=False).encode()
 
 
 def test_a_body_that_is_nested_deeply_is_cut() -> None:
@@ -73,8 +73,8 @@ def test_a_body_that_is_nested_deeply_is_cut() -> None:
 
 
 def test_a_long_body_is_cut() -> None:
-    assert len(show_body(json.dumps([["post", i, "like", 7] for i in range(1000)]))) < 4_100
-    assert len(show_body("x" * 100_000)) <= 4_000
+    assert len(redact_body(json.dumps([["post", i, "like", 7] for i in range(1000)]))) < 4_100
+    assert len(redact_body("x" * 100_000)) <= 4_000
 
 
 json_values: st.SearchStrategy[Any] = st.recursive(
@@ -86,14 +86,18 @@ json_values: st.SearchStrategy[Any] = st.recursive(
 
 @given(json_values)
 def test_what_is_shown_of_any_json_is_json(said: Any) -> None:
-    json.dumps(show_body(json.dumps(said)), allow_nan=False, ensure_ascii=False).encode()
+    json.dumps(redact_body(json.dumps(said)), allow_nan=False, ensure_ascii=False).encode()
 
 
 def test_a_cause_quotes_no_secret_and_a_request_keeps_its_id() -> None:
-    said = {"cause": "ver is '13800138000'", "request_id": "the-id-of-a-request", "message_id": "m"}
-    letter = DeadLetter.of(Received("m1", "receipt", '{"ver": 1}', 1_000, 3, said))
-    assert letter.cause == f"ver is '{HIDDEN}'"
-    assert (letter.request_id, letter.body) == ("the-id-of-a-request", {"ver": 1})
+    said = {
+        "cause": "version is '13800138000'",
+        "request_id": "the-id-of-a-request",
+        "message_id": "m",
+    }
+    letter = DeadLetter.of(Received("m1", "receipt", '{"version": 1}', 1_000, 3, said))
+    assert letter.cause == f"version is '{REDACTED}'"
+    assert (letter.request_id, letter.body) == ("the-id-of-a-request", {"version": 1})
     assert DeadLetter.of(Received("m1", "receipt", "{}", 1_000, 3, {})).cause is None
 
 
@@ -103,14 +107,14 @@ def test_what_is_no_id_of_a_request_is_not_shown_as_one(said: str) -> None:
 
 
 def test_a_dlq_with_a_consumer_is_for_nobody_else() -> None:
-    assert working_queues(NAMES) == ["orders", "orders_dlq", "reactions"]
+    assert list_queues_with_dlq(NAMES) == ["orders", "orders_dlq", "reactions"]
     assert find_dlq("reactions", NAMES) == "reactions_dlq"
     assert find_dlq("orders_dlq", NAMES) == "orders_dlq_dlq"
-    with pytest.raises(HasConsumer):
+    with pytest.raises(DlqHasConsumer):
         find_dlq("orders", NAMES)
 
 
 @pytest.mark.parametrize("queue", ["", "nothing", "reactions_dlq", "orders_dlq_dlq", "../x"])
 def test_what_gives_nothing_up_is_no_queue(queue: str) -> None:
-    with pytest.raises(QueueMissing):
+    with pytest.raises(QueueNotFound):
         find_dlq(queue, NAMES)

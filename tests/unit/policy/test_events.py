@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from local.stack.registry import load_queues
-from plaza.auth import read_bearer
-from plaza.infra.messages import BadRecord
+from local.stack.queue_registry import load_queues
+from plaza.auth import parse_bearer
+from plaza.infra.messages import InvalidMessage
 from tests.unit.policy import template
 from tests.unit.policy.template import FUNCTION, ROOT, resources
 
@@ -87,11 +87,11 @@ def test_a_batch_is_one_that_sqs_would_send(file: Path) -> None:
         assert queue == source.queue.removesuffix("Queue").lower()
         try:
             load_queues()[template.queue_name(source.queue)].decode(record["body"])
-        except BadRecord:
+        except InvalidMessage:
             unreadable += 1
     assert unreadable == (".poison." in file.name)
 
 
 def test_the_token_of_the_sample_has_the_form_of_one_of_ours() -> None:
     header = load(EVENTS / "authorizer.token.json")["headers"]["authorization"]
-    assert read_bearer(header)
+    assert parse_bearer(header)

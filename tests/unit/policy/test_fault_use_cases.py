@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tests.faults.expected import EXPECTED
-from tests.faults.scene import consumers, operations, schedules
+from tests.faults.harness import consumers, operations, schedules
 from tests.faults.use_cases import CONSUMERS, ROUTES, SCHEDULES, USE_CASES
 
 

@@ -32,7 +32,7 @@ KNOWN: dict[str, str] = {}
 
 
 def name_of(file: Path) -> str:
-    """``shops/look_near.lua``"""
+    """``shops/search_near.lua``"""
     return f"{file.relative_to(PLAZA).parts[0]}/{file.name}"
 
 

@@ -10,21 +10,19 @@ from typing import Any
 
 import pytest
 
-from local.stack.registry import load_queues
-from plaza.checkins import CheckedIn
+from local.stack.queue_registry import load_queues
+from plaza.checkins import CheckInEvent
 from plaza.content.queues import FanOut
-from plaza.feed.feed import INBOX, POSTS, Timeline
-from plaza.flash_sales import OrderReserved
-from plaza.infra.cache import Drops
+from plaza.feed.model import INBOX, POSTS, Timeline
+from plaza.flash_sales import OrderEvent
+from plaza.infra.cache import CacheDrops
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Target
-from plaza.reactions.queues import Step as RebuildStep
-from plaza.reactions.queues import Unacknowledged
-from plaza.reactions.reactions import Commit, Key, ReactionEvent
-from plaza.recommendations import Rebuild
-from plaza.reconciliation import PartAsked, RepairsAsked
-from plaza.shops.shops import Refresh as ShopRefresh
-from plaza.shops.shops import Step as ShopStep
-from plaza.targets.queues import Refresh
+from plaza.reactions.model import Commit, ReactionEvent, ReactionKey
+from plaza.reactions.queues import BloomBuildStep, Unacknowledged
+from plaza.recommendations import RebuildLists
+from plaza.reconciliation import ComparePart, RepairFindings
+from plaza.shops.model import ShopJobStep, ShopRefresh
+from plaza.targets.queues import TargetRefresh
 from tests.unit.policy.template import ROOT
 
 QUEUES = load_queues()
@@ -32,16 +30,16 @@ FOLDER = ROOT / "events" / "messages"
 MAX_ID = 2**63 - 1
 MAX_VER = 2**53 - 1
 AT_US = 1_743_760_800_000_000
-RESERVED = [OrderReserved(101, 5, 7, 1), OrderReserved(MAX_ID, MAX_ID, MAX_ID, MAX_VER)]
+RESERVED = [OrderEvent(101, 5, 7, 1), OrderEvent(MAX_ID, MAX_ID, MAX_ID, MAX_VER)]
 
 VALUES: dict[str, list[Any]] = {
     "reactions": [
-        ReactionEvent(Key("post", 11, "like", 7), True, AT_US),
-        ReactionEvent(Key("post", 11, "collect", 7), False, AT_US),
-        ReactionEvent(Key("user", MAX_ID, "follow", MAX_ID), True, MAX_VER),
-        ReactionEvent(Key("comment", 12, "like", 7), True, None),
+        ReactionEvent(ReactionKey("post", 11, "like", 7), True, AT_US),
+        ReactionEvent(ReactionKey("post", 11, "collect", 7), False, AT_US),
+        ReactionEvent(ReactionKey("user", MAX_ID, "follow", MAX_ID), True, MAX_VER),
+        ReactionEvent(ReactionKey("comment", 12, "like", 7), True, None),
     ],
-    "settlements": [
+    "acknowledgements": [
         Unacknowledged(
             [
                 Commit(LIKE, Target("post", 11), 2**40 + 3, 2, True, [(7, AT_US, True)]),
@@ -49,30 +47,32 @@ VALUES: dict[str, list[Any]] = {
             ],
             [],
         ),
-        Unacknowledged([], [Key("post", 11, "like", 7), Key("user", 9, "follow", MAX_ID)]),
+        Unacknowledged(
+            [], [ReactionKey("post", 11, "like", 7), ReactionKey("user", 9, "follow", MAX_ID)]
+        ),
     ],
     "rebuilds": [
-        RebuildStep(LIKE, Target("post", 11), "", 0),
-        RebuildStep(COLLECT, Target("post", 11), "5f2c", 250),
+        BloomBuildStep(LIKE, Target("post", 11), "", 0),
+        BloomBuildStep(COLLECT, Target("post", 11), "5f2c", 250),
     ],
-    "refreshes": [Refresh("post", 11), Refresh("user", MAX_ID)],
+    "refreshes": [TargetRefresh("post", 11), TargetRefresh("user", MAX_ID)],
     "fanouts": [FanOut(11), FanOut(11, 102), FanOut(MAX_ID, 102, announce=True)],
     "follows": [[(7, 9)], [(7, 9), (8, MAX_ID)]],
     "inboxes": [[Timeline(INBOX, 7)], [Timeline(POSTS, 9), Timeline(POSTS, MAX_ID)]],
-    "recommendations": [Rebuild([5]), Rebuild([5, MAX_ID])],
+    "recommendations": [RebuildLists([5]), RebuildLists([5, MAX_ID])],
     "orders": RESERVED,
     "orders_dlq": RESERVED,
     "shops": [
         ShopRefresh([5, MAX_ID]),
         ShopRefresh([]),
-        ShopStep("filter"),
-        ShopStep("places", 1, "5f2c", 77),
-        ShopStep("everything", after_id=7),
+        ShopJobStep("filter"),
+        ShopJobStep("places", 1, "5f2c", 77),
+        ShopJobStep("everything", after_id=7),
     ],
-    "drops": [Drops({"{31}:shop:5:page": 2, "{1}:shop:6:page": 2**53})],
-    "checkins": [CheckedIn(7, date(2025, 4, 4), AT_US)],
-    "comparisons": [PartAsked(1, "targets:post"), PartAsked(MAX_ID, "filter:like:post:11")],
-    "repairs": [RepairsAsked((1,)), RepairsAsked((2, MAX_ID))],
+    "drops": [CacheDrops({"{31}:shop:5:page": 2, "{1}:shop:6:page": 2**53})],
+    "checkins": [CheckInEvent(7, date(2025, 4, 4), AT_US)],
+    "comparisons": [ComparePart(1, "targets:post"), ComparePart(MAX_ID, "filter:like:post:11")],
+    "repairs": [RepairFindings((1,)), RepairFindings((2, MAX_ID))],
 }
 
 

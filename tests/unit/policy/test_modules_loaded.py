@@ -37,7 +37,7 @@ MOST = {
     "queue/compare_parts": 47,
     "queue/drop_cached": 21,
     "queue/fan_out_post": 36,
-    "queue/give_up_orders": 29,
+    "queue/decide_dead_orders": 29,
     "queue/rebuild_inboxes": 36,
     "queue/rebuild_recommendations": 74,
     "queue/rebuild_shops": 35,
@@ -47,7 +47,7 @@ MOST = {
     "queue/save_checkins": 28,
     "queue/save_orders": 29,
     "queue/save_reactions": 47,
-    "queue/settle_reactions": 47,
+    "queue/acknowledge_reactions": 47,
     "schedule/delete_expired": 18,
     "schedule/follow_binlog": 35,
     "schedule/maintain_log": 21,
@@ -58,7 +58,7 @@ MOST = {
     "schedule/refresh_recommendations": 72,
     "schedule/roll_up_votes": 25,
     "schedule/scan_keys": 16,
-    "schedule/settle_vouchers": 28,
+    "schedule/finalize_vouchers": 28,
     "schedule/sweep_outbox": 57,
 }
 # Each function is imported by a process of its own, forked from one that has the libraries loaded.

@@ -114,7 +114,7 @@ EVENTS = {name: words(row[1]) for row in OBSERVED for name in words(row[0])}
 def test_there_is_something_to_look_at() -> None:
     assert len(WRITTEN) > 50
     assert WRITTEN["reactions_saved"] == {"accepted", "changed"}
-    assert "redis_breaker_open" in WRITTEN["breaker_turned"]
+    assert "redis_breaker_open" in WRITTEN["breaker_state_changed"]
 
 
 def test_every_event_is_on_the_page_and_the_other_way_round() -> None:
@@ -179,7 +179,7 @@ def test_each_runbook_is_that_of_an_alarm_or_is_linked_by_the_index() -> None:
         assert f"]({name}.md)" in INDEX
 
 
-@pytest.mark.parametrize("name", ["ResyncAlarm", "SettlementsResyncAlarm"])
+@pytest.mark.parametrize("name", ["ResyncAlarm", "AcknowledgementsResyncAlarm"])
 def test_the_runbook_of_a_resync_says_from_how_many_in_which_time(name: str) -> None:
     alarm = ALARMS[name]
     assert (alarm["Period"], alarm["EvaluationPeriods"]) == (300, 1)

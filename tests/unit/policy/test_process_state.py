@@ -37,7 +37,7 @@ def find_readings_of_the_time(tree: ast.AST) -> list[int]:
 
 @pytest.mark.parametrize("file", product_files(), ids=shown)
 def test_no_function_assigns_to_a_module(file: Path) -> None:
-    """Such a value would outlive ``reset_process``: see ``Once`` and ``LocalCache``."""
+    """Such a value would outlive ``reset_process``: see ``Lazy`` and ``LocalCache``."""
     assert find_globals(tree_of(file)) == []
 
 

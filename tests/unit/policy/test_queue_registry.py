@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from local.stack.registry import load_queues
+from local.stack.queue_registry import load_queues
 from plaza.infra.dead_letters import dlq_of
 from tests.support.plaza import FakeQueues
 from tests.unit.policy import template

@@ -12,7 +12,7 @@ import pytest
 
 from plaza.infra.sql import load_sql
 from plaza.reactions import KINDS
-from plaza.reconciliation.reconciliation import USER_TOTALS
+from plaza.reconciliation.model import USER_TOTALS
 from tests.unit.policy.modules import PLAZA, ROOT, product_files
 
 STATEMENT = re.compile(r"""[a-z]*['"]+\s*\(?\s*(SELECT|INSERT|UPDATE|DELETE)\b""")

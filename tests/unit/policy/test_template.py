@@ -12,9 +12,9 @@ import pytest
 
 from local.paths import ALARMS
 from local.stack.alarms import expand_template, make_alarms
-from local.stack.contract import CONTRACT, make_contract
+from local.stack.openapi import CONTRACT, make_contract
 from plaza.infra.dead_letters import dlq_of
-from plaza.targets.announcing import DELAY_S
+from plaza.targets.announce import DELAY_S
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
     LAYER,
@@ -71,8 +71,8 @@ def test_only_orders_are_given_up_by_a_consumer_which_has_a_dlq_and_an_alarm_of_
     worked_on = template.dead_letter_queues() & set(WORKING)
     assert worked_on == {"OrdersDlq"}
     # Its messages may be gone before CloudWatch counts them: the consumer counts them itself.
-    [alarm] = [a for a in resources(ALARM).values() if a["MetricName"] == "orders_given_up"]
-    assert alarm["Dimensions"] == [{"Name": "function", "Value": {"Ref": "GiveUpOrders"}}]
+    [alarm] = [a for a in resources(ALARM).values() if a["MetricName"] == "dead_orders_decided"]
+    assert alarm["Dimensions"] == [{"Name": "function", "Value": {"Ref": "DecideDeadOrders"}}]
     assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 0)
 
 
@@ -360,11 +360,11 @@ def test_a_function_is_told_the_queues_that_its_code_uses_and_may_use_them(funct
 
 def test_the_search_for_queues_finds_those_we_know() -> None:
     assert queues_needed("ReactionsApi") == {"reactions", "rebuilds"}
-    saving = {"reactions", "reactions_dlq", "settlements", "follows", "rebuilds"}
+    saving = {"reactions", "reactions_dlq", "acknowledgements", "follows", "rebuilds"}
     assert queues_needed("SaveReactions") == saving
     assert queues_needed("FanOutPost") == {"fanouts", "fanouts_dlq"}
     assert queues_needed("FeedApi") == {"inboxes", "follows", "rebuilds"}
-    assert queues_needed("SweepOutbox") == {"reactions", "checkins", "settlements", "rebuilds"}
+    assert queues_needed("SweepOutbox") == {"reactions", "checkins", "acknowledgements", "rebuilds"}
     assert queues_needed("CheckinsApi") == {"checkins"}
     assert queues_needed("RecommendationsApi") == {"recommendations", "rebuilds", "shops"}
     assert queues_needed("RefreshRecommendations") == {"recommendations"}
@@ -375,8 +375,8 @@ def test_the_search_for_queues_finds_those_we_know() -> None:
     assert queues_needed("RefreshProjections") == refreshing
     assert queues_needed("FlashSalesApi") == {"orders", "shops"}
     assert queues_needed("RecoverOrders") == {"orders"}
-    assert queues_needed("SettleVouchers") == {"orders"}
-    assert queues_needed("GiveUpOrders") == {"orders_dlq", "orders_dlq_dlq"}
+    assert queues_needed("FinalizeVouchers") == {"orders"}
+    assert queues_needed("DecideDeadOrders") == {"orders_dlq", "orders_dlq_dlq"}
     assert queues_needed("ShopsApi") == {"shops", "drops"}
     assert queues_needed("RebuildShops") == {"shops", "shops_dlq"}
     assert queues_needed("DropCached") == {"drops", "drops_dlq"}

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plaza.infra.errors import UnknownProtocol
-from plaza.infra.messages import BadRecord
-from plaza.reactions.queues import Step, Unacknowledged
-from plaza.reactions.reactions import KINDS, LIKE, MOST_ID, Commit, Key, Target
-from tests.unit.reactions.test_reactions import json_values
+from plaza.infra.messages import InvalidMessage
+from plaza.reactions.model import KINDS, LIKE, MAX_ID, Commit, ReactionKey, Target
+from plaza.reactions.queues import BloomBuildStep, Unacknowledged
+from tests.unit.reactions.test_model import json_values
 
 STEP: dict[str, Any] = {
     "kind": "like",
@@ -27,19 +27,21 @@ COMMIT: list[Any] = ["like", "post", 11, 3, 2, True, [[7, 10, True]]]
 
 
 def test_a_step_comes_back_from_the_queue_as_it_went() -> None:
-    step = Step(LIKE, Target("post", 11), "5f2c", 4)
-    assert Step.from_json(step.to_json()) == step
+    step = BloomBuildStep(LIKE, Target("post", 11), "5f2c", 4)
+    assert BloomBuildStep.from_json(step.to_json()) == step
 
 
 def test_a_rebuild_that_was_asked_for_begins_at_the_beginning() -> None:
     asked = {name: STEP[name] for name in ("kind", "target_type", "target_id")}
-    assert Step.from_json(json.dumps(asked)) == Step(LIKE, Target("post", 11), "", 0)
+    assert BloomBuildStep.from_json(json.dumps(asked)) == BloomBuildStep(
+        LIKE, Target("post", 11), "", 0
+    )
 
 
 @pytest.mark.parametrize("body", ["", "null", "[]", "7", "{}", "{", "[" * 100_000, "NaN"])
 def test_what_is_no_step_at_all_is_a_bad_record(body: str) -> None:
-    with pytest.raises(BadRecord):
-        Step.from_json(body)
+    with pytest.raises(InvalidMessage):
+        BloomBuildStep.from_json(body)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_what_is_no_step_at_all_is_a_bad_record(body: str) -> None:
         ("target_id", "11"),
         ("target_id", True),
         ("target_id", -1),
-        ("target_id", MOST_ID + 1),
+        ("target_id", MAX_ID + 1),
         ("target_id", 1.0),
         ("build", 7),
         ("build", None),
@@ -64,8 +66,8 @@ def test_what_is_no_step_at_all_is_a_bad_record(body: str) -> None:
     ],
 )
 def test_a_step_with_a_wrong_value_is_a_bad_record(name: str, value: object) -> None:
-    with pytest.raises(BadRecord):
-        Step.from_json(json.dumps(STEP | {name: value}))
+    with pytest.raises(InvalidMessage):
+        BloomBuildStep.from_json(json.dumps(STEP | {name: value}))
 
 
 def body_of(**fields: object) -> str:
@@ -73,9 +75,11 @@ def body_of(**fields: object) -> str:
 
 
 def test_commits_and_keys_come_back_from_the_queue_as_they_went() -> None:
-    rows = [(7, 2**53 - 1, True), (MOST_ID, 10, False)]
-    commit = Commit(LIKE, Target("post", MOST_ID), 2**40 + 3, -1, True, rows)
-    message = Unacknowledged([commit, commit._replace(is_new=False)], [Key(*KEY), Key(*KEY)])
+    rows = [(7, 2**53 - 1, True), (MAX_ID, 10, False)]
+    commit = Commit(LIKE, Target("post", MAX_ID), 2**40 + 3, -1, True, rows)
+    message = Unacknowledged(
+        [commit, commit._replace(is_new=False)], [ReactionKey(*KEY), ReactionKey(*KEY)]
+    )
     assert Unacknowledged.from_json(message.to_json()) == message
 
 
@@ -111,7 +115,7 @@ def test_commits_of_another_protocol_come_again_and_are_no_bad_record(protocol: 
     ids=lambda said: json.dumps(said)[:30],
 )
 def test_what_are_no_keys_is_a_bad_record(keys: object) -> None:
-    with pytest.raises(BadRecord):
+    with pytest.raises(InvalidMessage):
         Unacknowledged.from_json(body_of(keys=keys))
 
 
@@ -143,13 +147,13 @@ def test_what_are_no_keys_is_a_bad_record(keys: object) -> None:
 )
 def test_what_is_no_commit_is_a_bad_record(commit: object) -> None:
     assert Unacknowledged.from_json(body_of(commits=[COMMIT])).commits
-    with pytest.raises(BadRecord):
+    with pytest.raises(InvalidMessage):
         Unacknowledged.from_json(body_of(commits=[commit]))
 
 
 @pytest.mark.parametrize("body", ["", "{", "[" * 100_000, "1" * 5_000, "null", "[]", "{}"])
 def test_what_is_no_message_of_settlements_is_a_bad_record(body: str) -> None:
-    with pytest.raises(BadRecord):
+    with pytest.raises(InvalidMessage):
         Unacknowledged.from_json(body)
 
 
@@ -162,7 +166,7 @@ def test_whatever_a_message_of_settlements_holds_it_is_good_or_a_bad_record(
 ) -> None:
     try:
         message = Unacknowledged.from_json(body_of(keys=keys, commits=commits))
-    except BadRecord:
+    except InvalidMessage:
         return
     assert message.keys or message.commits
     assert all(key.target_type in KINDS[key.kind].targets for key in message.keys)

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from plaza.infra.messages import BadRecord
-from plaza.recommendations import Rebuild
+from plaza.infra.messages import InvalidMessage
+from plaza.recommendations import RebuildLists
 
 
 @pytest.mark.parametrize("shop_ids", [[5], [1, 2**63 - 1], list(range(1, 11))])
 def test_a_rebuild_is_read_as_it_was_written(shop_ids: list[int]) -> None:
-    rebuild = Rebuild(shop_ids)
-    assert Rebuild.from_json(rebuild.to_json()) == rebuild
+    rebuild = RebuildLists(shop_ids)
+    assert RebuildLists.from_json(rebuild.to_json()) == rebuild
 
 
 @pytest.mark.parametrize(
@@ -40,5 +40,5 @@ def test_a_rebuild_is_read_as_it_was_written(shop_ids: list[int]) -> None:
     ids=lambda body: body[:30] or "nothing",
 )
 def test_what_is_no_rebuild_is_a_bad_record(body: str) -> None:
-    with pytest.raises(BadRecord):
-        Rebuild.from_json(body)
+    with pytest.raises(InvalidMessage):
+        RebuildLists.from_json(body)

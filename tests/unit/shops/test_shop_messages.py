@@ -9,25 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.infra.cache import Drops
-from plaza.infra.messages import BadRecord
-from plaza.shops.shops import (
+from plaza.infra.cache import CacheDrops
+from plaza.infra.messages import InvalidMessage
+from plaza.shops.model import (
     EVERYTHING,
     FILTER,
-    MOST_SHOPS,
+    MAX_SHOPS_PER_MESSAGE,
     PLACES,
     Area,
     Place,
-    Refresh,
     Shop,
-    Step,
-    Stored,
+    ShopJobStep,
+    ShopRefresh,
+    StoredShop,
+    decode_message,
+    decode_shop,
     place_of,
-    placed_of,
-    read_message,
-    read_text,
+    shop_place_of,
 )
-from tests.unit.reactions.test_reactions import json_values
+from tests.unit.reactions.test_model import json_values
 
 SHOP = Shop(
     id=5,
@@ -44,16 +44,16 @@ SHOP = Shop(
 @pytest.mark.parametrize(
     "message",
     [
-        Refresh([5, 6]),
-        Refresh([]),
-        Step(FILTER),
-        Step(PLACES, 1),
-        Step(PLACES, None, "b1", 77),
-        Step(EVERYTHING, after_id=7),
+        ShopRefresh([5, 6]),
+        ShopRefresh([]),
+        ShopJobStep(FILTER),
+        ShopJobStep(PLACES, 1),
+        ShopJobStep(PLACES, None, "b1", 77),
+        ShopJobStep(EVERYTHING, after_id=7),
     ],
 )
-def test_a_message_is_read_as_it_was_written(message: Refresh | Step) -> None:
-    assert read_message(message.to_json()) == message
+def test_a_message_is_read_as_it_was_written(message: ShopRefresh | ShopJobStep) -> None:
+    assert decode_message(message.to_json()) == message
 
 
 @pytest.mark.parametrize(
@@ -69,44 +69,44 @@ def test_a_message_is_read_as_it_was_written(message: Refresh | Step) -> None:
         '{"shop_ids":[0]}',
         '{"shop_ids":[true]}',
         '{"shop_ids":[9223372036854775808]}',
-        json.dumps({"shop_ids": [1] * (MOST_SHOPS + 1)}),
-        '{"walk":"away"}',
-        '{"walk":["filter"]}',
-        '{"walk":"places","type_id":0}',
-        '{"walk":"places","type_id":"1"}',
-        '{"walk":"filter","after_id":-1,"build":"b"}',
-        '{"walk":"filter","build":7}',
+        json.dumps({"shop_ids": [1] * (MAX_SHOPS_PER_MESSAGE + 1)}),
+        '{"job":"away"}',
+        '{"job":["filter"]}',
+        '{"job":"places","type_id":0}',
+        '{"job":"places","type_id":"1"}',
+        '{"job":"filter","after_id":-1,"build":"b"}',
+        '{"job":"filter","build":7}',
     ],
 )
 def test_a_message_that_says_nothing_about_shops_is_bad(body: str) -> None:
-    with pytest.raises(BadRecord):
-        read_message(body)
+    with pytest.raises(InvalidMessage):
+        decode_message(body)
 
 
-@pytest.mark.parametrize("walk", [FILTER, PLACES])
-def test_a_build_does_not_begin_in_the_middle(walk: str) -> None:
+@pytest.mark.parametrize("job", [FILTER, PLACES])
+def test_a_build_does_not_begin_in_the_middle(job: str) -> None:
     """A filter without its beginning would say no to shops that are there."""
-    with pytest.raises(BadRecord):
-        read_message(json.dumps({"walk": walk, "build": "", "after_id": 7}))
+    with pytest.raises(InvalidMessage):
+        decode_message(json.dumps({"job": job, "build": "", "after_id": 7}))
 
 
 @given(
     st.fixed_dictionaries(
         {},
-        optional=dict.fromkeys(["shop_ids", "walk", "type_id", "build", "after_id"], json_values),
+        optional=dict.fromkeys(["shop_ids", "job", "type_id", "build", "after_id"], json_values),
     )
 )
 def test_whatever_a_message_holds_it_is_valid_or_bad(said: dict[str, Any]) -> None:
     try:
-        message = read_message(json.dumps(said))
-    except BadRecord:
+        message = decode_message(json.dumps(said))
+    except InvalidMessage:
         return
-    assert read_message(message.to_json()) == message
+    assert decode_message(message.to_json()) == message
 
 
 def test_drops_are_read_as_they_were_written() -> None:
-    drops = Drops({"{31}:shop:5:page": 2, "{1}:shop:6:page": 2**53})
-    assert Drops.from_json(drops.to_json()) == drops
+    drops = CacheDrops({"{31}:shop:5:page": 2, "{1}:shop:6:page": 2**53})
+    assert CacheDrops.from_json(drops.to_json()) == drops
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,13 @@ def test_drops_are_read_as_they_were_written() -> None:
     ],
 )
 def test_drops_that_name_no_versions_are_bad(body: str) -> None:
-    with pytest.raises(BadRecord):
-        Drops.from_json(body)
+    with pytest.raises(InvalidMessage):
+        CacheDrops.from_json(body)
 
 
 def test_a_shop_is_read_as_it_was_written() -> None:
-    assert read_text(Stored(SHOP, 3, deleted=False).to_text()) == SHOP
-    assert read_text(Stored(SHOP, 3, deleted=True).to_text()) is None
+    assert decode_shop(StoredShop(SHOP, 3, deleted=False).to_text()) == SHOP
+    assert decode_shop(StoredShop(SHOP, 3, deleted=True).to_text()) is None
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_what_no_map_has_is_no_place(x: float | None, y: float | None) -> None:
 
 
 def test_a_deleted_shop_is_nowhere() -> None:
-    assert placed_of(Stored(SHOP, 3, deleted=False)).place == Place(13.4, 52.52)
-    assert placed_of(Stored(SHOP, 4, deleted=True)).place is None
+    assert shop_place_of(StoredShop(SHOP, 3, deleted=False)).place == Place(13.4, 52.52)
+    assert shop_place_of(StoredShop(SHOP, 4, deleted=True)).place is None
 
 
 def test_what_a_cursor_is_signed_for_differs_from_area_to_area() -> None:

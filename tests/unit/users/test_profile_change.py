@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from plaza.users import Card
-from plaza.users.contract import ProfileChange, UserCard
+from plaza.users.schemas import ProfileChange, UserCard
 
 PICTURE = "https://pics.example/ada.png"
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
@@ -41,7 +41,7 @@ def test_what_is_said_is_changed_and_the_rest_stays(
         ({"nickname": "Ada", "role": "admin"}, ("role",)),
         ({"nickname": "Ada", "id": "9"}, ("id",)),
         ({"nickname": "Ada", "followers": 9}, ("followers",)),
-        ({"nickname": "Ada", "ver": 9}, ("ver",)),
+        ({"nickname": "Ada", "version": 9}, ("version",)),
         ({"changes": {"role": "admin"}}, ("changes",)),
         ({"nickname": None}, ("nickname",)),
         ({"nickname": 7}, ("nickname",)),

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from plaza.users import Zone
-from plaza.users.contract import ProfileChange
+from plaza.users.schemas import ProfileChange
 from plaza.users.zones import _names, check_zone
 
 

@@ -7,14 +7,14 @@ import hmac
 import secrets
 from dataclasses import dataclass
 
-from plaza.infra.errors import TooMany, Unauthenticated, Unavailable
+from plaza.infra.errors import TooManyRequests, Unauthenticated, Unavailable
 from plaza.infra.limits import Window
 from plaza.infra.networks import network_of, site_of
 
 CODE_TTL_S = 300
 MAX_WRONG_TRIES = 5
-FORM = r"^[0-9]{6}$"
-CHALLENGE_FORM = r"^[A-Za-z0-9_-]{43}$"
+CODE_PATTERN = r"^[0-9]{6}$"
+CHALLENGE_PATTERN = r"^[A-Za-z0-9_-]{43}$"
 
 SENDS_PER_PHONE = (Window(3600, 10), Window(86_400, 20))
 SENDS_PER_PHONE_AND_NETWORK = (Window(60, 1), Window(3600, 5))
@@ -27,49 +27,49 @@ class CodeRefused(Unauthenticated):
     title = "This code doesn't work"
 
 
-class TooSoon(TooMany):
+class TooSoon(TooManyRequests):
     """Codes are asked for too often: for a phone, or from a network."""
 
 
-class CodeBudgetSpent(Unavailable):
+class CodeBudgetExhausted(Unavailable):
     """This deployment has sent as many codes as it may within the hour."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seal:
+class KeyedHasher:
     """Makes of what must not be read something that stands for it, and that only we can make."""
 
     secret: str
 
-    def of_phone(self, phone: str) -> str:
+    def hash_phone(self, phone: str) -> str:
         """Stands for a phone number; 64 hex digits."""
-        return self._stamp("phone", phone).hex()
+        return self._mac("phone", phone).hex()
 
-    def of_code(self, challenge: str, code: str) -> str:
+    def hash_code(self, challenge: str, code: str) -> str:
         """Stands for the code of a challenge."""
-        return self._stamp("code", f"{challenge} {code}").hex()
+        return self._mac("code", f"{challenge} {code}").hex()
 
-    def of_network(self, address: str) -> str:
+    def hash_network(self, address: str) -> str:
         """Stands for the site that a request came from, which many users may share."""
-        return self._stamp("network", site_of(address)).hex()
+        return self._mac("network", site_of(address)).hex()
 
-    def of_phone_at(self, phone: str, address: str) -> str:
+    def hash_phone_and_network(self, phone: str, address: str) -> str:
         """Stands for a phone number and the network that a request came from."""
-        return self._stamp("phone at network", f"{phone} {network_of(address)}").hex()
+        return self._mac("phone at network", f"{phone} {network_of(address)}").hex()
 
-    def hide_phone(self, challenge: str, phone: str) -> str:
+    def encrypt_phone(self, challenge: str, phone: str) -> str:
         """The phone, readable with the challenge and the secret together; 64 hex digits.
 
         A one-time pad: a challenge is random and hides one phone.
         """
         padded = phone.encode().ljust(32)
-        return _xor(padded, self._stamp("pad", challenge)).hex()
+        return _xor(padded, self._mac("pad", challenge)).hex()
 
-    def reveal_phone(self, challenge: str, hidden: str) -> str:
-        """The phone that ``hide_phone`` hid with this challenge."""
-        return _xor(bytes.fromhex(hidden), self._stamp("pad", challenge)).decode().rstrip()
+    def decrypt_phone(self, challenge: str, encrypted: str) -> str:
+        """The phone that ``encrypt_phone`` hid with this challenge."""
+        return _xor(bytes.fromhex(encrypted), self._mac("pad", challenge)).decode().rstrip()
 
-    def _stamp(self, what: str, text: str) -> bytes:
+    def _mac(self, what: str, text: str) -> bytes:
         return hmac.digest(self.secret.encode(), f"{what} {text}".encode(), "sha256")
 
 

@@ -19,18 +19,18 @@ from phonenumbers import (
 from plaza.infra.errors import BadInput
 
 # What the library would read besides (letters, extensions, digits of other scripts) is not meant.
-WRITTEN = r"^\+[0-9 ().-]{6,31}$"
-_WRITTEN = re.compile(WRITTEN)
+PHONE_PATTERN = r"^\+[0-9 ().-]{6,31}$"
+_PHONE_PATTERN = re.compile(PHONE_PATTERN)
 _COSTLY = (PhoneNumberType.PREMIUM_RATE, PhoneNumberType.SHARED_COST)
 
 
-def read_phone(text: str) -> str:
+def parse_phone(text: str) -> str:
     """The number in ``text`` as E.164, +8613800138000. Raises BadInput.
 
     Numbers that earn their owner money with each message are refused.
     """
     try:
-        number = parse(text if _WRITTEN.fullmatch(text) else "")
+        number = parse(text if _PHONE_PATTERN.fullmatch(text) else "")
     except NumberParseException:
         raise BadInput("phone", "is not a phone number with + and its country") from None
     if not is_valid_number(number):

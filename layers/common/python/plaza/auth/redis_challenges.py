@@ -1,8 +1,8 @@
 """Challenges in Redis: who asked for a code holds one, and only they can try its code.
 
-{<shard>}:challenge:<SHA-256 of it, hex>  hash    mac, the seal of the code; phone, hidden; wrong,
-                                                  the wrong tries so far; used, tried: by which try
-{<shard>}:sign-in:<seal>                  string  this phone signed in from this network
+{<shard>}:challenge:<SHA-256 of it, hex>  hash    mac of the code; phone, encrypted;
+                                                  wrong_tries; used_by_try; last_wrong_try
+{<shard>}:sign-in:<keyed hash>                  string  this phone signed in from this network
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plaza.infra.shards import shard_of
 
 SIGN_IN_TTL_S = 90 * 86_400
 _LUA = Path(__file__).with_name("lua")
-_KEEP = load_script(_LUA / "keep_challenge.lua")
+_STORE = load_script(_LUA / "store_challenge.lua")
 _CHECK = load_script(_LUA / "check_challenge.lua")
 
 
@@ -33,14 +33,14 @@ def sign_in_key(phone_at_network: str) -> str:
     return f"{{{shard_of(name)}}}:{name}"
 
 
-def keep(challenge_sha256: str, mac: str, hidden_phone: str) -> None:
+def store(challenge_sha256: str, mac: str, encrypted_phone: str) -> None:
     """Keep a challenge for five minutes. Raises RedisDown."""
-    args = (mac, hidden_phone, CODE_TTL_S * 1000)
-    redis.run(_KEEP, (challenge_key(challenge_sha256),), args)
+    args = (mac, encrypted_phone, CODE_TTL_S * 1000)
+    redis.run(_STORE, (challenge_key(challenge_sha256),), args)
 
 
 def check(challenge_sha256: str, mac: str) -> str | None:
-    """The hidden phone of a challenge if this is its code, which is used up then; else None.
+    """The encrypted phone of a challenge if this is its code, which is used up then; else None.
 
     Raises RedisDown.
     """
@@ -52,7 +52,7 @@ def check(challenge_sha256: str, mac: str) -> str | None:
 
 def release(challenge_sha256: str) -> None:
     """The code was used up in vain: let it work again. Raises RedisDown."""
-    redis.execute("HDEL", challenge_key(challenge_sha256), "used")
+    redis.execute("HDEL", challenge_key(challenge_sha256), "used_by_try")
 
 
 def mark_sign_in(phone_at_network: str) -> None:

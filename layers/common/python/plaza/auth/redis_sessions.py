@@ -19,12 +19,12 @@ from plaza.infra.limits import Bucket
 from plaza.infra.lua import load_script
 from plaza.infra.shards import shard_of
 
-MOST_TTL_S = 3600
-ENDED_TTL_S = 2 * MOST_TTL_S
+MAX_TTL_S = 3600
+ENDED_TTL_S = 2 * MAX_TTL_S
 # For a token that has no session: no request that still knows one lasts as long.
-LATE_TTL_S = 60
-_ENDED = "0:ended:0:0:0"  # as a session, it is over
-_KEEP = load_script(Path(__file__).with_name("lua") / "keep_session.lua")
+NO_SESSION_TTL_S = 60
+_END_MARKER = "0:ended:0:0:0"  # as a session, it is over
+_STORE = load_script(Path(__file__).with_name("lua") / "store_session.lua")
 
 
 def session_key(token_sha256: bytes) -> str:
@@ -38,7 +38,7 @@ def read(token_sha256: bytes) -> Session | None:
 
     Raises RedisDown.
     """
-    return _session_of(redis.execute("GET", session_key(token_sha256)))
+    return _parse_session(redis.execute("GET", session_key(token_sha256)))
 
 
 def read_and_take(token_sha256: bytes, bucket: Bucket | None) -> tuple[Session | None, int]:
@@ -46,29 +46,29 @@ def read_and_take(token_sha256: bytes, bucket: Bucket | None) -> tuple[Session |
 
     One round trip. Raises RedisDown.
     """
-    taking = [bucket.taking] if bucket else []
-    *waits, said = redis.run_all(taking, [("GET", session_key(token_sha256))])
-    return _session_of(said), int(waits[0]) if waits else 0
+    taking = [bucket.acquire_call] if bucket else []
+    *waits, value = redis.run_all(taking, [("GET", session_key(token_sha256))])
+    return _parse_session(value), int(waits[0]) if waits else 0
 
 
-def keep(token_sha256: bytes, session: Session) -> None:
+def store(token_sha256: bytes, session: Session) -> None:
     """Keep a session for an hour, or until it expires; not if it was ended. Raises RedisDown."""
-    left_s = max(1, min(MOST_TTL_S, session.expires_at_s - int(clock.now_s())))
+    left_s = max(1, min(MAX_TTL_S, session.expires_at_s - int(clock.now_s())))
     times = (session.expires_at_s, session.ends_at_s, session.checked_at_s)
     value = ":".join(str(part) for part in (session.user_id, session.role, *times))
-    redis.run(_KEEP, (session_key(token_sha256),), (value, left_s, _ENDED))
+    redis.run(_STORE, (session_key(token_sha256),), (value, left_s, _END_MARKER))
 
 
-def end_all(token_sha256s: Sequence[bytes], ttl_s: int) -> None:
+def mark_ended(token_sha256s: Sequence[bytes], ttl_s: int) -> None:
     """They have ended, and for ``ttl_s`` nothing brings them back. One round trip.
 
     Raises RedisDown.
     """
-    redis.pipeline([("SET", session_key(sha), _ENDED, "EX", ttl_s) for sha in token_sha256s])
+    redis.pipeline([("SET", session_key(sha), _END_MARKER, "EX", ttl_s) for sha in token_sha256s])
 
 
-def _session_of(said: str | None) -> Session | None:
-    if not said:
+def _parse_session(value: str | None) -> Session | None:
+    if not value:
         return None
-    user_id, role, *times = said.split(":")
+    user_id, role, *times = value.split(":")
     return Session(int(user_id), role, *map(int, times))

@@ -7,7 +7,7 @@ import re
 import secrets
 from dataclasses import dataclass
 
-CHECK_EVERY_S = 60
+MAX_ROLE_AGE_S = 60
 """How old the role of a session may be, and how long an ended session may pass unnoticed."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -33,8 +33,8 @@ class Session:
         return min(self.expires_at_s, self.ends_at_s) <= now_s
 
     def needs_check(self, now_s: float) -> bool:
-        """True when MySQL was last read more than ``CHECK_EVERY_S`` ago."""
-        return self.checked_at_s < now_s - CHECK_EVERY_S
+        """True when MySQL was last read more than ``MAX_ROLE_AGE_S`` ago."""
+        return self.checked_at_s < now_s - MAX_ROLE_AGE_S
 
     def next_expiry_s(self, now_s: float, ttl_s: int) -> int:
         """When it expires if it is used now."""
@@ -55,7 +55,7 @@ def hash_token(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def read_bearer(header: str) -> str | None:
+def parse_bearer(header: str) -> str | None:
     """The token in an Authorization header, None when it can't be one of ours."""
     match = _BEARER.fullmatch(header.strip())
     if match is None or not _TOKEN.fullmatch(match[1]):

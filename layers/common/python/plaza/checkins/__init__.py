@@ -1,8 +1,8 @@
 """Check-ins: once a day, by the user's own clock, and the streak that comes of it."""
 
-from plaza.checkins.checkins import CheckedIn, Month
+from plaza.checkins.model import CheckInEvent, Month
 
 __all__ = [
-    "CheckedIn",
+    "CheckInEvent",
     "Month",
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from plaza.checkins.checkins import CheckedIn
+from plaza.checkins.model import CheckInEvent
 from plaza.infra.queues import Queue
 
-CHECKINS = Queue("checkins", CheckedIn.to_json, CheckedIn.from_json, batch_size=1_000, window_s=1)
+CHECKINS = Queue(
+    "checkins", CheckInEvent.to_json, CheckInEvent.from_json, batch_size=1_000, window_s=1
+)

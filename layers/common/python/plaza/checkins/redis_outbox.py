@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-from plaza.checkins.checkins import CheckedIn
-from plaza.checkins.redis_checkins import Keys, outboxes_key
+from plaza.checkins.model import CheckInEvent
+from plaza.checkins.redis_store import CheckInKeys, outboxes_key
 from plaza.infra import outbox, redis
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call
@@ -23,18 +23,18 @@ def find_due(before_us: int, limit: int) -> list[int]:
     return [int(user_id) for user_id in outbox.find_due(outboxes_key, before_us, limit)]
 
 
-def sweep_all(user_ids: Sequence[int], grace_us: int, max_wait_us: int) -> list[CheckedIn]:
-    """The facts of users that waited too long, to be published again. One round trip.
+def sweep_all(user_ids: Sequence[int], grace_us: int, max_wait_us: int) -> list[CheckInEvent]:
+    """The events of users that waited too long, to be published again. One round trip.
 
     Raises RedisDown.
     """
     calls = []
     for user_id in user_ids:
-        keys = Keys(user_id)
+        keys = CheckInKeys(user_id)
         calls.append(Call(SWEEP, (keys.outbox, keys.outboxes), (user_id, grace_us, max_wait_us)))
-    facts = []
+    events = []
     for user_id, entries in zip(user_ids, redis.run_all(calls), strict=True):
         pairs = iter(entries)
         for day, accepted_us in zip(pairs, pairs, strict=True):
-            facts.append(CheckedIn(user_id, date.fromordinal(int(day)), int(accepted_us)))
-    return facts
+            events.append(CheckInEvent(user_id, date.fromordinal(int(day)), int(accepted_us)))
+    return events

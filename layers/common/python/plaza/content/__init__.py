@@ -1,26 +1,26 @@
 """Posts, comments on posts, reviews of shops: written, read whole, listed, deleted by who wrote.
 
-Other contexts use ``reading``, and ``queues`` for posts to be pushed.
+Other contexts use ``queries``, and ``queues`` for posts to be pushed.
 """
 
-from plaza.content.content import (
+from plaza.content.model import (
+    ContentPage,
+    ContentView,
     Draft,
-    Listed,
-    Place,
+    ListPosition,
     Text,
-    Whole,
     count_fitting,
-    name_viewer,
+    hash_viewer,
 )
 
 __all__ = [
+    "ContentPage",
+    "ContentView",
     "Draft",
-    "Listed",
-    "Place",
+    "ListPosition",
     "Text",
-    "Whole",
     "count_fitting",
-    "name_viewer",
+    "hash_viewer",
+    "queries",
     "queues",
-    "reading",
 ]

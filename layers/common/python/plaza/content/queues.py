@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plaza.infra import messages
-from plaza.infra.messages import ID, flag, read, whole
+from plaza.infra.messages import ID, boolean, integer, read
 from plaza.infra.queues import Queue
 
 
@@ -31,12 +31,12 @@ class FanOut:
 
     @classmethod
     def from_json(cls, body: str) -> FanOut:
-        """What ``to_json`` wrote. Raises BadRecord."""
+        """What ``to_json`` wrote. Raises InvalidMessage."""
         fields = messages.read_object(body)
         return cls(
             read(fields, "post_id", ID),
-            read(fields, "after_id", whole(0, messages.MAX_ID), default=0),
-            read(fields, "announce", flag, default=False),
+            read(fields, "after_id", integer(0, messages.MAX_ID), default=0),
+            read(fields, "announce", boolean, default=False),
         )
 
 

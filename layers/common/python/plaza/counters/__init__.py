@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from plaza.counters import mysql_counters, redis_counters
-from plaza.counters.counters import USER_COLUMNS, Claim, ContentCounter, UserCounter
-from plaza.counters.mysql_counters import (
+from plaza.counters import mysql_store, redis_store
+from plaza.counters.model import USER_COLUMNS, Claim, ContentCounter, UserCounter
+from plaza.counters.mysql_store import (
     add_to_content,
     add_to_users,
     correct_content,
@@ -19,8 +19,8 @@ from plaza.counters.mysql_counters import (
     read_users_in,
     try_lock_content,
 )
-from plaza.counters.redis_counters import (
-    forget_projections,
+from plaza.counters.redis_store import (
+    drop_projections,
     owner_of_key,
     read_raw,
     release,
@@ -40,16 +40,16 @@ __all__ = [
     "claim",
     "correct_content",
     "correct_users",
-    "forget_projections",
+    "drop_projections",
     "lock_content",
     "lock_users",
     "owner_of_key",
-    "project_again",
     "project_users",
     "read_comments",
     "read_raw",
     "read_users",
     "read_users_in",
+    "refresh_projections",
     "release",
     "try_lock_content",
     "unclaim",
@@ -63,7 +63,7 @@ def read_users(user_ids: Sequence[int]) -> dict[int, UserCounter]:
     One round trip to Redis when it has all; else one more, and one statement.
     """
     return read_through(
-        user_ids, redis_counters.read_users, mysql_counters.read_users, redis_counters.keep_users
+        user_ids, redis_store.read_users, mysql_store.read_users, redis_store.project_users
     )
 
 
@@ -71,33 +71,33 @@ def read_comments(post_ids: Sequence[int]) -> dict[int, int]:
     """How many comments each of ``post_ids`` has. Round trips and errors as of ``read_users``."""
     found = read_through(
         post_ids,
-        redis_counters.read_comments,
-        mysql_counters.read_comments,
-        redis_counters.keep_comments,
+        redis_store.read_comments,
+        mysql_store.read_comments,
+        redis_store.project_comments,
     )
     return {post_id: total for post_id, (total, _) in found.items()}
 
 
 def project_users(totals: Mapping[int, UserCounter]) -> None:
     """Tell Redis the new totals of users, where it has them. Raises RedisDown."""
-    redis_counters.keep_users(totals, create=False)
+    redis_store.project_users(totals, create=False)
 
 
-def project_again(user_ids: Sequence[int] = (), post_ids: Sequence[int] = ()) -> None:
+def refresh_projections(user_ids: Sequence[int] = (), post_ids: Sequence[int] = ()) -> None:
     """Tell Redis what MySQL has of these users and posts by now. Raises MysqlDown, RedisDown."""
-    project_users(mysql_counters.read_users(user_ids))
-    redis_counters.keep_comments(mysql_counters.read_comments(post_ids), create=False)
+    project_users(mysql_store.read_users(user_ids))
+    redis_store.project_comments(mysql_store.read_comments(post_ids), create=False)
 
 
-def claim(user_id: int, column: str, most: int, member: str) -> Claim | None:
-    """Set one aside for ``member`` if the user's total and what is on its way stay within ``most``.
+def claim(user_id: int, column: str, limit: int, member: str) -> Claim | None:
+    """Set one aside for ``member`` if the user's total and what is on its way stay within ``limit``.
 
     None: they don't. The claim holds for an hour, until it is released or taken back. Raises
     RedisDown, MysqlDown.
     """
     for _ in range(3):
-        known, claimed = redis_counters.claim(user_id, column, most, member)
+        known, claimed = redis_store.claim(user_id, column, limit, member)
         if known:
             return claimed
-        redis_counters.keep_users(mysql_counters.read_users([user_id]), create=True)
+        redis_store.project_users(mysql_store.read_users([user_id]), create=True)
     raise RedisDown("Redis does not keep what it is given")

@@ -1,7 +1,7 @@
 """The feed: what those whom I follow posted. Pushed to inboxes in Redis, rebuilt from MySQL."""
 
-from plaza.feed.feed import Feed
+from plaza.feed.model import FeedPage
 
 __all__ = [
-    "Feed",
+    "FeedPage",
 ]

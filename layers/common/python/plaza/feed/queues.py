@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from plaza.feed.feed import read_timelines, write_timelines
+from plaza.feed.model import decode_timelines, encode_timelines
 from plaza.infra.queues import Queue
 from plaza.infra.retries import RetryPolicy
 
 INBOXES = Queue(
     "inboxes",
-    write_timelines,
-    read_timelines,
+    encode_timelines,
+    decode_timelines,
     batch_size=1,
     retry=RetryPolicy(max_wait_s=4 * 3_600),  # the next reader asks again
 )

@@ -1,23 +1,23 @@
 """Flash sales: limited vouchers, one per user, never oversold; orders that are never lost."""
 
-from plaza.flash_sales.flash_sales import (
+from plaza.flash_sales.model import (
     FAILED,
     PENDING,
     SUCCESS,
-    Offer,
     Order,
-    OrderReserved,
+    OrderEvent,
     Terms,
     Voucher,
+    VoucherAvailability,
 )
 
 __all__ = [
     "FAILED",
     "PENDING",
     "SUCCESS",
-    "Offer",
     "Order",
-    "OrderReserved",
+    "OrderEvent",
     "Terms",
     "Voucher",
+    "VoucherAvailability",
 ]

@@ -1,6 +1,6 @@
 """Building the Bloom filter of all vouchers, a step a run.
 
-{<shard>}:vouchers:walk  string  build:voucher, of a build that goes on in the next run
+{<shard>}:vouchers:build  string  build:voucher, of a build that goes on in the next run
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from plaza.infra.projections import key_of
 
 MAX_S = 10
 MAX_PAGES = 1_000
-WALK_KEY = key_of("vouchers", "walk")
-_WALK_TTL_S = 600
+BUILD_KEY = key_of("vouchers", "build")
+_BUILD_TTL_S = 600
 _PAGE = 1_000
 
 
@@ -28,12 +28,12 @@ def build_filter(max_s: float = MAX_S) -> int:
     deadline = Deadline.in_s(max_s)
     if not VOUCHER_IDS.is_due():
         return 0
-    build, _, after_id = str(redis.execute("GET", WALK_KEY) or ":0").partition(":")
-    done = builds.step(_FILTER, build, int(after_id), _PAGE, MAX_PAGES, deadline)
+    build, _, after_id = str(redis.execute("GET", BUILD_KEY) or ":0").partition(":")
+    done = builds.advance(_FILTER, build, int(after_id), _PAGE, MAX_PAGES, deadline)
     if done.code == FILLED:
-        redis.execute("SET", WALK_KEY, f"{done.build}:{done.after_id}", "EX", _WALK_TTL_S)
+        redis.execute("SET", BUILD_KEY, f"{done.build}:{done.after_id}", "EX", _BUILD_TTL_S)
     elif build:
-        redis.execute("DEL", WALK_KEY)
+        redis.execute("DEL", BUILD_KEY)
     return done.added
 
 

@@ -9,42 +9,42 @@ from collections.abc import Collection, Sequence
 
 from pymysql.cursors import Cursor
 
-from plaza.flash_sales.flash_sales import OrderReserved, Row
+from plaza.flash_sales.model import OrderEvent, OrderRow
 from plaza.infra import mysql, sql
 
 _COLUMNS = "order_id, voucher_id, buyer_id, reason"
 
 
 def read_known(
-    cursor: Cursor, facts: Collection[OrderReserved]
-) -> tuple[dict[int, Row], list[tuple[int, int]]]:
-    """The rows that ``facts`` have already, and which of their (voucher, buyer) have a success.
+    cursor: Cursor, events: Collection[OrderEvent]
+) -> tuple[dict[int, OrderRow], list[tuple[int, int]]]:
+    """The rows that ``events`` have already, and which of their (voucher, buyer) have a success.
 
     One statement. Under the locks of their vouchers.
     """
     buyers: dict[int, set[int]] = {}
-    for fact in facts:
-        buyers.setdefault(fact.voucher_id, set()).add(fact.buyer_id)
+    for event in events:
+        buyers.setdefault(event.voucher_id, set()).add(event.buyer_id)
     arms = [
         f"""
         SELECT 0, {_COLUMNS}
         FROM voucher_order FORCE INDEX (PRIMARY)
-        WHERE order_id IN ({sql.numbers({fact.order_id for fact in facts})})
+        WHERE order_id IN ({sql.render_ids({event.order_id for event in events})})
         """
     ]
     arms += [
         f"""
         SELECT 1, {_COLUMNS}
-        FROM voucher_order FORCE INDEX (one_each)
+        FROM voucher_order FORCE INDEX (one_per_buyer)
         WHERE voucher_id = {voucher_id:d}
-          AND holder IN ({sql.numbers(of_voucher)})
+          AND holder_id IN ({sql.render_ids(of_voucher)})
         """
         for voucher_id, of_voucher in sorted(buyers.items())
     ]
     cursor.execute(" UNION ALL ".join(arms))
     known, holders = {}, []
     for is_holder, *columns in cursor.fetchall():
-        row = Row(*columns)
+        row = OrderRow(*columns)
         if is_holder:
             holders.append((row.voucher_id, row.buyer_id))
         else:
@@ -52,7 +52,7 @@ def read_known(
     return known, holders
 
 
-def insert(cursor: Cursor, rows: Sequence[Row]) -> None:
+def insert(cursor: Cursor, rows: Sequence[OrderRow]) -> None:
     """Decide ``rows``. One statement. An order that somebody decided before is an error."""
     values = ",".join(
         "(%d,%d,%d,%s,%s,UTC_TIMESTAMP(6),%s)"
@@ -60,7 +60,7 @@ def insert(cursor: Cursor, rows: Sequence[Row]) -> None:
             row.order_id,
             row.voucher_id,
             row.buyer_id,
-            int(row.buyer_id) if row.won else "NULL",
+            int(row.buyer_id) if row.is_success else "NULL",
             f"'{row.reason}'" if row.reason else "NULL",
             sql.render_request_id(row.request_id),
         )
@@ -68,70 +68,70 @@ def insert(cursor: Cursor, rows: Sequence[Row]) -> None:
     )
     cursor.execute(
         f"""
-        INSERT INTO voucher_order (order_id, voucher_id, buyer_id, holder, reason, decided_at,
+        INSERT INTO voucher_order (order_id, voucher_id, buyer_id, holder_id, reason, decided_at,
             request_id)
         VALUES {values}
         """
     )
 
 
-def store(fact: OrderReserved) -> None:
+def add_to_outbox(event: OrderEvent) -> None:
     """Keep a reservation that SQS did not take. One statement, safe to repeat. Raises MysqlDown."""
     mysql.write(
         """
-        INSERT INTO order_outbox (order_id, voucher_id, buyer_id, epoch, request_id, stored_at)
+        INSERT INTO order_outbox (order_id, voucher_id, buyer_id, generation, request_id, stored_at)
         VALUES (%s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
-        ON DUPLICATE KEY UPDATE epoch = VALUES(epoch)
+        ON DUPLICATE KEY UPDATE generation = VALUES(generation)
         """,
-        (*fact.identity, fact.epoch, fact.request_id),
+        (*event.identity, event.generation, event.request_id),
     )
 
 
-def read_stored(voucher_id: int | None, limit: int) -> list[OrderReserved]:
+def read_outbox(voucher_id: int | None, limit: int) -> list[OrderEvent]:
     """Return kept reservations, of one voucher or of all, earliest first. Raises MysqlDown."""
     where, args = ("", []) if voucher_id is None else (" WHERE voucher_id = %s", [voucher_id])
     rows = mysql.fetch_all(
         f"""
-        SELECT order_id, voucher_id, buyer_id, epoch, request_id
+        SELECT order_id, voucher_id, buyer_id, generation, request_id
         FROM order_outbox{where}
         ORDER BY order_id LIMIT {limit:d}
         """,
         args,
     )
-    return [OrderReserved(*row) for row in rows]
+    return [OrderEvent(*row) for row in rows]
 
 
-def delete_stored(facts: Collection[OrderReserved]) -> None:
+def delete_from_outbox(events: Collection[OrderEvent]) -> None:
     """Delete kept reservations that are decided. One statement. Raises MysqlDown."""
-    if facts:
-        identities = ",".join("(%d,%d,%d)" % fact.identity for fact in facts)
+    if events:
+        identities = ",".join("(%d,%d,%d)" % event.identity for event in events)
         mysql.write(
             f"""
             DELETE FROM order_outbox
-            WHERE order_id IN ({sql.numbers({f.order_id for f in facts})})
+            WHERE order_id IN ({sql.render_ids({f.order_id for f in events})})
               AND (order_id, voucher_id, buyer_id) IN ({identities})
             """
         )
 
 
-def read(order_id: int) -> Row | None:
+def read(order_id: int) -> OrderRow | None:
     """An order that is decided. Raises MysqlDown."""
     found = mysql.fetch_all(
         f"SELECT {_COLUMNS} FROM voucher_order WHERE order_id = %s", (order_id,)
     )
-    return Row(*found[0]) if found else None
+    return OrderRow(*found[0]) if found else None
 
 
-def read_of_holder(voucher_id: int, buyer_id: int) -> Row | None:
+def read_of_holder(voucher_id: int, buyer_id: int) -> OrderRow | None:
     """The success that somebody has on a voucher. Raises MysqlDown."""
     found = mysql.fetch_all(
-        f"SELECT {_COLUMNS} FROM voucher_order WHERE voucher_id = %s AND holder = %s",
+        f"SELECT {_COLUMNS} FROM voucher_order WHERE voucher_id = %s AND holder_id = %s",
         (voucher_id, buyer_id),
     )
-    return Row(*found[0]) if found else None
+    return OrderRow(*found[0]) if found else None
 
 
-def read_of_buyer(buyer_id: int, before_id: int | None, limit: int) -> list[Row]:
+def read_of_buyer(buyer_id: int, before_id: int | None, limit: int) -> list[OrderRow]:
     """A page of somebody's decided orders, newest first. Raises MysqlDown."""
     where, args = "", [buyer_id]
     if before_id is not None:
@@ -145,7 +145,7 @@ def read_of_buyer(buyer_id: int, before_id: int | None, limit: int) -> list[Row]
         """,
         args,
     )
-    return [Row(*row) for row in rows]
+    return [OrderRow(*row) for row in rows]
 
 
 def read_holders(voucher_id: int, after_id: int, limit: int) -> list[tuple[int, int]]:
@@ -154,11 +154,11 @@ def read_holders(voucher_id: int, after_id: int, limit: int) -> list[tuple[int, 
         (order_id, buyer_id)
         for order_id, buyer_id in mysql.fetch_all(
             f"""
-            SELECT order_id, holder
-            FROM voucher_order FORCE INDEX (one_each)
+            SELECT order_id, holder_id
+            FROM voucher_order FORCE INDEX (one_per_buyer)
             WHERE voucher_id = %s
-              AND holder > %s
-            ORDER BY holder LIMIT {limit:d}
+              AND holder_id > %s
+            ORDER BY holder_id LIMIT {limit:d}
             """,
             (voucher_id, after_id),
         )

@@ -1,4 +1,4 @@
-"""Vouchers in MySQL: what is offered, what is left, and in which life their state in Redis is."""
+"""Vouchers in MySQL: what is offered, what is left, and in which sale their state in Redis is."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Any
 
 from pymysql.cursors import Cursor
 
-from plaza.flash_sales.flash_sales import (
+from plaza.flash_sales.model import (
     Terms,
     Voucher,
-    VoucherGone,
     VoucherMissing,
+    VoucherWithdrawn,
 )
 from plaza.infra import mysql, sql
 
 _COLUMNS = (
-    "id, shop_id, title, price_cents, initial, stock, opens_at, closes_at, epoch,"
-    " settled_at IS NOT NULL,"
+    "id, shop_id, title, price_cents, initial_stock, stock, opens_at, closes_at, generation,"
+    " finalized_at IS NOT NULL,"
     " (SELECT shop.deleted_at IS NOT NULL FROM shop WHERE shop.id = voucher.shop_id)"
 )
 
 
 def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> None:
-    """Offer something new."""
+    """Insert a voucher."""
     cursor.execute(
         """
-        INSERT INTO voucher (id, shop_id, title, price_cents, initial, stock, opens_at,
+        INSERT INTO voucher (id, shop_id, title, price_cents, initial_stock, stock, opens_at,
             closes_at, created_by, created_at)
         VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
         """,
@@ -45,12 +45,12 @@ def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> No
 
 
 def check_shop(shop_id: int) -> None:
-    """Check a shop. Raises VoucherMissing; VoucherGone when it was deleted; MysqlDown."""
+    """Check a shop. Raises VoucherMissing; VoucherWithdrawn when it was deleted; MysqlDown."""
     found = mysql.fetch_all("SELECT deleted_at IS NOT NULL FROM shop WHERE id = %s", (shop_id,))
     if not found:
         raise VoucherMissing(f"There is no shop {shop_id}")
     if found[0][0]:
-        raise VoucherGone(f"The shop {shop_id} was deleted")
+        raise VoucherWithdrawn(f"The shop {shop_id} was deleted")
 
 
 def read(voucher_id: int) -> Voucher | None:
@@ -88,13 +88,13 @@ def read_of_shop(shop_id: int, before_id: int | None, limit: int) -> list[Vouche
     return [_voucher(row) for row in rows]
 
 
-def read_unsettled(opened_before_us: int, after_id: int, limit: int) -> list[Voucher]:
-    """A page of the vouchers that have opened and aren't settled, by id. Raises MysqlDown."""
+def read_unfinalized(opened_before_us: int, after_id: int, limit: int) -> list[Voucher]:
+    """A page of the vouchers that have opened and aren't finalized, by id. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT {_COLUMNS}
         FROM voucher
-        WHERE settled_at IS NULL
+        WHERE finalized_at IS NULL
           AND opens_at <= %s
           AND id > %s
         ORDER BY id LIMIT {limit:d}
@@ -104,16 +104,18 @@ def read_unsettled(opened_before_us: int, after_id: int, limit: int) -> list[Vou
     return [_voucher(row) for row in rows]
 
 
-def begin_life(voucher_id: int) -> int:
-    """The epoch of a new life of the voucher's state in Redis. Raises MysqlDown."""
+def begin_generation(voucher_id: int) -> int:
+    """The generation of a new sale of the voucher's state in Redis. Raises MysqlDown."""
 
     def bump(cursor: Cursor) -> int:
-        cursor.execute("UPDATE voucher SET epoch = epoch + 1 WHERE id = %s", (voucher_id,))
-        cursor.execute("SELECT epoch FROM voucher WHERE id = %s", (voucher_id,))
-        [(epoch,)] = cursor.fetchall()
-        return int(epoch)
+        cursor.execute(
+            "UPDATE voucher SET generation = generation + 1 WHERE id = %s", (voucher_id,)
+        )
+        cursor.execute("SELECT generation FROM voucher WHERE id = %s", (voucher_id,))
+        [(generation,)] = cursor.fetchall()
+        return int(generation)
 
-    return mysql.atomically(bump)
+    return mysql.run_in_transaction(bump)
 
 
 def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
@@ -127,14 +129,17 @@ def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
             WHERE shop.id = voucher.shop_id
         )
         FROM voucher
-        WHERE id IN ({sql.numbers(voucher_ids)})
+        WHERE id IN ({sql.render_ids(voucher_ids)})
         ORDER BY id FOR UPDATE
         """
     )
-    return {voucher_id: None if gone else stock for voucher_id, stock, gone in cursor.fetchall()}
+    return {
+        voucher_id: None if shop_deleted else stock
+        for voucher_id, stock, shop_deleted in cursor.fetchall()
+    }
 
 
-def take(cursor: Cursor, taken: Mapping[int, int]) -> None:
+def take_stock(cursor: Cursor, taken: Mapping[int, int]) -> None:
     """Take units out of stock, in one statement. Raises ArithmeticError rather than take what
     isn't there; the constraint of the table would say so too."""
     units = " ".join(f"WHEN {voucher:d} THEN {count:d}" for voucher, count in taken.items())
@@ -142,7 +147,7 @@ def take(cursor: Cursor, taken: Mapping[int, int]) -> None:
         f"""
         UPDATE voucher
         SET stock = stock - CASE id {units} END
-        WHERE id IN ({sql.numbers(taken)})
+        WHERE id IN ({sql.render_ids(taken)})
           AND stock >= CASE id {units} END
         """
     )
@@ -150,16 +155,27 @@ def take(cursor: Cursor, taken: Mapping[int, int]) -> None:
         raise ArithmeticError(f"of vouchers {sorted(taken)} some have no units for their orders")
 
 
-def mark_settled(voucher_id: int) -> None:
+def mark_finalized(voucher_id: int) -> None:
     """It is over. Raises MysqlDown."""
     mysql.write(
-        "UPDATE voucher SET settled_at = UTC_TIMESTAMP(6) WHERE id = %s AND settled_at IS NULL",
+        "UPDATE voucher SET finalized_at = UTC_TIMESTAMP(6) WHERE id = %s AND finalized_at IS NULL",
         (voucher_id,),
     )
 
 
 def _voucher(row: tuple[Any, ...]) -> Voucher:
-    voucher_id, shop_id, title, price_cents, initial, stock, opens, closes, epoch, *flags = row
-    terms = Terms(shop_id, title, price_cents, initial, sql.to_us(opens), sql.to_us(closes))
-    settled, gone = map(bool, flags)
-    return Voucher(voucher_id, terms, stock, epoch, settled, gone)
+    (
+        voucher_id,
+        shop_id,
+        title,
+        price_cents,
+        initial_stock,
+        stock,
+        opens,
+        closes,
+        generation,
+        *flags,
+    ) = row
+    terms = Terms(shop_id, title, price_cents, initial_stock, sql.to_us(opens), sql.to_us(closes))
+    finalized, shop_deleted = map(bool, flags)
+    return Voucher(voucher_id, terms, stock, generation, finalized, shop_deleted)

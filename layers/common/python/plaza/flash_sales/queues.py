@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from plaza.flash_sales.flash_sales import OrderReserved
+from plaza.flash_sales.model import OrderEvent
 from plaza.infra.queues import Queue
 from plaza.infra.retries import RetryPolicy
 
 ORDERS = Queue(
     "orders",
-    OrderReserved.to_json,
-    OrderReserved.from_json,
+    OrderEvent.to_json,
+    OrderEvent.from_json,
     batch_size=1_000,
     window_s=1,
     visibility_s=61,
@@ -18,6 +18,6 @@ ORDERS = Queue(
 )
 
 ORDERS_DLQ = Queue(
-    "orders_dlq", OrderReserved.to_json, OrderReserved.from_json, batch_size=100, window_s=1
+    "orders_dlq", OrderEvent.to_json, OrderEvent.from_json, batch_size=100, window_s=1
 )
 """The dead letters of ORDERS. They are decided too, so it has a consumer and a DLQ of its own."""

@@ -1,14 +1,14 @@
 """Who follows whom: a reaction to a user, with rules of its own, and lists of people."""
 
-from plaza.follows.following import follow, unfollow
-from plaza.follows.follows import FOLLOW_LIMIT, FollowLimit, Person, Place, SelfFollow
-from plaza.follows.listing import list_common, list_followers, list_following
+from plaza.follows.follow_user import follow, unfollow
+from plaza.follows.model import FOLLOW_LIMIT, FollowLimit, FollowPosition, Person, SelfFollow
+from plaza.follows.queries import list_common, list_followers, list_following
 
 __all__ = [
     "FOLLOW_LIMIT",
     "FollowLimit",
+    "FollowPosition",
     "Person",
-    "Place",
     "SelfFollow",
     "follow",
     "list_common",

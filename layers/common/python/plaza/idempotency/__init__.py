@@ -4,7 +4,7 @@ A key is of a user, stands for one thing, whatever it is, and is kept for a day.
 ``find`` first and let a key stand for what they make by ``claim``, in the same transaction.
 """
 
-from plaza.idempotency.idempotency import Attempt, KeyReused
-from plaza.idempotency.mysql_creations import claim, delete_expired, find
+from plaza.idempotency.model import IdempotentRequest, KeyReused
+from plaza.idempotency.mysql_store import claim, delete_expired, find
 
-__all__ = ["Attempt", "KeyReused", "claim", "delete_expired", "find"]
+__all__ = ["IdempotentRequest", "KeyReused", "claim", "delete_expired", "find"]

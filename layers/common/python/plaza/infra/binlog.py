@@ -25,17 +25,17 @@ from plaza.infra.mysql import MysqlDown
 from plaza.infra.settings import settings
 
 READ_TIMEOUT_S = 10
-MOST_ROWS = 500  # of one part; a transaction is never parted
-MOST_ROWS_OF_TRANSACTION = 100_000
-_LOST = 1236  # MySQL's word for a position that it has no log for any more
+MAX_BATCH_ROWS = 500  # of one part; a transaction is never parted
+MAX_TRANSACTION_ROWS = 100_000
+_LOG_PURGED = 1236  # MySQL's word for a position that it has no log for any more
 _PARSE_ERROR = 1064
-_WIPES = re.compile(r"\s*(TRUNCATE|DROP|RENAME|ALTER)\b", re.IGNORECASE)
+_INVALIDATING_DDL = re.compile(r"\s*(TRUNCATE|DROP|RENAME|ALTER)\b", re.IGNORECASE)
 
 # It warns about each log without the names of columns; it is told to look them up.
 logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)
 
 
-class PositionLost(Exception):
+class BinlogPositionLost(Exception):
     """The log at this position was purged, or is of another server."""
 
 
@@ -43,14 +43,14 @@ class BinlogUnusable(Exception):
     """There is no binlog, or rows can't be read from it."""
 
 
-class Position(NamedTuple):
+class BinlogPosition(NamedTuple):
     """A place in the binlog, between two transactions."""
 
     log_file: str
     log_pos: int
 
 
-class RowChanged(NamedTuple):
+class RowChange(NamedTuple):
     """A row before and after, column -> value; None: it was not there, or is not any more."""
 
     table: str
@@ -59,19 +59,19 @@ class RowChanged(NamedTuple):
 
 
 @dataclass(slots=True)
-class Part:
-    """What changed up to ``end``. ``wiped``: tables of which anything may have changed.
+class ChangeBatch:
+    """What changed up to ``end``. ``invalidated_tables``: tables of which anything may have changed.
 
-    ``behind_s``: of the last part when the time was over, how old the change at its end is.
+    ``lag_s``: of the last part when the time was over, how old the change at its end is.
     """
 
-    end: Position
-    behind_s: float = 0.0
-    rows: list[RowChanged] = field(default_factory=list)
-    wiped: set[str] = field(default_factory=set)
+    end: BinlogPosition
+    lag_s: float = 0.0
+    rows: list[RowChange] = field(default_factory=list)
+    invalidated_tables: set[str] = field(default_factory=set)
 
 
-def find_end() -> Position:
+def read_end() -> BinlogPosition:
     """Where the next transaction will be written. Raises MysqlDown, BinlogUnusable."""
     settled: dict[str, str] = dict(
         mysql.fetch_all(
@@ -84,13 +84,15 @@ def find_end() -> Position:
         if name in settled and settled[name].upper() != value:
             raise BinlogUnusable(f"{name} is {settled[name]}, not {value}")
     [row] = _read_status()
-    return Position(row[0], int(row[1]))
+    return BinlogPosition(row[0], int(row[1]))
 
 
-def follow(tables: Collection[str], since: Position, deadline: Deadline) -> Iterator[Part]:
+def read_changes(
+    tables: Collection[str], since: BinlogPosition, deadline: Deadline
+) -> Iterator[ChangeBatch]:
     """What changed in ``tables``, in parts, until there is no more or the deadline has passed.
 
-    The last part may hold nothing but its end. Raises MysqlDown, PositionLost.
+    The last part may hold nothing but its end. Raises MysqlDown, BinlogPositionLost.
     """
     reader = BinLogStreamReader(
         connection_settings={"read_timeout": READ_TIMEOUT_S, "connect_timeout": 2},
@@ -109,10 +111,10 @@ def follow(tables: Collection[str], since: Position, deadline: Deadline) -> Iter
         enable_logging=False,
     )  # fmt: skip
     try:
-        yield from _parts(reader, tables, since, deadline)
+        yield from _read_batches(reader, tables, since, deadline)
     except (pymysql.err.MySQLError, OSError) as error:
-        if error.args and error.args[0] == _LOST:
-            raise PositionLost(f"{since.log_file}:{since.log_pos}: {error.args[1]}") from None
+        if error.args and error.args[0] == _LOG_PURGED:
+            raise BinlogPositionLost(f"{since.log_file}:{since.log_pos}: {error.args[1]}") from None
         raise MysqlDown(f"MySQL is away: {type(error).__name__}") from error
     finally:
         reader.close()
@@ -120,59 +122,59 @@ def follow(tables: Collection[str], since: Position, deadline: Deadline) -> Iter
 
 def _connect(db: str | None = None, **options: Any) -> Any:
     """A connection as mysql-replication asks for it, in words that PyMySQL gave up."""
-    return mysql.connect_apart(database=db, **options)
+    return mysql.connect_dedicated(database=db, **options)
 
 
-def _parts(
-    reader: Any, tables: Collection[str], since: Position, deadline: Deadline
-) -> Iterator[Part]:
-    part = Part(since)
+def _read_batches(
+    reader: Any, tables: Collection[str], since: BinlogPosition, deadline: Deadline
+) -> Iterator[ChangeBatch]:
+    part = ChangeBatch(since)
     for event in reader:
         if isinstance(event, QueryEvent):
-            part.wiped |= _wiped_by(event, tables)
+            part.invalidated_tables |= _find_invalidated(event, tables)
         elif isinstance(event, WriteRowsEvent | UpdateRowsEvent | DeleteRowsEvent):
-            if len(part.rows) < MOST_ROWS_OF_TRANSACTION:
-                part.rows += _rows_of(event)
+            if len(part.rows) < MAX_TRANSACTION_ROWS:
+                part.rows += _decode_rows(event)
             else:
-                part.wiped.add(event.table)
+                part.invalidated_tables.add(event.table)
             continue
-        if _begins(event):
+        if _is_begin(event):
             continue
-        part.end = Position(reader.log_file, reader.log_pos)
-        if len(part.rows) >= MOST_ROWS or part.wiped:
+        part.end = BinlogPosition(reader.log_file, reader.log_pos)
+        if len(part.rows) >= MAX_BATCH_ROWS or part.invalidated_tables:
             yield part
-            part = Part(part.end)
+            part = ChangeBatch(part.end)
         if isinstance(event, XidEvent) and deadline.has_passed:
-            part.behind_s = max(0.0, clock.now_s() - event.timestamp)
+            part.lag_s = max(0.0, clock.now_s() - event.timestamp)
             break
     else:
-        part.end = Position(reader.log_file, reader.log_pos)
+        part.end = BinlogPosition(reader.log_file, reader.log_pos)
     yield part
 
 
-def _begins(event: Any) -> bool:
+def _is_begin(event: Any) -> bool:
     """A transaction is under way: this is no place to stop."""
     return isinstance(event, QueryEvent) and event.query.strip().upper() == "BEGIN"
 
 
-def _wiped_by(event: Any, tables: Collection[str]) -> set[str]:
+def _find_invalidated(event: Any, tables: Collection[str]) -> set[str]:
     query = event.query
     if isinstance(query, bytes):
         query = query.decode(errors="replace")
-    if not _WIPES.match(query):
+    if not _INVALIDATING_DDL.match(query):
         return set()
     return {table for table in tables if re.search(rf"\b{table}\b", query)}
 
 
-def _rows_of(event: Any) -> Iterator[RowChanged]:
+def _decode_rows(event: Any) -> Iterator[RowChange]:
     for row in event.rows:
         match event:
             case UpdateRowsEvent():
-                yield RowChanged(event.table, row["before_values"], row["after_values"])
+                yield RowChange(event.table, row["before_values"], row["after_values"])
             case WriteRowsEvent():
-                yield RowChanged(event.table, None, row["values"])
+                yield RowChange(event.table, None, row["values"])
             case DeleteRowsEvent():
-                yield RowChanged(event.table, row["values"], None)
+                yield RowChange(event.table, row["values"], None)
 
 
 def _read_status() -> list[tuple[Any, ...]]:

@@ -22,21 +22,21 @@ BEGUN, FILLED, FINISHED = "BEGUN", "FILLED", "FINISHED"  # codes of scripts; oth
 
 @dataclass(frozen=True, slots=True)
 class Builder(Generic[T]):
-    """How one thing is built; ``what`` names it in the log.
+    """How one thing is built; ``name`` names it in the log.
 
     ``begin`` begins the build of a name, ``fill`` adds a page to it, the last or not: both return
     the code of their script. ``read`` returns at most so many items behind an id, in the order of
     ``id_of``; fewer than that are the last.
     """
 
-    what: str
+    name: str
     begin: Callable[[str], str]
     read: Callable[[int, int], Sequence[T]]
     fill: Callable[[str, Sequence[T], bool], str]
     id_of: Callable[[T], int]
 
 
-class Stepped(NamedTuple):
+class BuildProgress(NamedTuple):
     """How far a build is: its name, the id of the last item it has, and how many a step added.
 
     ``code`` is that of the last script; with FILLED there is more.
@@ -48,22 +48,22 @@ class Stepped(NamedTuple):
     added: int
 
 
-def step(
+def advance(
     builder: Builder[T],
     build: str,
     after_id: int,
     page: int,
     max_pages: int,
     deadline: Deadline | None = None,
-) -> Stepped:
+) -> BuildProgress:
     """Take ``build`` further, or begin one if it is '': ``max_pages`` pages, or until ``deadline``.
 
     At least one page. One read and one fill a page. Raises what the builder raises.
     """
     name, code, added = build or secrets.token_hex(8), FILLED, 0
     if not build and (code := builder.begin(name)) != BEGUN:
-        record("build_refused", what=builder.what, code=code)
-        return Stepped(name, after_id, code, 0)
+        record("build_refused", builder=builder.name, code=code)
+        return BuildProgress(name, after_id, code, 0)
     for _ in range(max_pages):
         items = builder.read(after_id, page)
         code = builder.fill(name, items, len(items) < page)
@@ -72,5 +72,7 @@ def step(
             after_id = builder.id_of(items[-1])
         if code != FILLED or (deadline and deadline.has_passed):
             break
-    record("build_stepped", {"items_built": added}, what=builder.what, code=code, after_id=after_id)
-    return Stepped(name, after_id, code, added)
+    record(
+        "build_advanced", {"items_built": added}, builder=builder.name, code=code, after_id=after_id
+    )
+    return BuildProgress(name, after_id, code, added)

@@ -4,15 +4,15 @@ Whatever the policy, a value has the version it had in MySQL (``infra.projection
 never replaces a newer one. It is kept for a time that is never quite the same, so that what came
 together does not end together; and of what isn't there, that is remembered, for a short time.
 
-* ``STALE_THEN_REBUILT``: a value ends logically. Who finds it so answers with it all the same,
+* ``STALE_WHILE_REBUILDING``: a value ends logically. Who finds it so answers with it all the same,
   and one of those who do asks for its rebuild (``claim_rebuilds``).
 * ``NEVER_STALE``: a value that ended is gone. One reader loads it, the others wait
-  (``load_alone``).
+  (``load_single_flight``).
 * ``FIRST_PAGE``: likewise, of the first page of a list that anybody can read, for three seconds;
   its version is the time at which it was read (``read_first_page``).
 
 A writer changes MySQL first, lets go of the value (``drop_all``), and again in a second
-(``drop_soon``): a reader with old data may have refilled it.
+(``schedule_drop``): a reader with old data may have refilled it.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from typing import NamedTuple
 from plaza.infra import clock, messages, projections, redis
 from plaza.infra.clock import Deadline
 from plaza.infra.errors import Unavailable
-from plaza.infra.messages import map_of, read, whole
-from plaza.infra.observability import cause, record
+from plaza.infra.messages import integer, map_of, read
+from plaza.infra.observability import error_fields, record
 from plaza.infra.projections import Projection
 from plaza.infra.queues import Queue, QueueDown
 from plaza.infra.redis import RedisDown
 
 DROP_AGAIN_S = 1
-ASKED_TTL_S = 10  # a rebuild that was asked for is waited for so long
+REBUILD_CLAIM_TTL_S = 10  # a rebuild that was asked for is waited for so long
 LOCK_TTL_S = 5  # more than MySQL may take for what one reader loads
 WAIT_S = 2.0
-MOST_DROPS = 1_000  # of one message
-_MOST_LOADS = 3
-_VERSIONS = map_of(whole(0, 2**53), 1, MOST_DROPS)
+MAX_DROPS = 1_000  # of one message
+_MAX_LOADS = 3
+_VERSIONS = map_of(integer(0, 2**53), 1, MAX_DROPS)
 
 
 class StillLoading(Unavailable):
@@ -48,34 +48,34 @@ class StillLoading(Unavailable):
 @dataclass(frozen=True, slots=True)
 class Policy:
     """``ttl_s``: for how long a value is kept. ``fresh_s``: after how long it is stale, None for
-    never. ``none_ttl_s``: for how long it is remembered that there is nothing."""
+    never. ``negative_ttl_s``: for how long it is remembered that there is nothing."""
 
     ttl_s: int
     fresh_s: int | None = None
-    none_ttl_s: int = 30
+    negative_ttl_s: int = 30
 
 
-STALE_THEN_REBUILT = Policy(ttl_s=86_400, fresh_s=300)
+STALE_WHILE_REBUILDING = Policy(ttl_s=86_400, fresh_s=300)
 NEVER_STALE = Policy(ttl_s=3_600)
-FIRST_PAGE = Policy(ttl_s=3, none_ttl_s=3)
+FIRST_PAGE = Policy(ttl_s=3, negative_ttl_s=3)
 
 
-class Entry(NamedTuple):
-    """What MySQL has at version ``ver``; ``text`` None: nothing (``ver`` 0 if it never was)."""
+class CacheEntry(NamedTuple):
+    """What MySQL has at version ``version``; ``text`` None: nothing (``version`` 0 if it never was)."""
 
-    ver: int
+    version: int
     text: str | None
 
 
-class Held(NamedTuple):
+class CachedValue(NamedTuple):
     """What Redis has. ``stale``: it was fresh once, and may be shown all the same."""
 
-    ver: int
+    version: int
     text: str | None
     stale: bool
 
 
-class Drops(NamedTuple):
+class CacheDrops(NamedTuple):
     """Keys, and the versions below which their values are to be let go of."""
 
     versions: Mapping[str, int]
@@ -85,27 +85,27 @@ class Drops(NamedTuple):
         return messages.encode({"versions": dict(self.versions)})
 
     @classmethod
-    def from_json(cls, body: str) -> Drops:
-        """What ``to_json`` wrote. Raises BadRecord."""
+    def from_json(cls, body: str) -> CacheDrops:
+        """What ``to_json`` wrote. Raises InvalidMessage."""
         return cls(read(messages.read_object(body), "versions", _VERSIONS))
 
 
-DROPS = Queue("drops", Drops.to_json, Drops.from_json)
+DROPS = Queue("drops", CacheDrops.to_json, CacheDrops.from_json)
 """Values that are dropped a second time."""
 
 
-def read_all(keys: Sequence[str]) -> list[Held | None]:
+def read_all(keys: Sequence[str]) -> list[CachedValue | None]:
     """What Redis has under ``keys``, None where nothing. One round trip. Raises RedisDown."""
     now_s = clock.now_s()
-    return [found and _held(*found, now_s) for found in projections.read_all(keys)]
+    return [found and _decode_value(*found, now_s) for found in projections.read_all(keys)]
 
 
-def keep_all(policy: Policy, entries: Mapping[str, Entry], *, create: bool) -> list[bool]:
+def store_all(policy: Policy, entries: Mapping[str, CacheEntry], *, create: bool) -> list[bool]:
     """Keep each entry unless Redis has a newer one; ``create`` also where none is.
 
     Whether each was kept. One round trip. Raises RedisDown.
     """
-    return projections.keep_all(
+    return projections.store_all(
         [_projection(policy, key, entry) for key, entry in entries.items()], create=create
     )
 
@@ -115,11 +115,11 @@ def claim_rebuilds(keys: Sequence[str]) -> list[bool]:
 
     One round trip. Raises RedisDown.
     """
-    claims = redis.claim_all([f"{key}:asked" for key in keys], ASKED_TTL_S)
+    claims = redis.claim_all([f"{key}:rebuild_claim" for key in keys], REBUILD_CLAIM_TTL_S)
     return [token is not None for token in claims]
 
 
-def load_alone(policy: Policy, key: str, load: Callable[[], Entry]) -> Held:
+def load_single_flight(policy: Policy, key: str, load: Callable[[], CacheEntry]) -> CachedValue:
     """What ``load`` has, which one of all readers asks while the others wait for its answer.
 
     Raises StillLoading, RedisDown, and what ``load`` raises.
@@ -145,7 +145,7 @@ def read_first_page(key: str, load: Callable[[], str]) -> str:
     """
     [held] = read_all([key])
     if held is None:
-        held = load_alone(FIRST_PAGE, key, lambda: Entry(clock.now_us(), load()))
+        held = load_single_flight(FIRST_PAGE, key, lambda: CacheEntry(clock.now_us(), load()))
     return held.text or ""
 
 
@@ -162,33 +162,33 @@ def drop_all(versions: Mapping[str, int]) -> None:
     projections.drop_all(versions)
 
 
-def drop_soon(versions: Mapping[str, int]) -> bool:
+def schedule_drop(versions: Mapping[str, int]) -> bool:
     """Have them let go of once more in a second; False when the queue is away."""
     try:
-        DROPS.send(Drops(versions), delay_s=DROP_AGAIN_S)
+        DROPS.send(CacheDrops(versions), delay_s=DROP_AGAIN_S)
     except QueueDown as error:
-        record("drop_unasked", {"drops_unasked": 1}, **cause(error))
+        record("delayed_drop_not_queued", {"delayed_drops_not_queued": 1}, **error_fields(error))
         return False
     return True
 
 
 @DROPS.consumer
-def drop_again(drops: Sequence[Drops]) -> None:
+def drop_again(drops: Sequence[CacheDrops]) -> None:
     """Let go of all that the messages name. One round trip. Safe to repeat. Raises RedisDown."""
     versions: dict[str, int] = {}
-    for key, ver in (pair for drop in drops for pair in drop.versions.items()):
-        versions[key] = max(ver, versions.get(key, 0))
+    for key, version in (pair for drop in drops for pair in drop.versions.items()):
+        versions[key] = max(version, versions.get(key, 0))
     drop_all(versions)
     record("values_dropped", {"values_dropped": len(versions)})
 
 
-def _load(policy: Policy, key: str, load: Callable[[], Entry]) -> Held:
+def _load(policy: Policy, key: str, load: Callable[[], CacheEntry]) -> CachedValue:
     """What MySQL has, unless somebody was told of something newer meanwhile: then once more."""
-    for _ in range(_MOST_LOADS):
+    for _ in range(_MAX_LOADS):
         entry = load()
-        if keep_all(policy, {key: entry}, create=True) == [True]:
+        if store_all(policy, {key: entry}, create=True) == [True]:
             break
-    return Held(entry.ver, entry.text, stale=False)
+    return CachedValue(entry.version, entry.text, stale=False)
 
 
 @contextmanager
@@ -206,14 +206,14 @@ def _locked(key: str) -> Iterator[bool]:
 # A value in Redis is <fresh until, seconds since 1970; 0 for ever>;<text; empty for none>.
 
 
-def _projection(policy: Policy, key: str, entry: Entry) -> Projection:
-    ttl_s = policy.none_ttl_s if entry.text is None else policy.ttl_s
+def _projection(policy: Policy, key: str, entry: CacheEntry) -> Projection:
+    ttl_s = policy.negative_ttl_s if entry.text is None else policy.ttl_s
     until_s = 0
     if policy.fresh_s is not None:
         until_s = int(clock.now_s() + policy.fresh_s * random.uniform(0.9, 1.1))
-    return Projection(key, entry.ver, f"{until_s};{entry.text or ''}", ttl_s)
+    return Projection(key, entry.version, f"{until_s};{entry.text or ''}", ttl_s)
 
 
-def _held(ver: int, value: str, now_s: float) -> Held:
+def _decode_value(version: int, value: str, now_s: float) -> CachedValue:
     until_s, _, text = value.partition(";")
-    return Held(ver, text or None, 0 < int(until_s) <= now_s)
+    return CachedValue(version, text or None, 0 < int(until_s) <= now_s)

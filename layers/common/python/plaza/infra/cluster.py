@@ -30,11 +30,11 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
 from plaza.infra.hot_keys import Command, bind, key_of_command
-from plaza.infra.repeats import note_repeat
+from plaza.infra.resends import note_resend
 from plaza.infra.shards import tag_of
 
-_ASKED = 2  # nodes that are asked for the topology before a request gives up
-_NAMED = 3  # likewise, of those that the URL names
+_MAX_TOPOLOGY_NODES = 2  # nodes that are asked for the topology before a request gives up
+_MAX_STARTUP_NODES = 3  # likewise, of those that the URL names
 
 
 def connect_cluster(url: str, **options: Any) -> Any:
@@ -43,7 +43,7 @@ def connect_cluster(url: str, **options: Any) -> Any:
     Raises RedisClusterException when none of them tells the topology.
     """
     urls = spread_url(url)
-    first, *others = random.sample(urls, min(_NAMED, len(urls)))
+    first, *others = random.sample(urls, min(_MAX_STARTUP_NODES, len(urls)))
     nodes = [_node(part.hostname or "", part.port or 6379) for part in map(urlsplit, others)]
     return redis.RedisCluster(
         url=first,
@@ -71,13 +71,13 @@ def send(client: Any, commands: Sequence[Command]) -> list[Any]:
     the topology is asked for again. Raises RedisClusterException when nobody tells it.
     """
     answers = _send(client, dict(enumerate(commands)))
-    if errors := [answer for answer in answers.values() if isinstance(answer, _ELSEWHERE)]:
-        refresh(client, errors)
-    again = {i: c for i, c in enumerate(commands) if isinstance(answers[i], _COME_AGAIN)}
+    if errors := [answer for answer in answers.values() if isinstance(answer, _TOPOLOGY_ERRORS)]:
+        refresh_topology(client, errors)
+    again = {i: c for i, c in enumerate(commands) if isinstance(answers[i], _RETRYABLE)}
     if any(isinstance(answers[i], RedisConnectionError) for i in again):
-        note_repeat()
+        note_resend()
     asked = {i: c for i, c in enumerate(commands) if type(answers[i]) is AskError}
-    answers |= _send(client, again) | {i: _ask(client, c) for i, c in asked.items()}
+    answers |= _send(client, again) | {i: _send_asking(client, c) for i, c in asked.items()}
     return [answers[i] for i in range(len(commands))]
 
 
@@ -86,7 +86,7 @@ def name_node(client: Any, command: Command) -> str:
     return str(_find_node(client, command).name)
 
 
-def refresh(client: Any, errors: Collection[BaseException] = ()) -> None:
+def refresh_topology(client: Any, errors: Collection[BaseException] = ()) -> None:
     """Ask who has which slots: first who was named by ``errors``, never who caused them.
 
     One round trip, two nodes at most. Raises RedisClusterException when neither answers.
@@ -97,7 +97,9 @@ def refresh(client: Any, errors: Collection[BaseException] = ()) -> None:
     known = [node for node in manager.nodes_cache.values() if node.name not in silent]
     candidates = [_node(*address) for address in named]
     candidates += random.sample(known, len(known))
-    chosen = candidates[:_ASKED] or list(manager.nodes_cache.values())[:_ASKED]
+    chosen = (
+        candidates[:_MAX_TOPOLOGY_NODES] or list(manager.nodes_cache.values())[:_MAX_TOPOLOGY_NODES]
+    )
     first, others = chosen[:1], chosen[1:]
     manager.startup_nodes = {node.name: node for node in first}
     manager.initialize(
@@ -106,14 +108,14 @@ def refresh(client: Any, errors: Collection[BaseException] = ()) -> None:
     )
 
 
-_ELSEWHERE = (
+_TOPOLOGY_ERRORS = (
     ClusterDownError,
     MovedError,
     RedisConnectionError,
     RedisTimeoutError,
     SlotNotCoveredError,
 )
-_COME_AGAIN = (MovedError, RedisConnectionError, SlotNotCoveredError)
+_RETRYABLE = (MovedError, RedisConnectionError, SlotNotCoveredError)
 
 
 def _send(client: Any, commands: dict[int, Command]) -> dict[int, Any]:
@@ -136,7 +138,7 @@ def _send(client: Any, commands: dict[int, Command]) -> dict[int, Any]:
             packed = connection.pack_commands(bound)
             connection.send_packed_command(packed)
         except (RedisConnectionError, RedisTimeoutError) as error:
-            _give_back(pool, connection, broken=True)
+            _release(pool, connection, broken=True)
             answers |= dict.fromkeys(numbers, _with_node(error, node))
         else:
             written.append((node, numbers, pool, connection))
@@ -150,7 +152,7 @@ def _send(client: Any, commands: dict[int, Command]) -> dict[int, Any]:
             missing = (number for number in numbers if number not in answers)
             answers |= dict.fromkeys(missing, _with_node(error, node))
         finally:
-            _give_back(pool, connection, broken=broken)
+            _release(pool, connection, broken=broken)
     return answers
 
 
@@ -165,7 +167,7 @@ def _read(node: Any, connection: Any, command: Command) -> Any:
         return error
 
 
-def _ask(client: Any, command: Command) -> Any:
+def _send_asking(client: Any, command: Command) -> Any:
     """The answer to a command whose slot is on its way to another node."""
     try:
         return client.execute_command(*bind(command, name_node(client, command)))
@@ -173,7 +175,7 @@ def _ask(client: Any, command: Command) -> Any:
         return error
 
 
-def _give_back(pool: Any, connection: Any, *, broken: bool) -> None:
+def _release(pool: Any, connection: Any, *, broken: bool) -> None:
     if connection is not None:
         if broken:
             connection.disconnect()
@@ -181,7 +183,7 @@ def _give_back(pool: Any, connection: Any, *, broken: bool) -> None:
 
 
 def _with_node(error: Exception, node: Any) -> Exception:
-    error.node = node.name  # type: ignore[attr-defined]  # whom refresh is not to ask
+    error.node = node.name  # type: ignore[attr-defined]  # whom refresh_topology is not to ask
     return error
 
 

@@ -14,15 +14,15 @@ from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
 from plaza.infra import clock, dead_letters, sqs
 from plaza.infra.dead_letters import CAUSE, ORIGINAL, dlq_of
 from plaza.infra.errors import Unavailable
-from plaza.infra.messages import BadRecord
-from plaza.infra.observability import cause, record
+from plaza.infra.messages import InvalidMessage
+from plaza.infra.observability import error_fields, record
 from plaza.infra.retries import (
     ATTEMPTS,
     FIRST_SENT,
     WAITING_SINCE,
     Action,
-    Decision,
     Delivery,
+    RetryDecision,
     RetryPolicy,
     decide,
     read_delivery,
@@ -55,12 +55,12 @@ class Message(NamedTuple, Generic[T]):
     value: T
 
 
-class _Undone(NamedTuple):
+class _FailedMessage(NamedTuple):
     """A message that could not be handled, and what becomes of it."""
 
     record: dict[str, Any]
     delivery: Delivery
-    decision: Decision
+    decision: RetryDecision
 
 
 def consume(
@@ -73,9 +73,9 @@ def consume(
     """Decode each message of ``event``, let ``handle`` take all at once; return which to deliver
     again.
 
-    ``decode`` raises BadRecord for a message that goes to the DLQ. ``handle`` raises Unavailable
+    ``decode`` raises InvalidMessage for a message that goes to the DLQ. ``handle`` raises Unavailable
     when the whole batch should come again. Any other error may be the fault of one message: the
-    batch is halved until it stands alone, so that its neighbours are saved. Alone with a BadRecord
+    batch is halved until it stands alone, so that its neighbours are saved. Alone with an InvalidMessage
     it goes to the DLQ as well. ``retry`` says when what could not be handled comes again, and when
     it is dead-lettered.
 
@@ -153,7 +153,7 @@ def _handle(
                 half = len(part) // 2
                 todo += [part[half:], part[:half]]
                 continue
-            alone = isinstance(error, BadRecord) and len(part) == 1
+            alone = isinstance(error, InvalidMessage) and len(part) == 1
             if alone and dead_letters.dead_letter(queue, part[0].record, error):
                 continue
             records = [message.record for message in part]
@@ -171,22 +171,22 @@ def _back_off(
     undone = []
     for message in messages:
         delivery = read_delivery(message, now_ms)
-        undone.append(_Undone(message, delivery, decide(delivery, error, retry, now_ms)))
+        undone.append(_FailedMessage(message, delivery, decide(delivery, error, retry, now_ms)))
     dead = [one for one in undone if one.decision.action is Action.DEAD_LETTER]
     again = [one for one in undone if one.decision.action is Action.SEND_AGAIN]
     waits_s = [(now_ms - one.delivery.waiting_since_ms) / 1000 for one in undone]
     record(
         "batch_failed",
         {
-            "failed": len(undone),
-            "given_up": len(dead),
+            "messages_failed": len(undone),
+            "retries_exhausted": len(dead),
             "longest_wait_s": max(0.0, round(max(waits_s), 1)),
         },
         queue=queue,
         receives=max(one.delivery.receives for one in undone),
         attempts=max(one.decision.attempts for one in undone),
         **_requests_of(messages),
-        **cause(error),
+        **error_fields(error),
     )
     left = _send(dlq_of(queue), dead, {CAUSE: dead_letters.render_cause(error)})
     left += _send(queue, again)
@@ -198,30 +198,30 @@ def _back_off(
 
 
 def _send(
-    queue: str, messages: Sequence[_Undone], added: Mapping[str, str] | None = None
-) -> list[_Undone]:
+    queue: str, messages: Sequence[_FailedMessage], added: Mapping[str, str] | None = None
+) -> list[_FailedMessage]:
     """Send messages to ``queue``, with ``added`` and what they carried; return those it did not
     take.
 
     A process that dies before Lambda deletes them where they were leaves one too many, never one
     too few.
     """
-    left: list[_Undone] = []
+    left: list[_FailedMessage] = []
     for part in sqs.split(messages, lambda one: sqs.count_bytes(one.record["body"])):
         outgoing = [
             Outgoing(one.record["body"], _attributes(one, added or {}), one.decision.delay_s)
             for one in part
         ]
         try:
-            refused = sqs.send_part(queue, outgoing)
+            refused = sqs.send_batch(queue, outgoing)
         except QueueDown as down:
-            record("move_failed", queue=queue, **cause(down))
+            record("move_failed", queue=queue, **error_fields(down))
             return [*left, *messages[messages.index(part[0]) :]]
         left += [part[place] for place in refused]
     return left
 
 
-def _attributes(one: _Undone, added: Mapping[str, str]) -> dict[str, str]:
+def _attributes(one: _FailedMessage, added: Mapping[str, str]) -> dict[str, str]:
     """Returns what a message carries on: what it had, and what it has spent by now."""
     delivery, (action, _, attempts) = one.delivery, one.decision
     carried = {FIRST_SENT: str(delivery.sent_ms), ORIGINAL: one.record["messageId"]}
@@ -240,4 +240,4 @@ def _hide(queue: str, messages: Sequence[tuple[dict[str, Any], int]]) -> None:
     try:
         sqs.hide(queue, [(message["receiptHandle"], delay_s) for message, delay_s in messages])
     except QueueDown as down:  # then the queue's own visibility timeout has to do
-        record("back_off_failed", queue=queue, **cause(down))
+        record("back_off_failed", queue=queue, **error_fields(down))

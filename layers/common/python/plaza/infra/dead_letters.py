@@ -11,12 +11,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from plaza.infra import sqs
-from plaza.infra.observability import cause, record
+from plaza.infra.observability import error_fields, record
 from plaza.infra.retries import ATTEMPTS, FIRST_SENT, WAITING_SINCE, read_sent_ms
 from plaza.infra.sqs import REQUEST, Outgoing, QueueDown, Received, read_request_id
 
 CAUSE, ORIGINAL = "cause", "message_id"  # attributes: why it is here, and the id that it had
-_OF_A_LIFE = (CAUSE, ORIGINAL, ATTEMPTS, WAITING_SINCE)  # attributes that a redrive leaves behind
+_DROPPED_BY_REDRIVE = (
+    CAUSE,
+    ORIGINAL,
+    ATTEMPTS,
+    WAITING_SINCE,
+)  # attributes that a redrive leaves behind
 _MAX_CAUSE = 256
 
 
@@ -36,15 +41,17 @@ def dead_letter(queue: str, message: dict[str, Any], error: Exception) -> bool:
     try:
         sqs.forward(dlq_of(queue), Outgoing(message["body"], attributes))
     except QueueDown as down:
-        record("bury_failed", queue=queue, message_id=message["messageId"], **cause(down))
+        record(
+            "dead_letter_failed", queue=queue, message_id=message["messageId"], **error_fields(down)
+        )
         return False
     record(
-        "record_buried",
-        {"buried": 1},
+        "message_dead_lettered",
+        {"dead_lettered": 1},
         queue=queue,
         message_id=message["messageId"],
         **({"request_ids": [request_id]} if request_id else {}),
-        **cause(error),
+        **error_fields(error),
     )
     return True
 
@@ -55,7 +62,7 @@ def redrive(queue: str, received: Sequence[Received]) -> list[Received]:
     The attributes that say why they died, and how often they were tried, stay behind. Raises
     QueueDown.
     """
-    return sqs.move(dlq_of(queue), queue, received, without=_OF_A_LIFE)
+    return sqs.move(dlq_of(queue), queue, received, without=_DROPPED_BY_REDRIVE)
 
 
 def render_cause(error: Exception) -> str:

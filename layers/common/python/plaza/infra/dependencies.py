@@ -29,7 +29,7 @@ _METRICS = {
 }
 
 
-class Down(Unavailable):
+class DependencyDown(Unavailable):
     """A dependency can't be reached, or can't do its work.
 
     ``may_have_run`` is False when nothing was sent.
@@ -40,13 +40,13 @@ class Down(Unavailable):
         self.may_have_run = may_have_run
 
 
-class Repeat(NamedTuple):
-    """Work is done again after an error that ``is_reason`` is true of.
+class RetryRule(NamedTuple):
+    """Work is done again after an error that ``applies_to`` is true of.
 
     That happens once for each of ``pauses_s``, after a random time between its two numbers.
     """
 
-    is_reason: Callable[[BaseException], bool]
+    applies_to: Callable[[BaseException], bool]
     pauses_s: tuple[tuple[float, float], ...] = ((0, 0),)
 
 
@@ -66,7 +66,7 @@ def _do_nothing(_: BaseException) -> None:
     pass
 
 
-def _keep(error: Exception) -> Exception:
+def _unchanged(error: Exception) -> Exception:
     return error
 
 
@@ -77,49 +77,49 @@ class Dependency:
     name       in the texts of errors, and of its metric
     down       the error that a caller gets for a failure
     errors     what its client library raises; ``call`` lets everything else through
-    is_away    whether an error is a failure; else it is an answer of a server that works
+    is_outage    whether an error is a failure; else it is an answer of a server that works
     is_unsent  whether a failure came before anything was sent
     describe   a failure in words, without the values that its text may quote
     translate  the error that a caller gets for an answer
     clean_up   what is called after each error, before a repeat
-    repeats    when and how often all work is done again
+    retries    when and how often all work is done again
     breaker    stops calls after failures; each time it opens or closes is a line and a metric
     """
 
     name: str
-    down: type[Down]
+    down: type[DependencyDown]
     errors: tuple[type[Exception], ...]
-    is_away: Callable[[BaseException], bool] = _always
+    is_outage: Callable[[BaseException], bool] = _always
     is_unsent: Callable[[BaseException], bool] = _never
     describe: Callable[[BaseException], str] = _name_type
-    translate: Callable[[Exception], Exception] = _keep
+    translate: Callable[[Exception], Exception] = _unchanged
     clean_up: Callable[[BaseException], None] = _do_nothing
-    repeats: tuple[Repeat, ...] = ()
+    retries: tuple[RetryRule, ...] = ()
     breaker: CircuitBreaker = field(init=False)
 
     def __post_init__(self) -> None:
         self.breaker = CircuitBreaker(
             fail_max=5,
             reset_timeout=2,
-            exclude=[lambda error: not self.is_away(error)],
+            exclude=[lambda error: not self.is_outage(error)],
             name=self.name,
             listeners=[_StateRecorder()],
             throw_new_error_on_trip=False,
         )
         on_reset(self.breaker.close)
 
-    def call(self, work: Callable[[], T], *repeats: Repeat) -> T:
-        """Return what ``work`` returns; ``repeats`` apply besides those of the dependency.
+    def call(self, work: Callable[[], T], *retries: RetryRule) -> T:
+        """Return what ``work`` returns; ``retries`` apply besides those of the dependency.
 
         Raises ``down``, what ``translate`` makes of an answer, and what else ``work`` raises.
         """
         try:
-            result: T = self.breaker.call(self._attempt, work, repeats)
+            result: T = self.breaker.call(self._attempt, work, retries)
             return result
         except CircuitBreakerError:
             raise self.down(f"{self.name} is away, not asked", may_have_run=False) from None
         except self.errors as error:
-            if self.is_away(error):
+            if self.is_outage(error):
                 raise self.down(
                     f"{self.name} is away: {self.describe(error)}",
                     may_have_run=not self.is_unsent(error),
@@ -129,7 +129,7 @@ class Dependency:
                 raise
             raise answer from error
 
-    def _attempt(self, work: Callable[[], T], repeats: tuple[Repeat, ...]) -> T:
+    def _attempt(self, work: Callable[[], T], retries: tuple[RetryRule, ...]) -> T:
         """Return what ``work`` returns, at the first attempt or a repeated one."""
         left = None
         while True:
@@ -138,8 +138,8 @@ class Dependency:
             except Exception as error:
                 self.clean_up(error)
                 if left is None:
-                    left = [(r.is_reason, iter(r.pauses_s)) for r in (*self.repeats, *repeats)]
-                pauses = (next(rest, None) for is_reason, rest in left if is_reason(error))
+                    left = [(r.applies_to, iter(r.pauses_s)) for r in (*self.retries, *retries)]
+                pauses = (next(rest, None) for applies_to, rest in left if applies_to(error))
                 pause_s = next(pauses, None)
                 if pause_s is None:
                     raise
@@ -154,4 +154,6 @@ class _StateRecorder(CircuitBreakerListener):
         if old_state is None or old_state.name == new_state.name or new_state.name == "half-open":
             return
         is_open = new_state.name == "open"
-        record("breaker_turned", {_METRICS[str(cb.name)]: int(is_open)}, state=new_state.name)
+        record(
+            "breaker_state_changed", {_METRICS[str(cb.name)]: int(is_open)}, state=new_state.name
+        )

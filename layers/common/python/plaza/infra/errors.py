@@ -96,7 +96,7 @@ class Conflict(PlazaError):
     title = "A rule says no"
 
 
-class TooMany(PlazaError):
+class TooManyRequests(PlazaError):
     """Too often: again after ``retry_after_s`` seconds."""
 
     status = 429

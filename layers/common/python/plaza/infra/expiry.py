@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 
 from plaza.infra.clock import Deadline
 
-MOST_S = 40
+MAX_RUN_S = 40
 CHUNK = 1_000  # rows of one statement: its locks are held for milliseconds
 
 Delete = Callable[[int], int]
 """Deletes at most so many rows, the oldest first; returns how many. One statement."""
 
 
-def delete_in_steps(deletes: Mapping[str, Delete], most_s: float = MOST_S) -> dict[str, int]:
-    """Call each of ``deletes`` until it has nothing left, for about ``most_s``; how many rows each
+def delete_in_steps(deletes: Mapping[str, Delete], max_s: float = MAX_RUN_S) -> dict[str, int]:
+    """Call each of ``deletes`` until it has nothing left, for about ``max_s``; how many rows each
     deleted. Raises what they raise."""
-    deadline = Deadline.in_s(most_s)
+    deadline = Deadline.in_s(max_s)
     return {name: _delete(delete, deadline) for name, delete in deletes.items()}
 
 

@@ -24,18 +24,18 @@ def check(queue: str) -> dict[str, str]:
     One round trip, one statement, one call of SQS.
     """
     parts = {
-        "redis": _ask(lambda: redis.execute("PING")),
-        "mysql": _ask(lambda: mysql.fetch_all("SELECT 1")),
-        "queue": _ask(lambda: sqs.measure(queue)),
+        "redis": _probe(lambda: redis.execute("PING")),
+        "mysql": _probe(lambda: mysql.fetch_all("SELECT 1")),
+        "queue": _probe(lambda: sqs.measure(queue)),
     }
     down = [name for name, state in parts.items() if state == "down"]
     status = "up" if not down else "down" if {"redis", "mysql"} <= set(down) else "degraded"
     return {"status": status, **parts}
 
 
-def _ask(question: Callable[[], object]) -> str:
+def _probe(probe: Callable[[], object]) -> str:
     try:
-        question()
+        probe()
     except Unavailable:
         return "down"
     return "up"

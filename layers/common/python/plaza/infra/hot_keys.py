@@ -1,4 +1,4 @@
-"""Which keys are asked for most: a sample of the commands of each process, told by the way.
+"""Which keys are asked for most: a sample of the commands of each process, reported by the way.
 
 One command in about a hundred is counted in memory. Once a minute the counts go along with a
 command that is sent anyway, into a zset beside its key: no round trip more, and no other node.
@@ -16,23 +16,25 @@ from plaza.infra import clock
 from plaza.infra.process import on_reset
 from plaza.infra.shards import tag_of
 
-SAMPLE = 100  # one command in so many, on the average
-TELL_EVERY_S = 60
-KEPT = 100  # keys of one zset
-KEPT_FOR_S = 900
-_MOST_COUNTED = 1_000
-_MOST_TOLD = 20
+SAMPLE_EVERY = 100  # one command in so many, on the average
+REPORT_EVERY_S = 60
+MAX_KEYS = 100  # keys of one zset
+REPORT_TTL_S = 900
+_MAX_COUNTED_KEYS = 1_000
+_MAX_REPORTED_KEYS = 20
 
 Argument = str | int | float
 # Of a command the last element may be what finds, by the name of the node, the last arguments.
-ArgumentsAt = Callable[[str], Sequence[Argument]]
-Command = tuple[Argument | ArgumentsAt, ...]
+NodeArguments = Callable[[str], Sequence[Argument]]
+Command = tuple[Argument | NodeArguments, ...]
 
 
 class Sampler:
     """What one process counts. ``gap`` draws how many commands there are from one to the next."""
 
-    def __init__(self, gap: Callable[[], int] = lambda: random.randint(1, 2 * SAMPLE - 1)) -> None:
+    def __init__(
+        self, gap: Callable[[], int] = lambda: random.randint(1, 2 * SAMPLE_EVERY - 1)
+    ) -> None:
         self._gap = gap
         self.counts: Counter[str] = Counter()
         self.reset()
@@ -41,9 +43,9 @@ class Sampler:
         """Begin anew, without counts."""
         self.counts.clear()
         self._left = self._gap()
-        self._told_s = clock.now_s()
+        self._reported_s = clock.now_s()
 
-    def notice(self, commands: Sequence[Command]) -> list[Command]:
+    def sample(self, commands: Sequence[Command]) -> list[Command]:
         """They are about to be sent. What to send with them: most of the time nothing."""
         self._left -= len(commands)
         return [] if self._left > 0 else self._count(commands)
@@ -55,21 +57,21 @@ class Sampler:
             if key:
                 self.counts[key] += 1
             self._left += self._gap()
-        if len(self.counts) > _MOST_COUNTED:
-            self.counts = Counter(dict(self.counts.most_common(_MOST_COUNTED // 2)))
+        if len(self.counts) > _MAX_COUNTED_KEYS:
+            self.counts = Counter(dict(self.counts.most_common(_MAX_COUNTED_KEYS // 2)))
         now_s = clock.now_s()
-        if now_s - self._told_s < TELL_EVERY_S or not key:
+        if now_s - self._reported_s < REPORT_EVERY_S or not key:
             return []
-        self._told_s = now_s
-        return self._tell(tag_of(key) + "}", int(now_s // 60))
+        self._reported_s = now_s
+        return self._report(tag_of(key) + "}", int(now_s // 60))
 
-    def _tell(self, tag: str, minute: int) -> list[Command]:
-        told, self.counts = self.counts.most_common(_MOST_TOLD), Counter()
+    def _report(self, tag: str, minute: int) -> list[Command]:
+        reported, self.counts = self.counts.most_common(_MAX_REPORTED_KEYS), Counter()
         place = hot_key(tag, minute)
         return [
-            *(("ZINCRBY", place, count * SAMPLE, key) for key, count in told),
-            ("ZREMRANGEBYRANK", place, 0, -KEPT - 1),
-            ("EXPIRE", place, KEPT_FOR_S),
+            *(("ZINCRBY", place, count * SAMPLE_EVERY, key) for key, count in reported),
+            ("ZREMRANGEBYRANK", place, 0, -MAX_KEYS - 1),
+            ("EXPIRE", place, REPORT_TTL_S),
         ]
 
 

@@ -28,23 +28,23 @@ from plaza.infra.errors import (
     Forbidden,
     NotFound,
     PlazaError,
-    TooMany,
+    TooManyRequests,
     Unauthenticated,
     Unavailable,
 )
-from plaza.infra.observability import begin_request, cause, end_request, record
+from plaza.infra.observability import begin_request, end_request, error_fields, record
 
 T = TypeVar("T")
 
-MOST_BODY_BYTES = 64 * 1024
-MOST_ID = 2**63 - 1
+MAX_BODY_BYTES = 64 * 1024
+MAX_ID = 2**63 - 1
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 PROBLEM_TYPES = "https://plaza.example/problems/"
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 
 # What the line about the present request will say besides; a Lambda serves one at a time.
-_said: dict[str, Any] = {}
+_log_fields: dict[str, Any] = {}
 
 Limiter = Callable[[str], int]
 """Takes a token of an IP address: 0, or in how many milliseconds there will be one."""
@@ -69,51 +69,51 @@ IdempotencyKey = Annotated[
 ]
 
 
-def _as_whole(said: object) -> object:
-    return int(said) if isinstance(said, float) and said.is_integer() else said
+def _to_integer(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-AS_WHOLE = BeforeValidator(_as_whole)
+ACCEPT_INTEGRAL_FLOAT = BeforeValidator(_to_integer)
 """1400.0 as 1400: a whole number to JSON Schema, and to clients that know no other."""
 
 
-class Answer(BaseModel):
+class ResponseModel(BaseModel):
     """Base of what is sent. Times are RFC 3339 UTC, ids are strings."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Question(BaseModel):
+class RequestModel(BaseModel):
     """Base of what is received: unknown fields are refused, nothing is coerced."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_half_characters(cls, said: Any) -> Any:
+    def _reject_lone_surrogates(cls, value: Any) -> Any:
         """JSON can hold half of a surrogate pair; nothing that we have could store it."""
         try:
-            json.dumps(said, ensure_ascii=False, default=str).encode()
+            json.dumps(value, ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError:
             raise ValueError("there is a lone surrogate in it") from None
-        return said
+        return value
 
 
-class Page(Answer, Generic[T]):
+class Page(ResponseModel, Generic[T]):
     """A page of a list; ``next`` is the cursor of the page after it, null at the end."""
 
     items: list[T]
     next: str | None
 
 
-class FieldProblem(Answer):
+class FieldProblem(ResponseModel):
     """One field that is wrong, and how."""
 
     field: str
     detail: str
 
 
-class Problem(Answer):
+class Problem(ResponseModel):
     """RFC 9457. ``type`` is stable; programs look at it, people read the rest."""
 
     type: str
@@ -123,7 +123,7 @@ class Problem(Answer):
     errors: list[FieldProblem] | None = None
 
 
-def problems(*statuses: int) -> dict[int, Any]:
+def describe_problems(*statuses: int) -> dict[int, Any]:
     """The error answers of a route, for its contract; 429, 500 and 503 go without saying."""
     return {
         status: {
@@ -134,7 +134,7 @@ def problems(*statuses: int) -> dict[int, Any]:
     }
 
 
-def answers(status: int, model: Any, description: str) -> dict[int, Any]:
+def describe_response(status: int, model: Any, description: str) -> dict[int, Any]:
     """An answer of a route other than an error, for its contract."""
     return {status: {"description": description, "content": {JSON: {"model": model}}}}
 
@@ -161,22 +161,22 @@ class Api(APIGatewayHttpResolver):
                 check_body(self.current_event.raw_event)
         except PlazaError as error:
             refusal = self._call_exception_handler(error, route)
-            if refusal is None:  # an app that was not made by ``api``
+            if refusal is None:  # an app that was not made by ``create_api``
                 raise
             return refusal
         return super()._call_route(route, route_arguments)
 
     def _is_admitted_unknown(self) -> bool:
         """True when the token is unknown, and the route itself refuses it; it reads no body."""
-        return self._admits_unknown_tokens and _session_of(self).get("refusal") == "unknown"
+        return self._admits_unknown_tokens and _read_session(self).get("refusal") == "unknown"
 
     def _check_session(self, route: Route) -> None:
         if not route.security:
             return
         if {} in route.security:
-            caller_if_any(self)
+            find_caller(self)
         else:
-            caller(self)
+            require_caller(self)
 
 
 def serve(app: Api, event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -199,13 +199,13 @@ def _answer(
     app: Api, event: dict[str, Any], resolve: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
     began_s = clock.monotonic_s()
-    _said.clear()
+    _log_fields.clear()
     request_id = begin_request(event)
     try:
         try:
-            check_limit(event, app.limiter)
+            check_rate_limit(event, app.limiter)
             answer = resolve()
-        except TooMany as error:
+        except TooManyRequests as error:
             answer = problem(error)
         answer["body"] = answer["body"] or ""  # a 204 has none, and not every gateway bears that
         if request_id is not None:
@@ -214,23 +214,23 @@ def _answer(
             "request_served",
             route=event.get("routeKey"),
             status=answer["statusCode"],
-            took_ms=round((clock.monotonic_s() - began_s) * 1000, 2),
-            **_concerned(event),
-            **_said,
+            duration_ms=round((clock.monotonic_s() - began_s) * 1000, 2),
+            **_subject_fields(event),
+            **_log_fields,
         )
     finally:
         end_request()
     return answer
 
 
-def _concerned(event: dict[str, Any]) -> dict[str, Any]:
+def _subject_fields(event: dict[str, Any]) -> dict[str, Any]:
     """Whom and what a request is about, so that a complaint with its id leads to the row."""
     session = event.get("requestContext", {}).get("authorizer", {}).get("lambda") or {}
     ids = {k: v for k, v in (event.get("pathParameters") or {}).items() if _ID.fullmatch(v)}
     return {"caller_id": session.get("user_id"), **ids}
 
 
-def api(*, admits_unknown_tokens: bool = False, limiter: Limiter | None = None) -> Api:
+def create_api(*, admits_unknown_tokens: bool = False, limiter: Limiter | None = None) -> Api:
     """A resolver with typed routes whose errors are problem+json.
 
     With ``admits_unknown_tokens`` the routes themselves refuse tokens that have no session. A
@@ -241,7 +241,7 @@ def api(*, admits_unknown_tokens: bool = False, limiter: Limiter | None = None) 
     @app.exception_handler(PlazaError)  # type: ignore[untyped-decorator]
     def refused(error: PlazaError) -> Response[str]:
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            _said.update(cause(error))
+            _log_fields.update(error_fields(error))
         return _problem_of(error)
 
     @app.exception_handler(  # type: ignore[untyped-decorator]
@@ -260,7 +260,7 @@ def api(*, admits_unknown_tokens: bool = False, limiter: Limiter | None = None) 
 
     @app.exception_handler(Exception)  # type: ignore[untyped-decorator]
     def failed(error: Exception) -> Response[str]:
-        _said.update(cause(error))
+        _log_fields.update(error_fields(error))
         return _problem_of(PlazaError("This is our fault, and it is logged"))
 
     @app.not_found
@@ -283,22 +283,22 @@ def problem(
     if errors:
         body["errors"] = errors
     all_headers = {"content-type": PROBLEM, **(headers or {})}
-    if isinstance(error, TooMany | Unavailable):
+    if isinstance(error, TooManyRequests | Unavailable):
         all_headers["retry-after"] = str(error.retry_after_s)
     return {"statusCode": error.status, "headers": all_headers, "body": json.dumps(body)}
 
 
-def caller(app: APIGatewayHttpResolver) -> int:
+def require_caller(app: APIGatewayHttpResolver) -> int:
     """The id of the user who calls. Raises Unauthenticated; Unavailable when nobody can check."""
-    user_id = caller_if_any(app)
+    user_id = find_caller(app)
     if user_id is None:
         raise Unauthenticated("Send `Authorization: Bearer <token>`")
     return user_id
 
 
-def caller_if_any(app: APIGatewayHttpResolver) -> int | None:
+def find_caller(app: APIGatewayHttpResolver) -> int | None:
     """The id of the user who calls, None for nobody. A token that isn't good is an error still."""
-    session = _session_of(app)
+    session = _read_session(app)
     if session.get("user_id"):
         return int(session["user_id"])
     match session.get("refusal"):
@@ -311,34 +311,34 @@ def caller_if_any(app: APIGatewayHttpResolver) -> int | None:
     return None
 
 
-def caller_with_role(app: APIGatewayHttpResolver, role: str) -> int:
-    """The id of the user who calls, and has ``role``. Raises as ``caller``, and Forbidden."""
-    user_id = caller(app)
-    if _session_of(app).get("role") != role:
+def require_caller_with_role(app: APIGatewayHttpResolver, role: str) -> int:
+    """The id of the user who calls, and has ``role``. Raises as ``require_caller``, and Forbidden."""
+    user_id = require_caller(app)
+    if _read_session(app).get("role") != role:
         raise Forbidden(f"It takes the role {role}")
     return user_id
 
 
-def _session_of(app: APIGatewayHttpResolver) -> dict[str, Any]:
+def _read_session(app: APIGatewayHttpResolver) -> dict[str, Any]:
     """What the authorizer passes on about the caller of the present request."""
     context = app.current_event.raw_event.get("requestContext", {}).get("authorizer", {})
     return context.get("lambda") or {}
 
 
-def source_address(app: APIGatewayHttpResolver) -> str:
+def read_source_ip(app: APIGatewayHttpResolver) -> str:
     """The IP address that the gateway's connection came from: no header can say another."""
     return str(app.current_event.raw_event["requestContext"]["http"]["sourceIp"])
 
 
-def read_id(text: str, what: str) -> int:
+def read_id(text: str, resource: str) -> int:
     """The id in a path. Raises NotFound when it is none: there is no such thing then."""
-    if not _ID.fullmatch(text) or int(text) > MOST_ID:
-        raise NotFound(f"{text[:32]!r} is not the id of a {what}")
+    if not _ID.fullmatch(text) or int(text) > MAX_ID:
+        raise NotFound(f"{text[:32]!r} is not the id of a {resource}")
     return int(text)
 
 
-def check_limit(event: dict[str, Any], limiter: Limiter | None) -> None:
-    """Raises TooMany when the caller calls too often.
+def check_rate_limit(event: dict[str, Any], limiter: Limiter | None) -> None:
+    """Raises TooManyRequests when the caller calls too often.
 
     The authorizer takes the token in the round trip that reads the session. On a route without the
     authorizer the ``limiter`` takes one. Raises LookupError when there is neither.
@@ -351,7 +351,7 @@ def check_limit(event: dict[str, Any], limiter: Limiter | None) -> None:
     else:
         raise LookupError("neither the authorizer nor this function limits the caller")
     if wait_s:
-        raise TooMany("This is more often than you may ask", retry_after_s=wait_s)
+        raise TooManyRequests("This is more often than you may ask", retry_after_s=wait_s)
 
 
 def check_body(event: dict[str, Any]) -> None:
@@ -360,8 +360,8 @@ def check_body(event: dict[str, Any]) -> None:
     if not body:
         return
     size = len(body) * 3 // 4 if event.get("isBase64Encoded") else len(body.encode())
-    if size > MOST_BODY_BYTES:
-        raise BadInput("body", f"is larger than {MOST_BODY_BYTES} bytes")
+    if size > MAX_BODY_BYTES:
+        raise BadInput("body", f"is larger than {MAX_BODY_BYTES} bytes")
     content_type = event.get("headers", {}).get("content-type", JSON)
     if content_type.partition(";")[0].strip().lower() != JSON:
         raise BadInput("content-type", f"is not {JSON}")
@@ -381,7 +381,7 @@ def unpack_cursor(cursor: str, shape: tuple[type, ...]) -> list[Any]:
     except (binascii.Error, ValueError, RecursionError):
         raise BadInput("cursor", "is not one that we gave") from None
     fits = isinstance(parts, list) and [type(part) for part in parts] == list(shape)
-    if not fits or not all(p.isascii() if type(p) is str else abs(p) <= MOST_ID for p in parts):
+    if not fits or not all(p.isascii() if type(p) is str else abs(p) <= MAX_ID for p in parts):
         raise BadInput("cursor", "is not one that we gave")
     return list(parts)
 

@@ -9,7 +9,7 @@ Of the ids called ``<ids>``, all in one shard, under ``{<shard>}:<ids>:``:
     filter        bitmap  the filter in use
     filter:next   bitmap  the filter that is being built
     filter:meta   hash    bits, members, built_at: of the filter; next_bits, next_members,
-                          filling_by, filling_at, of the one that is being built; asked_at
+                          build_id, build_active_at, of the one that is being built; build_requested_at
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from plaza.infra.lua import load_script
 from plaza.infra.projections import key_of
 from plaza.infra.redis import Call
 
-BUILT_AGAIN_MS = 3_600_000  # a filter heals by being built anew, from time to time
-ASKED_AGAIN_MS = 5_000
-LEFT_ALONE_MS = 120_000
+REBUILD_AFTER_MS = 3_600_000  # a filter heals by being built anew, from time to time
+BUILD_REQUEST_TTL_MS = 5_000
+BUILD_TIMEOUT_MS = 120_000
 MAX_IDS_PER_CALL = 200
 BITS_PER_ID = 32  # with four hashes 2 in 10,000 strangers pass; it may fill up to 24, then 6 do
 _FULL_BITS_PER_ID = 24
-_LEAST_BITS, _MOST_BITS = 2**17, 2**30
+_MIN_BITS, _MAX_BITS = 2**17, 2**30
 
 _SCRIPTS = Path(__file__).with_name("scripts")
 BEGIN = load_script(_SCRIPTS / "begin_filter.lua")
 FILL = load_script(_SCRIPTS / "fill_filter.lua")
 ADD = load_script(_SCRIPTS / "add_to_filter.lua")
-ASK = load_script(_SCRIPTS / "ask_filter.lua")
+QUERY = load_script(_SCRIPTS / "query_filter.lua")
 
 
 class FilterKeys(NamedTuple):
@@ -46,11 +46,11 @@ class FilterKeys(NamedTuple):
     next: str
 
 
-class Maybe(NamedTuple):
+class FilterReply(NamedTuple):
     """Whether there may be such an id, and whether the caller is to have the filter built."""
 
-    maybe: bool
-    ask: bool
+    may_exist: bool
+    build_due: bool
 
 
 class IdFilter:
@@ -60,43 +60,43 @@ class IdFilter:
         base = key_of(name, "filter")
         self.keys = FilterKeys(f"{base}:meta", base, f"{base}:next")
 
-    def ask(self, of_id: int) -> Maybe:
+    def query(self, record_id: int) -> FilterReply:
         """Ask whether there may be such an id. One round trip. Raises RedisDown."""
-        args = (of_id, _FULL_BITS_PER_ID, BUILT_AGAIN_MS, ASKED_AGAIN_MS)
-        maybe, ask = redis.run(ASK, self.keys[:2], args)
-        return Maybe(maybe == 1, ask == 1)
+        args = (record_id, _FULL_BITS_PER_ID, REBUILD_AFTER_MS, BUILD_REQUEST_TTL_MS)
+        may_exist, build_due = redis.run(QUERY, self.keys[:2], args)
+        return FilterReply(may_exist == 1, build_due == 1)
 
     def is_due(self) -> bool:
         """Ask whether the filter is to be built, whoever was asked lately. One round trip.
 
         Raises RedisDown.
         """
-        _, ask = redis.run(ASK, self.keys[:2], (0, _FULL_BITS_PER_ID, BUILT_AGAIN_MS, -1))
-        return bool(ask == 1)
+        _, build_due = redis.run(QUERY, self.keys[:2], (0, _FULL_BITS_PER_ID, REBUILD_AFTER_MS, -1))
+        return bool(build_due == 1)
 
     def add(self, ids: Sequence[int]) -> None:
         """Add ids that MySQL has or will have. One round trip. Raises RedisDown."""
-        redis.run_all([Call(ADD, self.keys, part) for part in _parts(ids)])
+        redis.run_all([Call(ADD, self.keys, part) for part in _split(ids)])
 
     def begin(self, build: str, count: int) -> str:
         """Begin to build the filter for ``count`` ids; see begin_filter.lua. Raises RedisDown."""
-        bits = _LEAST_BITS
-        while bits < count * BITS_PER_ID and bits < _MOST_BITS:
+        bits = _MIN_BITS
+        while bits < count * BITS_PER_ID and bits < _MAX_BITS:
             bits *= 2
         keys = (self.keys.meta, self.keys.next)
-        return str(redis.run(BEGIN, keys, (build, bits, LEFT_ALONE_MS)))
+        return str(redis.run(BEGIN, keys, (build, bits, BUILD_TIMEOUT_MS)))
 
     def fill(self, build: str, ids: Sequence[int], last: bool) -> str:
         """Add a page to the filter that is being built; see fill_filter.lua. One round trip.
 
         Raises RedisDown.
         """
-        parts = _parts(ids) or [()]
+        parts = _split(ids) or [()]
         calls = [Call(FILL, self.keys, (build, 0, *part)) for part in parts[:-1]]
         calls.append(Call(FILL, self.keys, (build, int(last), *parts[-1])))
         return str(redis.run_all(calls)[-1])
 
 
-def _parts(ids: Sequence[int]) -> list[Sequence[int]]:
+def _split(ids: Sequence[int]) -> list[Sequence[int]]:
     """As many as one run of a script takes: Redis serves others in between."""
     return [ids[i : i + MAX_IDS_PER_CALL] for i in range(0, len(ids), MAX_IDS_PER_CALL)]

@@ -14,18 +14,18 @@ from pathlib import Path
 from plaza.infra import clock, redis
 from plaza.infra.errors import Unavailable
 from plaza.infra.lua import load_script
-from plaza.infra.process import Once
+from plaza.infra.process import Lazy
 from plaza.infra.shards import shard_of
 
 EPOCH_S = 1_735_689_600  # 2025-01-01 UTC
-BLOCK = 100
+BLOCK_SIZE = 100
 _DAY_S = 86_400
-_MOST_TRIES = 20
+_MAX_ATTEMPTS = 20
 _KEY = f"{{{shard_of('ids:serials')}}}:ids:serials"
 _LEASE = load_script(Path(__file__).with_name("scripts") / "lease_serials.lua")
 
 
-class SerialsUsedUp(Unavailable):
+class SerialsExhausted(Unavailable):
     """More ids were asked for than there are for a second."""
 
 
@@ -41,7 +41,7 @@ class _Block:
 def new_id() -> int:
     """An id that nobody has. A round trip to Redis for one in 100.
 
-    Raises RedisDown, SerialsUsedUp.
+    Raises RedisDown, SerialsExhausted.
     """
     now_s = int(clock.now_s())
     block = _block.get()
@@ -55,20 +55,20 @@ def new_id() -> int:
     return (seconds - EPOCH_S) << 32 | serial
 
 
-def made_at_s(made_id: int) -> int:
+def created_at_s(record_id: int) -> int:
     """When an id was made, seconds since 1970, by the clock of who made it."""
-    return (made_id >> 32) + EPOCH_S
+    return (record_id >> 32) + EPOCH_S
 
 
 def _lease() -> _Block:
-    for _ in range(_MOST_TRIES):
-        answer = redis.run(_LEASE, (_KEY,), (BLOCK,))
+    for _ in range(_MAX_ATTEMPTS):
+        answer = redis.run(_LEASE, (_KEY,), (BLOCK_SIZE,))
         if len(answer) == 2:
             day, first = answer
-            return _Block(day, first, first + BLOCK)
+            return _Block(day, first, first + BLOCK_SIZE)
         [wait_ms] = answer
         clock.sleep(min(wait_ms, 50) / 1000 * random.uniform(1, 2))  # others wait for it too
-    raise SerialsUsedUp("All ids of this second are used", retry_after_s=1)
+    raise SerialsExhausted("All ids of this second are used", retry_after_s=1)
 
 
-_block = Once(_lease)
+_block = Lazy(_lease)

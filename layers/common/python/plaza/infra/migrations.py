@@ -14,20 +14,20 @@ FOLDER = Path(__file__).parent.parent / "migrations"
 _COMMENT = re.compile(r"^--.*$", re.MULTILINE)
 _END = re.compile(r";\s*$", re.MULTILINE)
 _LOCK = "plaza-migrations"
-_DONE_ALREADY = (ER.DUP_FIELDNAME, ER.DUP_KEYNAME)
+_ALREADY_APPLIED = (ER.DUP_FIELDNAME, ER.DUP_KEYNAME)
 
 
 class MigrationsBusy(Exception):
     """Another deploy is applying migrations."""
 
 
-def statements_of(sql: str) -> list[str]:
+def split_statements(sql: str) -> list[str]:
     """The statements of a file: each ends with a semicolon at the end of a line."""
     return [part.strip() for part in _END.split(_COMMENT.sub("", sql)) if part.strip()]
 
 
 def apply_migrations(folder: Path = FOLDER) -> list[str]:
-    """Apply what MySQL has not seen yet; the names of the files applied now.
+    """Apply what MySQL has not applied yet; the names of the files applied now.
 
     A file is recorded after its last statement. MySQL can't roll back DDL, so a file that fails
     half way is repeated whole: its statements must bear that (CREATE TABLE IF NOT EXISTS; an ALTER
@@ -41,12 +41,12 @@ def apply_migrations(folder: Path = FOLDER) -> list[str]:
             "CREATE TABLE IF NOT EXISTS schema_migration (name VARCHAR(100) NOT NULL PRIMARY KEY,"
             " applied_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6))"
         )
-        seen = {name for (name,) in mysql.fetch_all("SELECT name FROM schema_migration")}
+        applied_before = {name for (name,) in mysql.fetch_all("SELECT name FROM schema_migration")}
         applied = []
         for file in sorted(folder.glob("[0-9]*.sql")):
-            if file.stem in seen:
+            if file.stem in applied_before:
                 continue
-            for statement in statements_of(file.read_text()):
+            for statement in split_statements(file.read_text()):
                 _apply(statement)
             mysql.write("INSERT INTO schema_migration (name) VALUES (%s)", (file.stem,))
             applied.append(file.stem)
@@ -59,5 +59,5 @@ def _apply(statement: str) -> None:
     try:
         mysql.write(statement)
     except MySQLError as error:
-        if error.args[0] not in _DONE_ALREADY:
+        if error.args[0] not in _ALREADY_APPLIED:
             raise

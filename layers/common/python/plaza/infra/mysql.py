@@ -19,21 +19,21 @@ from pymysql.constants import CR, ER
 from pymysql.cursors import Cursor
 
 from plaza.infra import clock, secrets
-from plaza.infra.dependencies import Dependency, Down, Repeat
+from plaza.infra.dependencies import Dependency, DependencyDown, RetryRule
 from plaza.infra.errors import Busy
-from plaza.infra.process import Once
+from plaza.infra.process import Lazy
 from plaza.infra.settings import settings
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
-_APART_IDLE_TIMEOUT_S = 600
+_DEDICATED_IDLE_TIMEOUT_S = 600
 _MAX_LOCK_WAIT_S = 5  # an ALTER that waits for its table stops everybody else's statements
 
 # What PyMySQL has no names for: of MySQL a connection that idled for too long, a server that became
 # a reader, a transaction that may only read; of MariaDB a connection that was killed.
 _IDLED, _READ_ONLY_MODE, _READ_ONLY_TRANSACTION, _CONNECTION_KILLED = 4031, 1836, 1792, 1927
-_DOWN = (
+_OUTAGE_CODES = (
     0,
     CR.CR_SERVER_GONE_ERROR,
     CR.CR_SERVER_LOST,
@@ -54,8 +54,8 @@ _DOWN = (
     _CONNECTION_KILLED,
     _IDLED,
 )
-_AGAIN = (ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT)
-_DENIED = (ER.ACCESS_DENIED_ERROR,)
+_LOCK_CODES = (ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT)
+_ACCESS_DENIED_CODES = (ER.ACCESS_DENIED_ERROR,)
 # What MySQL says with these names tables and columns only; other errors quote values.
 _NAMES_ONLY = (
     ER.BAD_FIELD_ERROR,
@@ -94,7 +94,7 @@ def _unverified_tls() -> ssl.SSLContext:
     return context
 
 
-class MysqlDown(Down):
+class MysqlDown(DependencyDown):
     """MySQL can't be reached, or doesn't answer in time."""
 
 
@@ -108,18 +108,18 @@ def _code(error: BaseException) -> int | None:
     return None
 
 
-def _is_away(error: BaseException) -> bool:
+def _is_outage(error: BaseException) -> bool:
     """Whether MySQL failed; another error that it answered with says nothing against it."""
-    return isinstance(error, OSError) or _code(error) in _DOWN
+    return isinstance(error, OSError) or _code(error) in _OUTAGE_CODES
 
 
 def _is_locked(error: BaseException) -> bool:
-    return _code(error) in _AGAIN
+    return _code(error) in _LOCK_CODES
 
 
 def _is_lost(error: BaseException) -> bool:
     """Whether a connection failed, and at once: who was waited for is not waited for again."""
-    return _is_away(error) and "timed out" not in str(error)
+    return _is_outage(error) and "timed out" not in str(error)
 
 
 def _describe(error: BaseException) -> str:
@@ -141,7 +141,7 @@ def _translate(error: Exception) -> Exception:
 
 def _close_lost(error: BaseException) -> None:
     """Close the connection after a failure; the next attempt opens a new one."""
-    if _is_away(error):
+    if _is_outage(error):
         forget_connection()
 
 
@@ -149,22 +149,22 @@ MYSQL = Dependency(
     name="MySQL",
     down=MysqlDown,
     errors=(pymysql.err.MySQLError, OSError),
-    is_away=_is_away,
+    is_outage=_is_outage,
     describe=_describe,
     translate=_translate,
     clean_up=_close_lost,
 )
-_WHILE_LOCKED = Repeat(_is_locked, pauses_s=((0, 0.02), (0, 0.04)))
-_IF_LOST = Repeat(_is_lost)
+_RETRY_LOCKED = RetryRule(_is_locked, pauses_s=((0, 0.02), (0, 0.04)))
+_RETRY_LOST = RetryRule(_is_lost)
 
 
-def _if_reused() -> tuple[Repeat, ...]:
+def _retry_if_reused() -> tuple[RetryRule, ...]:
     """Return the repeat for a connection that is there: it may lead nowhere by now, or to a server
     that failed over, which is no outage yet."""
-    return () if _connection.peek() is None else (_IF_LOST,)
+    return () if _connection.peek() is None else (_RETRY_LOST,)
 
 
-def atomically(work: Callable[[Cursor], T]) -> T:
+def run_in_transaction(work: Callable[[Cursor], T]) -> T:
     """The result of ``work`` in one transaction; a deadlock or lock timeout repeats all of it.
 
     ``work`` gets a cursor and may run up to three times. Raises MysqlDown, LockTimeout, and what
@@ -180,13 +180,13 @@ def atomically(work: Callable[[Cursor], T]) -> T:
             connection.commit()
             return result
         except BaseException as error:
-            _give_up(connection, error)
+            _roll_back(connection, error)
             raise
 
-    return MYSQL.call(once, _WHILE_LOCKED)
+    return MYSQL.call(once, _RETRY_LOCKED)
 
 
-def snapshot(work: Callable[[Cursor], T]) -> T:
+def run_in_snapshot(work: Callable[[Cursor], T]) -> T:
     """The result of ``work``, whose statements all see MySQL as it was when it began.
 
     Three more statements. Raises MysqlDown and what ``work`` raises.
@@ -202,7 +202,7 @@ def snapshot(work: Callable[[Cursor], T]) -> T:
             connection.commit()
             return result
         except BaseException as error:
-            _give_up(connection, error)
+            _roll_back(connection, error)
             raise
 
     return MYSQL.call(look)
@@ -216,7 +216,7 @@ def fetch_all(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[Ro
             cursor.execute(sql, args)
             return list(cursor.fetchall())
 
-    return MYSQL.call(select, *_if_reused())
+    return MYSQL.call(select, *_retry_if_reused())
 
 
 def write(sql: str, args: Sequence[Any] = ()) -> int:
@@ -229,7 +229,7 @@ def write(sql: str, args: Sequence[Any] = ()) -> int:
         with _connect().cursor() as cursor:
             return cursor.execute(sql, args)
 
-    return MYSQL.call(execute, _WHILE_LOCKED, *_if_reused())
+    return MYSQL.call(execute, _RETRY_LOCKED, *_retry_if_reused())
 
 
 def forget_connection() -> None:
@@ -237,7 +237,7 @@ def forget_connection() -> None:
     _connection.reset()
 
 
-def connect_apart(**options: Any) -> Connection[Any]:
+def connect_dedicated(**options: Any) -> Connection[Any]:
     """A connection of one's own, to close when done. Takes and raises what PyMySQL does.
 
     The server ends it when its client has vanished for ten minutes: it may be busy elsewhere
@@ -248,7 +248,7 @@ def connect_apart(**options: Any) -> Connection[Any]:
     own = {"host": address.host, "port": address.port, "user": user, "password": password}
     connection = SharedTlsConnection(**options | own)
     try:
-        connection.query(f"SET SESSION wait_timeout = {_APART_IDLE_TIMEOUT_S}")
+        connection.query(f"SET SESSION wait_timeout = {_DEDICATED_IDLE_TIMEOUT_S}")
     except BaseException:
         connection.close()
         raise
@@ -274,7 +274,7 @@ def _open() -> SharedTlsConnection:
         return _open_once()
     except pymysql.err.OperationalError as error:
         secret_id = settings().mysql_secret_id
-        if _code(error) not in _DENIED or not secret_id:
+        if _code(error) not in _ACCESS_DENIED_CODES or not secret_id:
             raise
         secrets.forget(secret_id)  # it was rotated
         return _open_once()
@@ -285,7 +285,7 @@ def _close(connection: SharedTlsConnection) -> None:
         connection.close()
 
 
-_connection = Once(_open, close=_close)
+_connection = Lazy(_open, close=_close)
 
 
 def _open_once() -> SharedTlsConnection:
@@ -326,9 +326,9 @@ def _read_credentials() -> tuple[str, str]:
     return secret["username"], secret["password"]
 
 
-def _give_up(connection: Connection[Cursor], error: BaseException) -> None:
+def _roll_back(connection: Connection[Cursor], error: BaseException) -> None:
     """Leave no open transaction behind, whatever ``error`` was."""
-    if isinstance(error, Exception) and not _is_away(error):
+    if isinstance(error, Exception) and not _is_outage(error):
         try:
             connection.rollback()
             return

@@ -15,14 +15,14 @@ import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from plaza.infra.dependencies import Dependency, Down
-from plaza.infra.process import Once
+from plaza.infra.dependencies import Dependency, DependencyDown
+from plaza.infra.process import Lazy
 from plaza.infra.settings import BadSettings, settings
 
 _MISSING = ("NoSuchKey", "404")
 
 
-class ObjectsDown(Down):
+class ObjectsDown(DependencyDown):
     """S3 can't be reached, or refuses."""
 
 
@@ -30,12 +30,14 @@ class ObjectMissing(Exception):
     """There is no object of this key."""
 
 
-def _is_away(error: BaseException) -> bool:
+def _is_outage(error: BaseException) -> bool:
     """Whether S3 failed; that an object isn't there says nothing against it."""
     return not (isinstance(error, ClientError) and error.response["Error"]["Code"] in _MISSING)
 
 
-S3 = Dependency(name="S3", down=ObjectsDown, errors=(BotoCoreError, ClientError), is_away=_is_away)
+S3 = Dependency(
+    name="S3", down=ObjectsDown, errors=(BotoCoreError, ClientError), is_outage=_is_outage
+)
 
 
 def client() -> Any:
@@ -53,7 +55,7 @@ def _make_client() -> Any:
     return botocore.session.get_session().create_client("s3", config=config)
 
 
-_client: Once[Any] = Once(_make_client, close=lambda client: client.close())
+_client: Lazy[Any] = Lazy(_make_client, close=lambda client: client.close())
 
 
 def put(key: str, body: bytes, content_type: str) -> None:

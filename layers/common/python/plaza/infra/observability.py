@@ -24,7 +24,7 @@ NAMESPACE = "Plaza"
 REQUEST_ID = re.compile(r"[A-Za-z0-9+/=._-]{1,64}")
 """What an id of a request may look like: safe in a log line, in a header and in SQL."""
 
-_LEAST_OF_CLIENTS = 8  # a code to sign in has 6 digits
+_MIN_CLIENT_ID_CHARS = 8  # a code to sign in has 6 digits
 
 # json.dumps would make a new encoder each time.
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
@@ -52,7 +52,7 @@ def end_request() -> None:
     _process.request_id = None
 
 
-def present_request() -> str | None:
+def current_request_id() -> str | None:
     """The id of the request that is answered now, None outside of any."""
     return _process.request_id
 
@@ -60,17 +60,17 @@ def present_request() -> str | None:
 def _read_request_id(event: Mapping[str, Any]) -> str | None:
     headers = event.get("headers") or {}
     said = headers.get("x-request-id")
-    if said and _is_sound(said) and said not in headers.get("authorization", ""):
+    if said and _is_valid_client_id(said) and said not in headers.get("authorization", ""):
         return str(said)
     given = event.get("requestContext", {}).get("requestId")
     return given if isinstance(given, str) and REQUEST_ID.fullmatch(given) else None
 
 
-def _is_sound(said: object) -> bool:
+def _is_valid_client_id(said: object) -> bool:
     """A client's own id; one without a letter could be a phone number."""
     return (
         isinstance(said, str)
-        and len(said) >= _LEAST_OF_CLIENTS
+        and len(said) >= _MIN_CLIENT_ID_CHARS
         and REQUEST_ID.fullmatch(said) is not None
         and any(c.isalpha() for c in said)
     )
@@ -103,7 +103,7 @@ def record(event: str, metrics: Mapping[str, float] | None = None, /, **fields: 
     sys.stdout.flush()
 
 
-def cause(error: BaseException) -> dict[str, str]:
+def error_fields(error: BaseException) -> dict[str, str]:
     """What to log of ``error``: type and text, and for what we did not foresee, its trace."""
     said = {"error": type(error).__name__, "detail": str(error)[:500]}
     if error.__cause__ is not None:

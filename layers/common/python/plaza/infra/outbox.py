@@ -22,7 +22,7 @@ MAX_WAIT_US = 3_600_000_000  # between two sweeps of an outbox
 MAX_BACKLOG = 10_000  # a queue that is further behind is fed nothing twice
 
 
-class Swept(NamedTuple):
+class SweepResult(NamedTuple):
     """What a round came to: the entries that the queue took, the outboxes that were looked at, and
     the age of the oldest entry among those that had waited for too long."""
 
@@ -51,7 +51,7 @@ def sweep(
     grace_us: int | None,
     max_entries: int,
     max_s: float,
-) -> Swept:
+) -> SweepResult:
     """Send again what waits for longer than ``grace_us``, until nothing is due, ``max_entries`` or
     so were sent, or ``max_s`` have passed; what is left is due at the next run.
 
@@ -71,4 +71,4 @@ def sweep(
         sent += taken
         outboxes += len(due)
         oldest_us = min([oldest_us, *accepted_us])
-    return Swept(sent, outboxes, round(clock.now_s() - oldest_us / 1e6, 1))
+    return SweepResult(sent, outboxes, round(clock.now_s() - oldest_us / 1e6, 1))

@@ -19,7 +19,7 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-_UNMADE: Any = object()
+_UNSET: Any = object()
 
 _resets: list[Callable[[], object]] = []
 _caches: list[LocalCache[Any, Any]] = []
@@ -43,34 +43,34 @@ def clear_caches() -> None:
         cache.clear()
 
 
-class Once(Generic[T]):
+class Lazy(Generic[T]):
     """A value that ``make`` makes at its first use, such as a client. ``close`` ends it."""
 
     def __init__(self, make: Callable[[], T], close: Callable[[T], object] | None = None) -> None:
         self._make, self._close = make, close
-        self._value: T = _UNMADE
+        self._value: T = _UNSET
         on_reset(self.reset)
 
     def get(self) -> T:
         """Return the value. Raises what ``make`` raises; the next call tries again then."""
-        if self._value is _UNMADE:
+        if self._value is _UNSET:
             self._value = self._make()
         return self._value
 
     def peek(self) -> T | None:
         """Return the value if it was made."""
-        return None if self._value is _UNMADE else self._value
+        return None if self._value is _UNSET else self._value
 
     def reset(self) -> None:
         """Close and drop the value; the next ``get`` makes another."""
         value = self._value
         self.forget()
-        if value is not _UNMADE and self._close is not None:
+        if value is not _UNSET and self._close is not None:
             self._close(value)
 
     def forget(self) -> None:
         """Drop the value without closing it: after a fork, it is the parent's."""
-        self._value = _UNMADE
+        self._value = _UNSET
 
 
 class LocalCache(Generic[K, V]):
@@ -146,26 +146,26 @@ class HotCache(LocalCache[K, V]):
     def __init__(self, max_entries: int, ttl_s: float = 1.0, hot_per_s: int = 20) -> None:
         super().__init__(max_entries, ttl_s)
         self._hot_per_s = hot_per_s
-        self._asked: dict[K, int] = {}
-        self._asked_before: dict[K, int] = {}
+        self._reads: dict[K, int] = {}
+        self._previous_reads: dict[K, int] = {}
         self._began_s = -inf
 
     def _find(self, key: K) -> tuple[V, float] | None:
         now_s = clock.monotonic_s()
         if now_s - self._began_s >= 1:
-            self._asked_before = self._asked if now_s - self._began_s < 2 else {}
-            self._asked, self._began_s = {}, now_s
-        if len(self._asked) < self._max_entries or key in self._asked:
-            self._asked[key] = self._asked.get(key, 0) + 1
+            self._previous_reads = self._reads if now_s - self._began_s < 2 else {}
+            self._reads, self._began_s = {}, now_s
+        if len(self._reads) < self._max_entries or key in self._reads:
+            self._reads[key] = self._reads.get(key, 0) + 1
         return super()._find(key)
 
     def put(self, key: K, value: V, ttl_s: float = inf) -> None:
         """Keep a value, as ``LocalCache.put`` does, if its key is hot."""
-        asked = max(self._asked.get(key, 0), self._asked_before.get(key, 0))
-        if asked >= self._hot_per_s:
+        reads = max(self._reads.get(key, 0), self._previous_reads.get(key, 0))
+        if reads >= self._hot_per_s:
             super().put(key, value, ttl_s)
 
     def clear(self) -> None:
         """Forget everything, and which keys are hot."""
         super().clear()
-        self._asked, self._asked_before, self._began_s = {}, {}, -inf
+        self._reads, self._previous_reads, self._began_s = {}, {}, -inf

@@ -1,4 +1,4 @@
-"""Projections: what MySQL has, kept in Redis as an absolute value with its version.
+"""Projections: what MySQL has, stored in Redis as an absolute value with its version.
 
 Applied only if newer, so duplicates and late ones do no harm. Readers create them, writers update
 those that are there: a writer that finds none leaves its version as a fence, so that a reader who
@@ -23,17 +23,17 @@ T = TypeVar("T")
 TTL_S = 3600
 FENCE_TTL_S = 60
 _MAX_KEYS = 250  # of one run of a script
-_LONG = 1_000  # characters of a value that has a run of its own
+_LONG_VALUE = 1_000  # characters of a value that has a run of its own
 _SCRIPTS = Path(__file__).with_name("scripts")
 _PROJECT = load_script(_SCRIPTS / "project.lua")
 _DROP = load_script(_SCRIPTS / "drop.lua")
 
 
 class Projection(NamedTuple):
-    """The ``value`` that MySQL has under ``key`` at version ``ver``, kept for about ``ttl_s``."""
+    """The ``value`` that MySQL has under ``key`` at version ``version``, stored for about ``ttl_s``."""
 
     key: str
-    ver: int
+    version: int
     value: str
     ttl_s: int = TTL_S
 
@@ -44,25 +44,25 @@ def key_of(target: str, what: str) -> str:
 
 
 def read_all(keys: Sequence[str]) -> list[tuple[int, str] | None]:
-    """(ver, value) under each of ``keys``, None where none is. One round trip. Raises RedisDown."""
-    answers = redis.pipeline([("HMGET", key, "ver", "value") for key in keys])
-    return [None if value is None else (int(ver), value) for ver, value in answers]
+    """(version, value) under each of ``keys``, None where none is. One round trip. Raises RedisDown."""
+    answers = redis.pipeline([("HMGET", key, "version", "value") for key in keys])
+    return [None if value is None else (int(version), value) for version, value in answers]
 
 
-def keep_all(projections: Sequence[Projection], *, create: bool) -> list[bool]:
+def store_all(projections: Sequence[Projection], *, create: bool) -> list[bool]:
     """Keep each unless Redis has a newer one; ``create`` also where none is. One round trip.
 
-    Whether each was kept. Raises RedisDown.
+    Whether each was stored. Raises RedisDown.
     """
-    is_long = any(len(projection.value) > _LONG for projection in projections)
+    is_long = any(len(projection.value) > _LONG_VALUE for projection in projections)
     keys = [projection.key for projection in projections]
     groups = group_by_tag(keys, 1 if is_long else _MAX_KEYS)
     calls = [_call([projections[i] for i in group], create) for group in groups]
-    kept = [False] * len(projections)
+    stored = [False] * len(projections)
     for group, answer in zip(groups, redis.run_all(calls), strict=True):
         for i, code in zip(group, answer, strict=True):
-            kept[i] = code == 1
-    return kept
+            stored[i] = code == 1
+    return stored
 
 
 def drop_all(versions: Mapping[str, int]) -> None:
@@ -70,24 +70,26 @@ def drop_all(versions: Mapping[str, int]) -> None:
 
     One round trip. Raises RedisDown.
     """
-    redis.run_all([Call(_DROP, (key,), (ver, FENCE_TTL_S)) for key, ver in versions.items()])
+    redis.run_all(
+        [Call(_DROP, (key,), (version, FENCE_TTL_S)) for key, version in versions.items()]
+    )
 
 
 def read_through(
     ids: Sequence[int],
-    read_hot: Callable[[Sequence[int]], dict[int, T]],
-    read: Callable[[Sequence[int]], dict[int, T]],
-    keep: Callable[..., None],
+    read_redis: Callable[[Sequence[int]], dict[int, T]],
+    read_mysql: Callable[[Sequence[int]], dict[int, T]],
+    store: Callable[..., None],
 ) -> dict[int, T]:
     """What Redis has of ``ids``, and MySQL of the others, which Redis has from then on."""
     try:
-        found = read_hot(ids)
+        found = read_redis(ids)
     except RedisDown:
-        return read(ids)
+        return read_mysql(ids)
     if missing := [i for i in ids if i not in found]:
-        fresh = read(missing)
+        fresh = read_mysql(missing)
         with suppress(RedisDown):
-            keep(fresh, create=True)
+            store(fresh, create=True)
         found |= fresh
     return found
 
@@ -95,6 +97,6 @@ def read_through(
 def _call(projections: Sequence[Projection], create: bool) -> Call:
     """One run of the script for projections of one shard."""
     args: list[str | int] = []
-    for _, ver, value, ttl_s in projections:
-        args += [ver, value, int(ttl_s * random.uniform(0.9, 1.1))]  # not all expire together
+    for _, version, value, ttl_s in projections:
+        args += [version, value, int(ttl_s * random.uniform(0.9, 1.1))]  # not all expire together
     return Call(_PROJECT, [p.key for p in projections], (int(create), FENCE_TTL_S, *args))

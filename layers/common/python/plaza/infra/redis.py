@@ -31,31 +31,31 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from plaza.infra import clock, cluster
 from plaza.infra.cluster import connect_cluster
-from plaza.infra.dependencies import Dependency, Down, Repeat
+from plaza.infra.dependencies import Dependency, DependencyDown, RetryRule
 from plaza.infra.errors import UnknownProtocol
-from plaza.infra.hot_keys import Argument, ArgumentsAt, Command, bind, key_of_command, sampler
+from plaza.infra.hot_keys import Argument, Command, NodeArguments, bind, key_of_command, sampler
 from plaza.infra.lua import Script, load_script
-from plaza.infra.process import Once, on_reset
-from plaza.infra.repeats import CountedRetry
+from plaza.infra.process import Lazy, on_reset
+from plaza.infra.resends import CountingRetry
 from plaza.infra.settings import settings
 from plaza.infra.shards import tag_of
 
 
-class RedisDown(Down):
+class RedisDown(DependencyDown):
     """Redis is unreachable, or cannot do its work: down, loading, out of memory, failing over."""
 
 
 class Node(NamedTuple):
     """What this process knows of a Redis node since it connected to it.
 
-    ``run_id`` changes when the node restarts, and another node has another one. ``clock_us`` is
-    the node's TIME less this process's monotonic clock, never above the truth; ``learned_s`` when
+    ``run_id`` changes when the node restarts, and another node has another one. ``clock_offset_us`` is
+    the node's TIME less this process's monotonic clock, never above the truth; ``measured_s`` when
     that was measured.
     """
 
     run_id: str
-    clock_us: int
-    learned_s: float
+    clock_offset_us: int
+    measured_s: float
 
 
 class Call(NamedTuple):
@@ -75,7 +75,7 @@ class Lock(NamedTuple):
 
 _RELEASE_LOCK = load_script(Path(__file__).with_name("scripts") / "release_lock.lua")
 
-_DOWN = (
+_OUTAGES = (
     AskError,  # and MOVED: the slot was on its way, twice
     BusyLoadingError,
     ClusterError,
@@ -88,12 +88,12 @@ _DOWN = (
 )
 # The first words of errors that redis-py has no class for: a script runs for too long, nothing can
 # be written to disk, a master has lost its replicas.
-_DOWN_WORDS = {"BUSY", "MISCONF", "NOREPLICAS"}
+_OUTAGE_PREFIXES = {"BUSY", "MISCONF", "NOREPLICAS"}
 
 
-def _is_away(error: BaseException) -> bool:
+def _is_outage(error: BaseException) -> bool:
     """Whether Redis failed; another error that it answered with is ours."""
-    return isinstance(error, _DOWN) or str(error).partition(" ")[0] in _DOWN_WORDS
+    return isinstance(error, _OUTAGES) or str(error).partition(" ")[0] in _OUTAGE_PREFIXES
 
 
 def _is_unsent(error: BaseException) -> bool:
@@ -109,14 +109,14 @@ def _translate(error: Exception) -> Exception:
     return UnknownProtocol(str(error)) if str(error).startswith("PROTOCOL ") else error
 
 
-def _leave_old_servers(error: BaseException) -> None:
+def _close_stale_client(error: BaseException) -> None:
     """Close a client whose master became a replica, or that reaches no node it knows: the next one
     asks those that the URL names by then."""
     if isinstance(error, ReadOnlyError | RedisClusterException):
         forget_client()
 
 
-def _met_replica(error: BaseException) -> bool:
+def _is_read_only(error: BaseException) -> bool:
     """Whether it was a replica that refused, which has written nothing."""
     return isinstance(error, ReadOnlyError)
 
@@ -125,18 +125,18 @@ REDIS = Dependency(
     name="Redis",
     down=RedisDown,
     errors=(RedisError, RedisClusterException),
-    is_away=_is_away,
+    is_outage=_is_outage,
     is_unsent=_is_unsent,
     translate=_translate,
-    clean_up=_leave_old_servers,
+    clean_up=_close_stale_client,
     # A connection of before a failover leads to what is a replica by now; a new one to the master.
-    repeats=(Repeat(_met_replica),),
+    retries=(RetryRule(_is_read_only),),
 )
-_CLOCK_AGE_S = 300  # how long a measured clock is preferred to a later, lower measurement
+_MAX_CLOCK_AGE_S = 300  # how long a measured clock is preferred to a later, lower measurement
 
-_PACKED_AT_ONCE = 32  # commands
+_COMMANDS_PER_PACK = 32  # commands
 
-_client: Once[Any] = Once(
+_client: Lazy[Any] = Lazy(
     lambda: connect(settings().redis_url, cluster=settings().redis_cluster),
     close=lambda client: client.close(),
 )
@@ -160,9 +160,9 @@ def connect(url: str, *, cluster: bool) -> Any:
         "socket_connect_timeout": timeout_s,
     }
     if cluster:
-        return connect_cluster(url, redis_connect_func=_learn_node, **options)
-    options["redis_connect_func"] = _greet
-    retry = CountedRetry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
+        return connect_cluster(url, redis_connect_func=_read_node_info, **options)
+    options["redis_connect_func"] = _on_connect
+    retry = CountingRetry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
     return redis.Redis.from_url(url, retry=retry, single_connection_client=True, **options)
 
 
@@ -172,12 +172,12 @@ def forget_client() -> None:
     _nodes.clear()
 
 
-def _greet(connection: Any) -> None:
+def _on_connect(connection: Any) -> None:
     connection.on_connect()
-    _learn_node(connection)
+    _read_node_info(connection)
 
 
-def _learn_node(connection: Any) -> None:
+def _read_node_info(connection: Any) -> None:
     """Read the run_id and the clock of the node behind a new connection. One round trip."""
     connection.send_packed_command(
         connection.pack_commands([("TIME",), ("INFO", "server")]), check_health=False
@@ -187,15 +187,15 @@ def _learn_node(connection: Any) -> None:
     info = connection.read_response()
     text = info if isinstance(info, str) else bytes(info).decode()
     found = re.search(r"^run_id:(\w+)", text, re.MULTILINE)
-    clock_us = int(seconds) * 1_000_000 + int(microseconds) - int(now_s * 1e6)
-    _nodes[_name_of(connection)] = Node(found[1] if found else "", clock_us, now_s)
+    clock_offset_us = int(seconds) * 1_000_000 + int(microseconds) - int(now_s * 1e6)
+    _nodes[_name_of(connection)] = Node(found[1] if found else "", clock_offset_us, now_s)
 
 
 def _name_of(connection: Any) -> str:
     return f"{connection.host}:{connection.port}" if settings().redis_cluster else ""
 
 
-def node_of(key: str) -> Node:
+def find_node(key: str) -> Node:
     """The node that has ``key``. No round trip once this process is connected to it.
 
     Raises RedisDown.
@@ -209,16 +209,18 @@ def node_of(key: str) -> Node:
     return _nodes[name]
 
 
-def learn_clock(key: str, now_us: int) -> None:
+def observe_clock(key: str, now_us: int) -> None:
     """Take the TIME in a reply that was just received as a measurement of the node's clock.
 
     A reply takes time, so a measurement is never too high: the highest of five minutes counts.
     """
     name = _name_node_of(key)
     node, now_s = _nodes.get(name), clock.monotonic_s()
-    clock_us = now_us - int(now_s * 1e6)
-    if node and (clock_us > node.clock_us or now_s - node.learned_s > _CLOCK_AGE_S):
-        _nodes[name] = Node(node.run_id, clock_us, now_s)
+    clock_offset_us = now_us - int(now_s * 1e6)
+    if node and (
+        clock_offset_us > node.clock_offset_us or now_s - node.measured_s > _MAX_CLOCK_AGE_S
+    ):
+        _nodes[name] = Node(node.run_id, clock_offset_us, now_s)
 
 
 def _name_node_of(key: str) -> str:
@@ -232,20 +234,22 @@ def execute(*command: Argument) -> Any:
 
     Raises RedisDown.
     """
-    told = sampler.notice((command,))
+    hot_key_report = sampler.sample((command,))
     of_nodes = settings().redis_cluster and key_of_command(command) is None
-    if not of_nodes and (told or settings().redis_cluster):
-        return REDIS.call(lambda: _pipeline([command], {}, told))[0]
+    if not of_nodes and (hot_key_report or settings().redis_cluster):
+        return REDIS.call(lambda: _pipeline([command], {}, hot_key_report))[0]
     return REDIS.call(lambda: client().execute_command(*command))
 
 
-def run(script: Script, keys: Sequence[str], args: Sequence[Argument | ArgumentsAt] = ()) -> Any:
+def run(script: Script, keys: Sequence[str], args: Sequence[Argument | NodeArguments] = ()) -> Any:
     """One run of ``script``, one round trip once Redis knows it. Raises RedisDown."""
 
     command = ("EVALSHA", script.sha, len(keys), *keys, *args)
-    told = sampler.notice((command,))
-    if told or settings().redis_cluster:
-        return REDIS.call(lambda: _pipeline([command], {script.sha: script.source}, told))[0]
+    hot_key_report = sampler.sample((command,))
+    if hot_key_report or settings().redis_cluster:
+        return REDIS.call(
+            lambda: _pipeline([command], {script.sha: script.source}, hot_key_report)
+        )[0]
 
     def evaluate() -> Any:
         redis_client = client()
@@ -258,7 +262,7 @@ def run(script: Script, keys: Sequence[str], args: Sequence[Argument | Arguments
     return REDIS.call(evaluate)
 
 
-def run_at(
+def run_on_node(
     script: Script, keys: Sequence[str], args_for: Callable[[Node], Sequence[Argument]]
 ) -> Any:
     """One run of ``script`` with arguments that depend on the node that runs it.
@@ -267,7 +271,7 @@ def run_at(
     has that node's arguments. The last call was for the node that answered, unless the connection
     to a single Redis was lost meanwhile. Raises RedisDown.
     """
-    return run(script, keys, (lambda name: args_for(_nodes.get(name) or node_of(keys[0])),))
+    return run(script, keys, (lambda name: args_for(_nodes.get(name) or find_node(keys[0])),))
 
 
 def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any]:
@@ -280,8 +284,8 @@ def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any
     sent = [("EVALSHA", c.script.sha, len(c.keys), *c.keys, *c.args) for c in calls] + [*commands]
     if not sent:
         return []
-    told = sampler.notice(sent)
-    return REDIS.call(lambda: _pipeline(sent, sources, told))
+    hot_key_report = sampler.sample(sent)
+    return REDIS.call(lambda: _pipeline(sent, sources, hot_key_report))
 
 
 def claim_all(keys: Sequence[str], ttl_s: float) -> list[str | None]:
@@ -316,7 +320,7 @@ def unlock(lock: Lock) -> bool:
     return bool(run(_RELEASE_LOCK, (lock.key,), (lock.token,)))
 
 
-def deletions(keys: Iterable[str]) -> list[tuple[Argument, ...]]:
+def delete_commands(keys: Iterable[str]) -> list[tuple[Argument, ...]]:
     """The fewest commands that delete ``keys``: one, but a cluster takes a tag at a time."""
     by_tag: dict[str, list[str]] = {}
     for key in keys:
@@ -346,7 +350,7 @@ def nodes() -> dict[str, Any]:
     return REDIS.call(connect_all)
 
 
-def ask_node(node: Any, commands: Sequence[Command]) -> list[Any]:
+def send_to_node(node: Any, commands: Sequence[Command]) -> list[Any]:
     """Many commands to one of the ``nodes`` in one round trip; what it refuses is an answer too.
 
     Raises RedisDown.
@@ -360,13 +364,13 @@ def ask_node(node: Any, commands: Sequence[Command]) -> list[Any]:
             return list(pipe.execute(raise_on_error=False))
         except (RedisConnectionError, RedisTimeoutError):
             if settings().redis_cluster:
-                cluster.refresh(client())
+                cluster.refresh_topology(client())
             raise
 
     return REDIS.call(send)
 
 
-def read_epoch() -> int:
+def read_topology_epoch() -> int:
     """A number that changes whenever a node takes slots over or a single Redis restarts.
 
     One round trip. Raises RedisDown.
@@ -376,19 +380,19 @@ def read_epoch() -> int:
         found = re.search(r"cluster_current_epoch:(\d+)", info)
         return int(found[1]) if found else 0
     execute("PING")  # a new connection learns the run_id
-    return int(node_of("").run_id[:15] or "0", 16)
+    return int(find_node("").run_id[:15] or "0", 16)
 
 
 def _pipeline(
     commands: Sequence[Command],
     sources: Mapping[str, str],
-    told: Sequence[Command] = (),
+    hot_key_report: Sequence[Command] = (),
 ) -> list[Any]:
-    """The answers to ``commands``. ``told`` goes along; what comes of it is nobody's concern.
+    """The answers to ``commands``. ``hot_key_report`` goes along; what comes of it is nobody's concern.
 
     A script that a node doesn't know goes there as text, once; the next trip has it by its name.
     """
-    answers = _send([*commands, *told])[: len(commands)]
+    answers = _send([*commands, *hot_key_report])[: len(commands)]
     unknown = [i for i, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
     if unknown:
         again, taught = [], set()
@@ -423,9 +427,9 @@ def _send(commands: Sequence[Command]) -> list[Any]:
 
 def _exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
     """The answers, in order. Redis works on the first commands while the others are packed."""
-    parts = range(0, len(commands), _PACKED_AT_ONCE)
+    parts = range(0, len(commands), _COMMANDS_PER_PACK)
     packed = (
-        connection.pack_commands([bind(c, "") for c in commands[i : i + _PACKED_AT_ONCE]])
+        connection.pack_commands([bind(c, "") for c in commands[i : i + _COMMANDS_PER_PACK]])
         for i in parts
     )
     connection.send_packed_command(chain.from_iterable(packed))

@@ -22,7 +22,7 @@ FIRST_SENT = (
 )
 WAITING_SINCE = "waiting_since_ms"  # attribute: when it was first received, in all its lives
 ATTEMPTS = "attempts"  # attribute: how many it has spent
-MAX_BUSY_S = 5
+MAX_BUSY_DELAY_S = 5
 
 
 class RetryPolicy(NamedTuple):
@@ -56,7 +56,7 @@ class Delivery(NamedTuple):
     is_resent: bool  # it waited so long that it was sent anew
 
 
-class Decision(NamedTuple):
+class RetryDecision(NamedTuple):
     """The action, after how many seconds the message comes again, and the attempts it has spent."""
 
     action: Action
@@ -82,25 +82,25 @@ def read_delivery(record: dict[str, Any], now_ms: int) -> Delivery:
     )
 
 
-def decide(delivery: Delivery, error: Exception, policy: RetryPolicy, now_ms: int) -> Decision:
+def decide(delivery: Delivery, error: Exception, policy: RetryPolicy, now_ms: int) -> RetryDecision:
     """Decide what becomes of a message that failed by ``error``."""
     if not isinstance(error, Unavailable):
         attempts = delivery.attempts + 1
         if attempts >= policy.max_attempts:
-            return Decision(Action.DEAD_LETTER, 0, attempts)
+            return RetryDecision(Action.DEAD_LETTER, 0, attempts)
         delay_s = policy.back_off_s[min(attempts, len(policy.back_off_s)) - 1]
-        return Decision(Action.SEND_AGAIN, delay_s, attempts)
+        return RetryDecision(Action.SEND_AGAIN, delay_s, attempts)
     attempts = delivery.attempts
     if delivery.is_resent and now_ms - delivery.waiting_since_ms >= policy.max_wait_s * 1_000:
-        return Decision(Action.DEAD_LETTER, 0, attempts)
+        return RetryDecision(Action.DEAD_LETTER, 0, attempts)
     is_last = delivery.receives > len(policy.back_off_s)
     if isinstance(error, Busy):
-        delay_s = random.randint(1, MAX_BUSY_S)  # who met at a row does not meet there again
+        delay_s = random.randint(1, MAX_BUSY_DELAY_S)  # who met at a row does not meet there again
     elif is_last or delivery.is_resent:
         delay_s = policy.back_off_s[-1]
     else:
         delay_s = policy.back_off_s[delivery.receives - 1]
-    return Decision(Action.SEND_AGAIN if is_last else Action.HIDE, delay_s, attempts)
+    return RetryDecision(Action.SEND_AGAIN if is_last else Action.HIDE, delay_s, attempts)
 
 
 def _read_number(record: dict[str, Any], name: str, default: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from plaza.infra.errors import Unavailable
 from plaza.infra.process import LocalCache
 
-_held: LocalCache[str, str] = LocalCache(max_entries=10)
+_cache: LocalCache[str, str] = LocalCache(max_entries=10)
 
 
 class SecretsDown(Unavailable):
@@ -16,15 +16,15 @@ class SecretsDown(Unavailable):
 
 def read(secret_id: str) -> str:
     """The text of a secret. Raises SecretsDown."""
-    return _held.get_or_load(secret_id, lambda: _ask(secret_id))
+    return _cache.get_or_load(secret_id, lambda: _fetch(secret_id))
 
 
 def forget(secret_id: str) -> None:
     """It was rotated: the next read asks again."""
-    _held.drop(secret_id)
+    _cache.drop(secret_id)
 
 
-def _ask(secret_id: str) -> str:
+def _fetch(secret_id: str) -> str:
     import botocore.session  # slow to import, and not every function needs it
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError

@@ -78,10 +78,10 @@ class Settings:
     anonymous_per_s: float
     anonymous_burst: int
     orders_per_s: int
-    most_pending_orders: int
+    max_pending_orders: int
     resend_after_s: int
     resend_orders_after_s: int
-    give_up_orders_after_s: int
+    decide_orders_after_s: int
     auth_secret_id: str | None
     sms_sender: str | None
     sms_countries: frozenset[str]
@@ -121,10 +121,10 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         anonymous_per_s=_number(env, "PLAZA_ANONYMOUS_PER_S", 50),
         anonymous_burst=_whole(env, "PLAZA_ANONYMOUS_BURST", 500),
         orders_per_s=_whole(env, "PLAZA_ORDERS_PER_S", 2_000),
-        most_pending_orders=_whole(env, "PLAZA_MOST_PENDING_ORDERS", 100_000),
+        max_pending_orders=_whole(env, "PLAZA_MAX_PENDING_ORDERS", 100_000),
         resend_after_s=_whole(env, "PLAZA_RESEND_AFTER_S", 30),
         resend_orders_after_s=_whole(env, "PLAZA_RESEND_ORDERS_AFTER_S", 300),
-        give_up_orders_after_s=_whole(env, "PLAZA_GIVE_UP_ORDERS_AFTER_S", 1_800),
+        decide_orders_after_s=_whole(env, "PLAZA_DECIDE_ORDERS_AFTER_S", 1_800),
         auth_secret_id=env.get("PLAZA_AUTH_SECRET_ID") or None,
         sms_sender=_sms_sender(env),
         sms_countries=_sms_countries(env),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from plaza.infra import mysql
 from plaza.infra.clock import Deadline
-from plaza.infra.observability import present_request
+from plaza.infra.observability import current_request_id
 from plaza.infra.sqs import Outgoing, for_request
 
 _BATCH = 500
@@ -21,7 +21,7 @@ def spill(queue: str, body: str) -> None:
     """Keep one message of the present request for ``queue``. One statement. Raises MysqlDown."""
     mysql.write(
         "INSERT INTO spilled_message (queue, body, request_id) VALUES (%s, %s, %s)",
-        (queue, body, present_request()),
+        (queue, body, current_request_id()),
     )
 
 

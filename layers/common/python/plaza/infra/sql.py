@@ -19,25 +19,25 @@ _US = timedelta(microseconds=1)
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 
 
-def numbers(ids: Iterable[int]) -> str:
+def render_ids(ids: Iterable[int]) -> str:
     """``1,2,3``, for an IN of ids; nothing for none, which is no SQL."""
     return ",".join(str(int(i)) for i in ids)
 
 
-def numbers_by_type(targets: Iterable[tuple[str, int]]) -> dict[str, str]:
-    """The ids of the targets of each type, as ``numbers`` renders them."""
+def render_ids_by_type(targets: Iterable[tuple[str, int]]) -> dict[str, str]:
+    """The ids of the targets of each type, as ``render_ids`` renders them."""
     ids: dict[str, list[int]] = {}
     for target_type, target_id in targets:
         ids.setdefault(target_type, []).append(target_id)
-    return {target_type: numbers(of_type) for target_type, of_type in ids.items()}
+    return {target_type: render_ids(of_type) for target_type, of_type in ids.items()}
 
 
-def marks(count: int) -> str:
+def placeholders(count: int) -> str:
     """``%s, %s, %s``, for so many values that the driver escapes."""
     return ", ".join(["%s"] * count)
 
 
-def pack(*columns: str) -> str:
+def concat_columns(*columns: str) -> str:
     """SQL that gives ``columns``, numbers or words that are never NULL, as one text to split.
 
     For a thousand rows: the driver takes several microseconds for each column.

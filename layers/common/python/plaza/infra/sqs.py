@@ -12,25 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from plaza.infra.clock import Deadline
-from plaza.infra.dependencies import Dependency, Down, Repeat
-from plaza.infra.observability import REQUEST_ID, present_request, record
-from plaza.infra.process import Once
+from plaza.infra.dependencies import Dependency, DependencyDown, RetryRule
+from plaza.infra.observability import REQUEST_ID, current_request_id, record
+from plaza.infra.process import Lazy
 from plaza.infra.retries import FIRST_SENT
 from plaza.infra.settings import settings
-from plaza.infra.sqs_sender import (
-    CONNECT_TIMEOUT_S,
-    READ_TIMEOUT_S,
-    Sender,
-    SqsError,
-    make_sender,
-)
+
+if TYPE_CHECKING:
+    from plaza.infra.sqs_sender import Sender
 
 T = TypeVar("T")
 
 REQUEST = "request_id"  # attribute of a message that was sent while a request was answered
+CONNECT_TIMEOUT_S = 1.0
+READ_TIMEOUT_S = 2.0
 MAX_CALL_BYTES = 262_144  # of one call, attributes included; SQS took no more for many years
 _MAX_MESSAGES = 10  # of one call
 _MAX_ATTRIBUTES_BYTES = 1_024  # of one message
@@ -41,8 +39,20 @@ _DEPTHS = (
 )
 
 
-class QueueDown(Down):
+class QueueDown(DependencyDown):
     """SQS can't be reached, or didn't take the message."""
+
+
+class SqsError(Exception):
+    """SQS refused a request, or could not be reached.
+
+    ``code`` names the cause. ``is_passing``: the same request may succeed in a moment.
+    """
+
+    def __init__(self, code: str, *, is_passing: bool = False) -> None:
+        super().__init__(code)
+        self.code = code
+        self.is_passing = is_passing
 
 
 class Depth(NamedTuple):
@@ -82,7 +92,9 @@ SQS = Dependency(
     down=QueueDown,
     errors=(SqsError,),
     describe=str,
-    repeats=(Repeat(lambda error: getattr(error, "is_passing", False), pauses_s=((0.02, 0.1),)),),
+    retries=(
+        RetryRule(lambda error: getattr(error, "is_passing", False), pauses_s=((0.02, 0.1),)),
+    ),
 )
 
 
@@ -105,6 +117,8 @@ def _make_client() -> Any:
 
 
 def _make_sender() -> Sender | None:
+    from plaza.infra.sqs_sender import make_sender  # only a function that sends loads it
+
     return make_sender(next(iter(settings().queues.values())))
 
 
@@ -113,13 +127,13 @@ def _close_sender(sender: Sender | None) -> None:
         sender.close()
 
 
-_client: Once[Any] = Once(_make_client, close=lambda client: client.close())
-_sender: Once[Sender | None] = Once(_make_sender, close=_close_sender)
+_client: Lazy[Any] = Lazy(_make_client, close=lambda client: client.close())
+_sender: Lazy[Sender | None] = Lazy(_make_sender, close=_close_sender)
 
 
 def send(queue: str, body: str, delay_s: int = 0) -> None:
     """Send one message to the queue named ``queue``. Raises QueueDown."""
-    forward(queue, for_request(body, present_request(), delay_s))
+    forward(queue, for_request(body, current_request_id(), delay_s))
 
 
 def send_all(
@@ -131,21 +145,21 @@ def send_all(
     it refuses then is left out, and counted by ``messages_refused``. No call begins after the
     deadline. Raises QueueDown when SQS can't be reached: some may have been sent.
     """
-    request_id = present_request()
+    request_id = current_request_id()
     outgoing = [m if isinstance(m, Outgoing) else for_request(m, request_id) for m in messages]
     taken = 0
     for part in split(outgoing, lambda message: count_bytes(message.body)):
         if deadline is not None and deadline.has_passed:
             break
-        refused = send_part(queue, part)
+        refused = send_batch(queue, part)
         passing = [place for place, entry in refused.items() if not entry.get("SenderFault")]
         if passing:
             lasting = [entry for entry in refused.values() if entry.get("SenderFault")]
-            again = send_part(queue, [part[place] for place in passing])
+            again = send_batch(queue, [part[place] for place in passing])
             refused = dict(enumerate([*lasting, *again.values()]))
         if refused:
             codes = sorted({str(entry.get("Code", "")) for entry in refused.values()})
-            record("messages_refused", {"refused": len(refused)}, queue=queue, codes=codes)
+            record("messages_refused", {"messages_refused": len(refused)}, queue=queue, codes=codes)
         taken += len(part) - len(refused)
     return taken
 
@@ -163,7 +177,7 @@ def forward(queue: str, message: Outgoing) -> None:
     )
 
 
-def send_part(queue: str, messages: Sequence[Outgoing]) -> dict[int, Mapping[str, Any]]:
+def send_batch(queue: str, messages: Sequence[Outgoing]) -> dict[int, Mapping[str, Any]]:
     """Send up to ten messages in one call. Raises QueueDown.
 
     Returns the places of those that SQS refused, with what it says of each.
@@ -310,7 +324,7 @@ def move(
     Each is sent, then deleted: a process that dies in between leaves one too many, never one too
     few. The attributes ``without`` stay behind. Raises QueueDown.
     """
-    refused = send_part(
+    refused = send_batch(
         target,
         [
             Outgoing(

@@ -25,24 +25,11 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from plaza.infra import clock
+from plaza.infra.sqs import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, SqsError
 
-CONNECT_TIMEOUT_S = 1.0
-READ_TIMEOUT_S = 2.0
 _RECEIVED_BYTES = 65_536
 _MAX_HEAD_BYTES = 65_536
 _CONTENT_TYPE = "application/x-amz-json-1.0"
-
-
-class SqsError(Exception):
-    """SQS refused a request, or could not be reached.
-
-    ``code`` names the cause. ``is_passing``: the same request may succeed in a moment.
-    """
-
-    def __init__(self, code: str, *, is_passing: bool = False) -> None:
-        super().__init__(code)
-        self.code = code
-        self.is_passing = is_passing
 
 
 class Credentials(NamedTuple):

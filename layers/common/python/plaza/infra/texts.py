@@ -1,6 +1,6 @@
 """What people write: what must be in a text, what must not, and how the contract says so.
 
-A check raises ValueError, which a ``Question`` makes a 400; the pattern beside it is what clients
+A check raises ValueError, which a ``RequestModel`` makes a 400; the pattern beside it is what clients
 see, and says the same. A pattern is not used to check: it would take quadratic time.
 """
 

@@ -5,7 +5,7 @@
 -- table of what was applied, schema_migration, is made by the runner (infra/migrations.py).
 --
 -- MySQL 8 and MariaDB 10.11 both take every statement, and each bears to be repeated. Times are UTC. A
--- `ver` in microseconds is a version, a time and an order in one. A `request_id` is the request that made
+-- `version` in microseconds is a version, a time and an order in one. A `request_id` is the request that made
 -- the row: the client was answered with it, and the logs have it. NULL: it is unknown, as of what the
 -- sweeper or a recovery sent again. It has no index: the logs name the primary key (docs/operations.md).
 
@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS user (
   role       VARCHAR(16)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'user',
   time_zone  VARCHAR(64)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'UTC' COMMENT 'IANA name',
   latest_day DATE         NULL COMMENT 'the day it was when the time zone was last changed: no earlier one comes again',
-  ver        BIGINT       NOT NULL DEFAULT 1 COMMENT 'changes of the profile so far',
+  version        BIGINT       NOT NULL DEFAULT 1 COMMENT 'changes of the profile so far',
   created_at DATETIME(6)  NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   PRIMARY KEY (id)
 );
@@ -71,21 +71,21 @@ CREATE TABLE IF NOT EXISTS content (
 
 -- content: what is still to be added to the comments of a post, because its counter was locked when a
 -- comment was written or deleted. Counter plus these = the comments there are.
-CREATE TABLE IF NOT EXISTS comment_change (
+CREATE TABLE IF NOT EXISTS delayed_comment_count (
   post_id    BIGINT  NOT NULL,
   comment_id BIGINT  NOT NULL,
-  step       TINYINT NOT NULL COMMENT '1: it was written, -1: it was deleted',
-  PRIMARY KEY (post_id, comment_id, step)
+  delta      TINYINT NOT NULL COMMENT '1: it was written, -1: it was deleted',
+  PRIMARY KEY (post_id, comment_id, delta)
 );
 
 -- idempotency: what a user created under an Idempotency-Key. A creation that is sent twice under one key
 -- is one: the primary key decides.
-CREATE TABLE IF NOT EXISTS creation (
+CREATE TABLE IF NOT EXISTS idempotency_key (
   user_id        BIGINT      NOT NULL,
   key_sha256     BINARY(32)  NOT NULL,
   request_sha256 BINARY(32)  NOT NULL COMMENT 'what was asked for under that key',
-  content_type   VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  content_id     BIGINT      NOT NULL,
+  resource_type  VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  resource_id    BIGINT      NOT NULL,
   created_at     DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   PRIMARY KEY (user_id, key_sha256),
   KEY by_age (created_at)
@@ -95,19 +95,19 @@ CREATE TABLE IF NOT EXISTS creation (
 -- -------------------------------------------------------------------------------- reactions, counters
 
 -- reactions: the present state of a target, a kind and an actor; the record. A row whose state went back
--- to 0 stays: its ver is what makes late events late.
+-- to 0 stays: its version is what makes late events late.
 CREATE TABLE IF NOT EXISTS reaction (
   target_type VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   target_id   BIGINT      NOT NULL,
   kind        VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   actor_id    BIGINT      NOT NULL,
   state       TINYINT     NOT NULL,
-  ver         BIGINT      NOT NULL COMMENT 'microseconds since 1970',
+  version         BIGINT      NOT NULL COMMENT 'microseconds since 1970',
   created_at  DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   updated_at  DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6),
   PRIMARY KEY (target_type, target_id, kind, actor_id),
-  KEY by_actor (actor_id, kind, state, ver),
-  KEY by_target (target_type, target_id, kind, state, ver)
+  KEY by_actor (actor_id, kind, state, version),
+  KEY by_target (target_type, target_id, kind, state, version)
 );
 
 -- reactions: an event that was saved, once, with what it changed. Never updated. Transactions don't commit
@@ -118,17 +118,17 @@ CREATE TABLE IF NOT EXISTS reaction_log (
   target_id   BIGINT      NOT NULL,
   kind        VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   actor_id    BIGINT      NOT NULL,
-  ver         BIGINT      NOT NULL COMMENT 'microseconds since 1970',
+  version         BIGINT      NOT NULL COMMENT 'microseconds since 1970',
   state       TINYINT     NOT NULL,
   change_by   TINYINT     NOT NULL COMMENT 'what the event changed in the count: 1, -1, 0',
-  commit_n    BIGINT      NOT NULL COMMENT 'version of the counter after its commit, with the epoch',
+  db_version    BIGINT      NOT NULL COMMENT 'version of the counter after its commit, with the epoch',
   seq         BIGINT      NOT NULL AUTO_INCREMENT COMMENT 'the order of appending, with gaps',
   request_id  VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL,
-  create_date DATE        NOT NULL COMMENT 'the UTC day of ver',
-  PRIMARY KEY (target_type, target_id, kind, actor_id, ver, create_date),
+  create_date DATE        NOT NULL COMMENT 'the UTC day of version',
+  PRIMARY KEY (target_type, target_id, kind, actor_id, version, create_date),
   KEY by_seq (seq)
 ) PARTITION BY RANGE COLUMNS (create_date) (
-  PARTITION p_rest VALUES LESS THAN (MAXVALUE)
+  PARTITION p_max VALUES LESS THAN (MAXVALUE)
 );
 
 -- reactions: one row. A transaction that appends to the log locks it shared until the commit; a reader that
@@ -146,8 +146,8 @@ INSERT IGNORE INTO log_gate (id) VALUES (1);
 CREATE TABLE IF NOT EXISTS redis_epoch (
   id       TINYINT NOT NULL COMMENT 'always 1',
   epoch    BIGINT  NOT NULL COMMENT 'higher after each change of a master',
-  settling BIGINT  NULL COMMENT 'the epoch whose failover is being followed',
-  reached  BIGINT  NULL COMMENT 'reaction_log is settled again to here, inclusive',
+  recovering_epoch BIGINT NULL COMMENT 'the epoch whose failover is being followed',
+  recovered_seq BIGINT NULL COMMENT 'events of reaction_log are acknowledged again up to here, inclusive',
   PRIMARY KEY (id)
 );
 
@@ -157,13 +157,13 @@ CREATE TABLE IF NOT EXISTS content_counter (
   target_type   VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   target_id     BIGINT      NOT NULL,
   like_total    BIGINT      NOT NULL DEFAULT 0,
-  like_ver      BIGINT      NOT NULL DEFAULT 0 COMMENT 'commits that applied likes: Redis applies them in this order',
+  like_version      BIGINT      NOT NULL DEFAULT 0 COMMENT 'commits that applied likes: Redis applies them in this order',
   collect_total BIGINT      NOT NULL DEFAULT 0,
-  collect_ver   BIGINT      NOT NULL DEFAULT 0,
+  collect_version   BIGINT      NOT NULL DEFAULT 0,
   comment_total BIGINT      NOT NULL DEFAULT 0,
-  comment_ver   BIGINT      NOT NULL DEFAULT 0,
+  comment_version   BIGINT      NOT NULL DEFAULT 0,
   follow_total  BIGINT      NOT NULL DEFAULT 0,
-  follow_ver    BIGINT      NOT NULL DEFAULT 0,
+  follow_version    BIGINT      NOT NULL DEFAULT 0,
   PRIMARY KEY (target_type, target_id),
   KEY by_likes (target_type, like_total, target_id)
 );
@@ -176,7 +176,7 @@ CREATE TABLE IF NOT EXISTS user_counter (
   posts_total             BIGINT NOT NULL DEFAULT 0,
   likes_received_total    BIGINT NOT NULL DEFAULT 0,
   collects_received_total BIGINT NOT NULL DEFAULT 0,
-  ver                     BIGINT NOT NULL DEFAULT 0 COMMENT 'changes so far',
+  version                     BIGINT NOT NULL DEFAULT 0 COMMENT 'changes so far',
   PRIMARY KEY (user_id)
 );
 
@@ -237,7 +237,7 @@ CREATE TABLE IF NOT EXISTS shop (
   images          TEXT         NULL COMMENT 'JSON: at most 9 URLs',
   avg_price_cents INT          NULL COMMENT 'what one person pays',
   open_hours      VARCHAR(200) NULL,
-  ver             BIGINT       NOT NULL DEFAULT 1 COMMENT 'changes so far',
+  version         BIGINT       NOT NULL DEFAULT 1 COMMENT 'changes so far',
   created_at      DATETIME(6)  NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   updated_at      DATETIME(6)  NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6),
   deleted_at      DATETIME(6)  NULL,
@@ -252,38 +252,38 @@ CREATE TABLE IF NOT EXISTS shop (
 
 -- flash_sales: a voucher that is sold in a rush.
 CREATE TABLE IF NOT EXISTS voucher (
-  id          BIGINT       NOT NULL,
-  shop_id     BIGINT       NOT NULL,
-  title       VARCHAR(200) NOT NULL,
-  price_cents BIGINT       NOT NULL,
-  initial     INT          NOT NULL COMMENT 'units there ever are',
-  stock       INT          NOT NULL COMMENT 'units that no order with success has',
-  opens_at    DATETIME(6)  NOT NULL,
-  closes_at   DATETIME(6)  NOT NULL,
-  epoch       BIGINT       NOT NULL DEFAULT 0 COMMENT 'how often its state was made in Redis: the life it is in',
-  settled_at  DATETIME(6)  NULL COMMENT 'set: closed, nothing pending, Redis had said the same',
-  created_by  BIGINT       NOT NULL,
-  created_at  DATETIME(6)  NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+  id            BIGINT       NOT NULL,
+  shop_id       BIGINT       NOT NULL,
+  title         VARCHAR(200) NOT NULL,
+  price_cents   BIGINT       NOT NULL,
+  initial_stock INT          NOT NULL COMMENT 'units on sale in all',
+  stock         INT          NOT NULL COMMENT 'units that no successful order has',
+  opens_at      DATETIME(6)  NOT NULL,
+  closes_at     DATETIME(6)  NOT NULL,
+  generation    BIGINT       NOT NULL DEFAULT 0 COMMENT 'how often its state was loaded into Redis',
+  finalized_at  DATETIME(6)  NULL COMMENT 'when it was found closed, with nothing pending and the same stock in Redis',
+  created_by    BIGINT       NOT NULL,
+  created_at    DATETIME(6)  NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   PRIMARY KEY (id),
   KEY by_shop (shop_id, id),
-  KEY by_settling (settled_at, opens_at),
-  CONSTRAINT voucher_never_oversold CHECK (stock BETWEEN 0 AND initial)
+  KEY by_finalized (finalized_at, opens_at),
+  CONSTRAINT voucher_never_oversold CHECK (stock BETWEEN 0 AND initial_stock)
 );
 
 -- flash_sales: an order that was decided: success or failure, whoever inserts first. A buyer has one
--- voucher of a kind: holder is the buyer of a success and NULL of a failure.
+-- voucher of a kind: holder_id is the buyer of a success and NULL of a failure.
 CREATE TABLE IF NOT EXISTS voucher_order (
   order_id   BIGINT      NOT NULL,
   voucher_id BIGINT      NOT NULL,
   buyer_id   BIGINT      NOT NULL,
-  holder     BIGINT      NULL COMMENT 'buyer_id of a success',
+  holder_id  BIGINT      NULL COMMENT 'buyer_id of a successful order, NULL of a failed one',
   reason     VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'of a failure: sold-out, already-bought, timed-out',
   request_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL,
   decided_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   PRIMARY KEY (order_id),
-  UNIQUE KEY one_each (voucher_id, holder),
+  UNIQUE KEY one_per_buyer (voucher_id, holder_id),
   KEY by_buyer (buyer_id, order_id),
-  CONSTRAINT success_or_failure CHECK ((holder IS NULL) <> (reason IS NULL))
+  CONSTRAINT success_or_failure CHECK ((holder_id IS NULL) <> (reason IS NULL))
 );
 
 -- flash_sales: a reservation that SQS did not take, until it is decided. The key is the identity of an order.
@@ -291,7 +291,7 @@ CREATE TABLE IF NOT EXISTS order_outbox (
   order_id   BIGINT      NOT NULL,
   voucher_id BIGINT      NOT NULL,
   buyer_id   BIGINT      NOT NULL,
-  epoch      BIGINT      NOT NULL COMMENT 'life of the voucher in Redis that made the reservation',
+  generation BIGINT      NOT NULL COMMENT 'generation of the sale in Redis that made the reservation',
   request_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL,
   stored_at  DATETIME(6) NOT NULL,
   PRIMARY KEY (order_id, voucher_id, buyer_id),
@@ -305,7 +305,7 @@ CREATE TABLE IF NOT EXISTS order_outbox (
 CREATE TABLE IF NOT EXISTS checkin (
   user_id    BIGINT      NOT NULL,
   day        DATE        NOT NULL COMMENT 'where the user was, by their time zone',
-  ver        BIGINT      NOT NULL COMMENT 'when it was accepted, microseconds since 1970',
+  version        BIGINT      NOT NULL COMMENT 'when it was accepted, microseconds since 1970',
   request_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL,
   created_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   PRIMARY KEY (user_id, day)
@@ -323,10 +323,10 @@ CREATE TABLE IF NOT EXISTS reconciliation (
   targets    BIGINT      NOT NULL DEFAULT 0 COMMENT 'this and what follows are written when it ends',
   relations  BIGINT      NOT NULL DEFAULT 0,
   users      BIGINT      NOT NULL DEFAULT 0,
-  hot        BIGINT      NOT NULL DEFAULT 0 COMMENT 'what Redis held: targets, projections, filters',
+  cached     BIGINT      NOT NULL DEFAULT 0 COMMENT 'what Redis held: targets, projections, filters',
   differing  BIGINT      NOT NULL DEFAULT 0,
-  moving     BIGINT      NOT NULL DEFAULT 0 COMMENT 'passed over: it changed while it was looked at',
-  why        TEXT        NULL COMMENT 'JSON: reason -> how many differences',
+  skipped    BIGINT      NOT NULL DEFAULT 0 COMMENT 'passed over: it changed while it was looked at',
+  reason_counts TEXT     NULL COMMENT 'JSON: reason -> how many differences',
   PRIMARY KEY (id),
   UNIQUE KEY one_open (is_open)
 );
@@ -335,13 +335,13 @@ CREATE TABLE IF NOT EXISTS reconciliation (
 CREATE TABLE IF NOT EXISTS reconciliation_part (
   run_id    BIGINT       NOT NULL,
   part      VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  reached   VARCHAR(64)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'the cursor',
+  position  VARCHAR(64)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'the cursor',
   is_done   TINYINT      NOT NULL DEFAULT 0,
   targets   BIGINT       NOT NULL DEFAULT 0,
   relations BIGINT       NOT NULL DEFAULT 0,
   users     BIGINT       NOT NULL DEFAULT 0,
-  hot       BIGINT       NOT NULL DEFAULT 0,
-  moving    BIGINT       NOT NULL DEFAULT 0,
+  cached    BIGINT       NOT NULL DEFAULT 0,
+  skipped   BIGINT       NOT NULL DEFAULT 0,
   PRIMARY KEY (run_id, part)
 );
 
@@ -349,13 +349,13 @@ CREATE TABLE IF NOT EXISTS reconciliation_part (
 CREATE TABLE IF NOT EXISTS reconciliation_suspect (
   id          BIGINT       NOT NULL AUTO_INCREMENT,
   run_id      BIGINT       NOT NULL,
-  look        VARCHAR(16)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'held, filter',
+  check_kind  VARCHAR(16)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'state, filter',
   what        VARCHAR(32)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'like, comments, user, ...',
   target_type VARCHAR(16)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   target_id   BIGINT       NOT NULL,
-  seen        VARCHAR(512) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'what Redis said then; of a filter: whom it denied',
+  observed    VARCHAR(512) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'what Redis said then; of a filter: whom it denied',
   PRIMARY KEY (id),
-  UNIQUE KEY once (run_id, look, what, target_type, target_id)
+  UNIQUE KEY once (run_id, check_kind, what, target_type, target_id)
 );
 
 -- reconciliation: a difference that a run found, and whether it was repaired.
@@ -366,7 +366,7 @@ CREATE TABLE IF NOT EXISTS reconciliation_finding (
   what        VARCHAR(32)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   target_type VARCHAR(16)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   target_id   BIGINT       NOT NULL,
-  said        VARCHAR(500) NOT NULL,
+  details     VARCHAR(500) NOT NULL,
   found_at    DATETIME(6)  NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   repaired_at DATETIME(6)  NULL COMMENT 'put right, or found to be right by then',
   PRIMARY KEY (id),

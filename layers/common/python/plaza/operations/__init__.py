@@ -1,21 +1,27 @@
 """Operations: what waits in the queues, what died there, and its way back. For admins."""
 
-from plaza.operations.operations import DeadLetter, HasConsumer, QueueMissing, QueueState, Redriven
+from plaza.operations.model import (
+    DeadLetter,
+    DlqHasConsumer,
+    QueueNotFound,
+    QueueState,
+    RedriveResult,
+)
 from plaza.operations.queue_admin import (
-    MOST_PER_CALL,
+    MAX_PER_CALL,
+    list_dead_letters,
     read_queues,
     redrive,
-    show_dead_letters,
 )
 
 __all__ = [
-    "MOST_PER_CALL",
+    "MAX_PER_CALL",
     "DeadLetter",
-    "HasConsumer",
-    "QueueMissing",
+    "DlqHasConsumer",
+    "QueueNotFound",
     "QueueState",
-    "Redriven",
+    "RedriveResult",
+    "list_dead_letters",
     "read_queues",
     "redrive",
-    "show_dead_letters",
 ]

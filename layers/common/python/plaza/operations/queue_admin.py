@@ -19,32 +19,32 @@ from botocore.exceptions import BotoCoreError, ClientError
 from plaza.infra import clock, dead_letters, sqs
 from plaza.infra.clock import Deadline
 from plaza.infra.dead_letters import dlq_of
-from plaza.infra.observability import cause, record
+from plaza.infra.observability import error_fields, record
 from plaza.infra.settings import settings
 from plaza.infra.sqs import QueueDown, Received
-from plaza.operations.operations import (
+from plaza.operations.model import (
     DeadLetter,
     QueueState,
-    Redriven,
+    RedriveResult,
     find_dlq,
-    working_queues,
+    list_queues_with_dlq,
 )
 
-REDRIVE_S = 5.0
-PER_S = 100
-MOST_PER_CALL = int(REDRIVE_S * PER_S)
-_MOST_BACKLOG = 10_000
-_REDRIVE_HIDE_S = 30
-_SHOW_S = 4.0
-_SHOW_HIDE_S = 10
+MAX_REDRIVE_S = 5.0
+MAX_MESSAGES_PER_S = 100
+MAX_PER_CALL = int(MAX_REDRIVE_S * MAX_MESSAGES_PER_S)
+_MAX_BACKLOG = 10_000
+_REDRIVE_VISIBILITY_S = 30
+_MAX_LIST_S = 4.0
+_LIST_VISIBILITY_S = 10
 _AGES_WINDOW_S = 600
 _AGES_PERIOD_S = 60
 
 
 def read_queues() -> list[QueueState]:
     """All queues, by name. Raises QueueDown."""
-    names = working_queues(settings().queues)
-    ages_s = read_ages(names)
+    names = list_queues_with_dlq(settings().queues)
+    ages_s = read_oldest_ages(names)
     states = []
     for name in names:
         depth, dead = sqs.measure(name), sqs.measure(dlq_of(name))
@@ -52,88 +52,96 @@ def read_queues() -> list[QueueState]:
     return states
 
 
-def show_dead_letters(queue: str, most: int, by: str) -> list[DeadLetter]:
-    """Up to ``most`` of the messages that ``queue`` gave up, for ``by``; which ones is up to SQS.
+def list_dead_letters(queue: str, limit: int, operator_id: str) -> list[DeadLetter]:
+    """Up to ``limit`` of the messages that ``queue`` gave up, for ``operator_id``; which ones is up to SQS.
 
     They are hidden from others for a moment, ten seconds if this process dies; a DLQ that is for
     people gives nothing up, so being looked at brings nothing nearer to its end. Raises
-    QueueMissing, HasConsumer, QueueDown.
+    QueueNotFound, DlqHasConsumer, QueueDown.
     """
     dlq = find_dlq(queue, settings().queues)
-    deadline = Deadline.in_s(_SHOW_S)
+    deadline = Deadline.in_s(_MAX_LIST_S)
     received: dict[str, Received] = {}
     try:
-        while len(received) < most and not deadline.has_passed:
-            if not (found := sqs.receive(dlq, _SHOW_HIDE_S)):
+        while len(received) < limit and not deadline.has_passed:
+            if not (found := sqs.receive(dlq, _LIST_VISIBILITY_S)):
                 break
             received.update((message.id, message) for message in found)
     finally:
         with contextlib.suppress(QueueDown):  # they come back by themselves
             sqs.release(dlq, received.values())
-    letters = [DeadLetter.of(message) for message in received.values()][:most]
-    record("dead_letters_shown", queue=queue, by=by, shown=len(letters))
+    letters = [DeadLetter.of(message) for message in received.values()][:limit]
+    record("dead_letters_listed", queue=queue, operator_id=operator_id, listed=len(letters))
     return sorted(letters, key=lambda letter: (letter.sent_ms, letter.id))
 
 
 def redrive(
-    queue: str, by: str, ids: Collection[str] | None = None, most: int | None = None
-) -> Redriven:
-    """Send back what ``queue`` gave up: all, or ``ids`` of them, or ``most``; for ``by``.
+    queue: str, operator_id: str, ids: Collection[str] | None = None, limit: int | None = None
+) -> RedriveResult:
+    """Send back what ``queue`` gave up: all, or ``ids`` of them, or ``limit``; for ``operator_id``.
 
-    For five seconds at most, about 500 messages sent and as many passed over: what is ``left``
+    For five seconds at most, about 500 messages sent and as many passed over: what ``remaining`` counts
     takes another call. What comes to the DLQ meanwhile stays there, so what can't be read is sent
-    back once a call. Raises QueueMissing, HasConsumer; QueueDown, and then some may have been sent.
+    back once a call. Raises QueueNotFound, DlqHasConsumer; QueueDown, and then some may have been sent.
     """
     dlq = find_dlq(queue, settings().queues)
     wanted = None if ids is None else set(ids)
-    if sqs.measure(queue).backlog > _MOST_BACKLOG:
-        record("redrive_held_back", queue=queue, by=by)
-        return Redriven(0, sum(sqs.measure(dlq)), tuple(sorted(wanted or ())), held_back=True)
+    if sqs.measure(queue).backlog > _MAX_BACKLOG:
+        record("redrive_refused", queue=queue, operator_id=operator_id)
+        return RedriveResult(
+            0, sum(sqs.measure(dlq)), tuple(sorted(wanted or ())), backlog_too_long=True
+        )
     moved = 0
     try:
-        for message in _move(dlq, queue, wanted, MOST_PER_CALL if most is None else most):
+        for message in _move(dlq, queue, wanted, MAX_PER_CALL if limit is None else limit):
             moved += 1
             if wanted is not None:
                 wanted.discard(message.id)
     finally:
         chosen = None if ids is None else len(ids)
-        record("messages_redriven", {"redriven": moved}, queue=queue, by=by, chosen=chosen)
-    return Redriven(moved, sum(sqs.measure(dlq)), tuple(sorted(wanted or ())))
+        record(
+            "messages_redriven",
+            {"redriven": moved},
+            queue=queue,
+            operator_id=operator_id,
+            chosen=chosen,
+        )
+    return RedriveResult(moved, sum(sqs.measure(dlq)), tuple(sorted(wanted or ())))
 
 
-def _move(dlq: str, queue: str, wanted: Collection[str] | None, most: int) -> Iterator[Received]:
+def _move(dlq: str, queue: str, wanted: Collection[str] | None, limit: int) -> Iterator[Received]:
     """Those that were sent, as long as there are any, and time."""
     began_s, began_ms = clock.monotonic_s(), clock.now_s() * 1000
     passed_over: list[Received] = []
     moved = 0
     try:
         while (
-            moved < most
+            moved < limit
             and (wanted is None or wanted)
-            and len(passed_over) < MOST_PER_CALL  # to let them go takes time, too
-            and clock.monotonic_s() - began_s < REDRIVE_S
+            and len(passed_over) < MAX_PER_CALL  # to let them go takes time, too
+            and clock.monotonic_s() - began_s < MAX_REDRIVE_S
         ):
-            found = sqs.receive(dlq, _REDRIVE_HIDE_S)
+            found = sqs.receive(dlq, _REDRIVE_VISIBILITY_S)
             if not found:
                 break
             chosen = [
                 message
                 for message in found
                 if message.sent_ms <= began_ms and (wanted is None or message.id in wanted)
-            ][: most - moved]
+            ][: limit - moved]
             passed_over += [message for message in found if message not in chosen]
             for parcel in sqs.split(chosen, lambda message: sqs.count_bytes(message.body)):
                 sent = dead_letters.redrive(queue, parcel)
                 passed_over += [message for message in parcel if message not in sent]
                 moved += len(sent)
                 yield from sent
-            clock.sleep(max(0.0, moved / PER_S - (clock.monotonic_s() - began_s)))
+            clock.sleep(max(0.0, moved / MAX_MESSAGES_PER_S - (clock.monotonic_s() - began_s)))
     finally:
         with contextlib.suppress(QueueDown):  # they come back by themselves
             sqs.release(dlq, passed_over)
 
 
-def read_ages(queues: Sequence[str]) -> dict[str, float]:
+def read_oldest_ages(queues: Sequence[str]) -> dict[str, float]:
     """Return queue -> age in seconds of its oldest message, as far as CloudWatch knows it.
 
     SQS itself tells nobody. Where CloudWatch can't be reached (a laptop, a VPC without its
@@ -168,7 +176,7 @@ def read_ages(queues: Sequence[str]) -> dict[str, float]:
             ScanBy="TimestampDescending",
         )
     except (BotoCoreError, ClientError) as error:
-        record("ages_unknown", **cause(error))
+        record("queue_ages_unavailable", **error_fields(error))
         return {}
     return {
         queues[int(found["Id"][1:])]: float(found["Values"][0])

@@ -1,11 +1,11 @@
 """Likes, collects and follows: decided in Redis, recorded in MySQL, counted once.
 
-Other contexts use: ``reacting`` and ``reading`` for reactions themselves, ``rankings`` for posts by
-likes, ``log`` for the end of the reaction log, ``inspecting`` for what Redis and MySQL hold of a
-target, ``queues`` for messages, ``reactions`` for the other types.
+Other contexts use: ``react`` and ``queries`` for reactions themselves, ``rankings`` for posts by
+likes, ``reaction_log`` for the end of the reaction log, ``inspection`` for what Redis and MySQL hold of a
+target, ``queues`` for messages, ``model`` for the other types.
 """
 
-from plaza.reactions.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Outcome, Target
+from plaza.reactions.model import COLLECT, FOLLOW, KINDS, LIKE, Kind, Outcome, Target
 
 __all__ = [
     "COLLECT",
@@ -15,11 +15,11 @@ __all__ = [
     "Kind",
     "Outcome",
     "Target",
-    "inspecting",
-    "log",
+    "inspection",
+    "model",
+    "queries",
     "queues",
     "rankings",
-    "reacting",
-    "reactions",
-    "reading",
+    "react",
+    "reaction_log",
 ]

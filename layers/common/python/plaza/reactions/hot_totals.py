@@ -6,7 +6,7 @@ Whoever has a session is always told by Redis: it has to be asked for what they 
 from __future__ import annotations
 
 from plaza.infra.process import HotCache
-from plaza.reactions.reactions import Kind, Target
+from plaza.reactions.model import Kind, Target
 
 hot_totals: HotCache[tuple[str, Target], int] = HotCache(max_entries=1_000)
 

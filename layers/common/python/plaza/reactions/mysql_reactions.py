@@ -4,7 +4,7 @@ Keys and versions are rendered into the statements as numbers and as names of ou
 others, see ``ReactionEvent.from_json``): for a thousand rows the driver's own escaping costs more
 than the database.
 
-The version of a counter, ``n``, is that of its row plus the epoch of MySQL, which is raised when
+The version of a counter, ``db_version``, is that of its row plus the epoch of MySQL, which is raised when
 MySQL is restored to an earlier moment: so versions never repeat.
 """
 
@@ -18,17 +18,28 @@ from functools import lru_cache
 from pymysql.cursors import Cursor
 
 from plaza.infra import mysql, sql
-from plaza.reactions.reactions import Entry, Key, Kind, Reacted, Reactor, Row, Snapshot, Target
+from plaza.reactions.model import (
+    Kind,
+    LogEntry,
+    ReactedTarget,
+    ReactionKey,
+    ReactionRow,
+    Reactor,
+    Snapshot,
+    Target,
+)
 
 EPOCH = 2**40  # versions of a counter in one epoch
 EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {EPOCH:d}"
 _ROWS_AT_ONCE = 1000
-PATIENCE_S = 2  # while somebody waits for the log gate alone, consumers wait behind them
+LOCK_TIMEOUT_S = 2  # while somebody waits for the log gate alone, consumers wait behind them
 _DAY_US = 86_400_000_000
 _KEYS_TABLE = """JSON_TABLE(%s, '$[*]' COLUMNS (
     target_type VARCHAR(16) CHARACTER SET ascii PATH '$[0]', target_id BIGINT PATH '$[1]',
     kind VARCHAR(16) CHARACTER SET ascii PATH '$[2]', actor_id BIGINT PATH '$[3]'))"""
-_PACKED_ROW = sql.pack("r.target_type", "r.target_id", "r.kind", "r.actor_id", "r.state", "r.ver")
+_PACKED_ROW = sql.concat_columns(
+    "r.target_type", "r.target_id", "r.kind", "r.actor_id", "r.state", "r.version"
+)
 
 
 def pass_log_gate(cursor: Cursor) -> int:
@@ -58,11 +69,11 @@ def wait_for_log_writers() -> None:
     """
 
     def wait(cursor: Cursor) -> None:
-        cursor.execute("SET SESSION innodb_lock_wait_timeout = %s", (PATIENCE_S,))
+        cursor.execute("SET SESSION innodb_lock_wait_timeout = %s", (LOCK_TIMEOUT_S,))
         if not cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE"):
             raise LookupError("log_gate has no row: writers could not be waited for")
 
-    mysql.atomically(wait)
+    mysql.run_in_transaction(wait)
 
 
 def read_log_head() -> int:
@@ -70,7 +81,9 @@ def read_log_head() -> int:
     return int(mysql.fetch_all("SELECT COALESCE(MAX(seq), 0) FROM reaction_log")[0][0])
 
 
-def append_log(cursor: Cursor, entries: Sequence[Entry], versions: Mapping[Key, int]) -> None:
+def append_log(
+    cursor: Cursor, entries: Sequence[LogEntry], versions: Mapping[ReactionKey, int]
+) -> None:
     """Log ``entries`` (in key order), each event once however often it comes. One statement.
 
     ``versions``: of each key, the version of the commit of this transaction that has its row.
@@ -79,25 +92,25 @@ def append_log(cursor: Cursor, entries: Sequence[Entry], versions: Mapping[Key, 
         "('%s',%d,'%s',%d,%d,%d,%d,%d,'%s',%s)"
         % (
             *event.key,
-            ver_us,
+            version_us,
             event.on,
             change,
             versions[event.key],
-            _utc_day(ver_us // _DAY_US),
+            _utc_day(version_us // _DAY_US),
             sql.render_request_id(event.request_id),
         )
-        for event, ver_us, change in entries
+        for event, version_us, change in entries
     )
     cursor.execute(
         f"""
-        INSERT IGNORE INTO reaction_log (target_type, target_id, kind, actor_id, ver, state,
-            change_by, commit_n, create_date, request_id)
+        INSERT IGNORE INTO reaction_log (target_type, target_id, kind, actor_id, version, state,
+            change_by, db_version, create_date, request_id)
         VALUES {rows}
         """
     )
 
 
-def read_rows(cursor: Cursor, keys: Collection[Key]) -> dict[Key, Row]:
+def read_rows(cursor: Cursor, keys: Collection[ReactionKey]) -> dict[ReactionKey, ReactionRow]:
     """The rows of ``keys`` that exist. One statement; one primary key look-up each.
 
     A join with a table made of one parameter: MariaDB reads ``(a, b, c, d) IN (...)`` by the wrong
@@ -114,12 +127,14 @@ def read_rows(cursor: Cursor, keys: Collection[Key]) -> dict[Key, Row]:
     )
     found = {}
     for (packed,) in cursor.fetchall():
-        of, target_id, kind, actor_id, state, ver = packed.split()
-        found[Key(of, int(target_id), kind, int(actor_id))] = Row(state == "1", int(ver))
+        of, target_id, kind, actor_id, state, version = packed.split()
+        found[ReactionKey(of, int(target_id), kind, int(actor_id))] = ReactionRow(
+            state == "1", int(version)
+        )
     return found
 
 
-def upsert_rows(cursor: Cursor, rows: Mapping[Key, Row]) -> None:
+def upsert_rows(cursor: Cursor, rows: Mapping[ReactionKey, ReactionRow]) -> None:
     """Bring rows to their new state, unless they are newer. One statement.
 
     The state comes before the version: MySQL assigns from left to right.
@@ -127,11 +142,11 @@ def upsert_rows(cursor: Cursor, rows: Mapping[Key, Row]) -> None:
     values = ",".join("('%s',%d,'%s',%d,%d,%d)" % (*key, *row) for key, row in rows.items())
     cursor.execute(
         f"""
-        INSERT INTO reaction (target_type, target_id, kind, actor_id, state, ver)
+        INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)
         VALUES {values}
         ON DUPLICATE KEY UPDATE
-            state = IF(VALUES(ver) > reaction.ver, VALUES(state), reaction.state),
-            ver = GREATEST(reaction.ver, VALUES(ver))
+            state = IF(VALUES(version) > reaction.version, VALUES(state), reaction.state),
+            version = GREATEST(reaction.version, VALUES(version))
         """
     )
 
@@ -157,7 +172,7 @@ def read_snapshots(
         cursor.execute(select)
         found = cursor.fetchall()
         asked = [
-            (index, Key(*target, kind.name, actor_id))
+            (index, ReactionKey(*target, kind.name, actor_id))
             for index, (kind, target, actor_ids) in enumerate(wanted)
             for actor_id in actor_ids
         ]
@@ -165,11 +180,11 @@ def read_snapshots(
             part = asked[start : start + _ROWS_AT_ONCE]
             held = read_rows(cursor, [key for _, key in part])
             for index, key in part:
-                on, ver_us = held.get(key, (False, 0))
-                rows[index].append((key.actor_id, ver_us, on))
+                on, version_us = held.get(key, (False, 0))
+                rows[index].append((key.actor_id, version_us, on))
         return _read_snapshots(found, rows, depth)
 
-    return mysql.snapshot(look)
+    return mysql.run_in_snapshot(look)
 
 
 def _select_snapshot(index: int, kind: Kind, target: Target, depth: int) -> list[str]:
@@ -179,14 +194,14 @@ def _select_snapshot(index: int, kind: Kind, target: Target, depth: int) -> list
         f"(SELECT {index}, 'epoch', 0, {EPOCH_NOW})",
         f"""
         (
-            SELECT {index}, 'counter', {kind.total}, {kind.ver}
+            SELECT {index}, 'counter', {kind.total}, {kind.version}
             FROM content_counter
             WHERE {of_target}
         )
         """,
         f"""
         (
-            SELECT {index}, 'off', 0, MAX(ver)
+            SELECT {index}, 'off', 0, MAX(version)
             FROM reaction FORCE INDEX (by_target)
             WHERE {of_kind}
               AND state = 0
@@ -194,11 +209,11 @@ def _select_snapshot(index: int, kind: Kind, target: Target, depth: int) -> list
         """,
         f"""
         (
-            SELECT {index}, 'on', actor_id, ver
+            SELECT {index}, 'on', actor_id, version
             FROM reaction FORCE INDEX (by_target)
             WHERE {of_kind}
               AND state = 1
-            ORDER BY ver DESC, actor_id DESC LIMIT {depth:d}
+            ORDER BY version DESC, actor_id DESC LIMIT {depth:d}
         )
         """,
     ]
@@ -208,25 +223,25 @@ def _read_snapshots(
     found: Iterable[mysql.Row], rows: Sequence[list[tuple[int, int, bool]]], depth: int
 ) -> list[Snapshot]:
     count = len(rows)
-    total, n, last_ver_us = [0] * count, [0] * count, [0] * count
+    total, n, last_version_us = [0] * count, [0] * count, [0] * count
     newest: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-    for index, what, value, ver in found:
+    for index, what, value, version in found:
         match what:
             case "epoch":
-                n[index] += ver
+                n[index] += version
             case "counter":
                 total[index] = value
-                n[index] += ver
+                n[index] += version
             case "off":
-                last_ver_us[index] = max(last_ver_us[index], ver or 0)
+                last_version_us[index] = max(last_version_us[index], version or 0)
             case "on":
-                last_ver_us[index] = max(last_ver_us[index], ver)
-                newest[index].append((value, ver))
+                last_version_us[index] = max(last_version_us[index], version)
+                newest[index].append((value, version))
     return [
         Snapshot(
             total[i],
             n[i],
-            last_ver_us[i],
+            last_version_us[i],
             sorted(newest[i], key=lambda pair: (-pair[1], -pair[0])),
             len(newest[i]) < depth,
             rows[i],
@@ -240,7 +255,7 @@ def read_counters(wanted: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]
     arms = [f"(SELECT -1, 0, {EPOCH_NOW})"] + [
         f"""
         (
-            SELECT {index}, {kind.total}, {kind.ver}
+            SELECT {index}, {kind.total}, {kind.version}
             FROM content_counter
             WHERE target_type = '{target.type}'
               AND target_id = {target.id:d}
@@ -249,11 +264,11 @@ def read_counters(wanted: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]
         for index, (kind, target) in enumerate(wanted)
     ]
     found = mysql.fetch_all(" UNION ALL ".join(arms)) if wanted else []
-    epoch = next((ver for index, _, ver in found if index < 0), 0)
+    epoch = next((version for index, _, version in found if index < 0), 0)
     counters = [(0, epoch)] * len(wanted)
-    for index, total, ver in found:
+    for index, total, version in found:
         if index >= 0:
-            counters[index] = total, epoch + ver
+            counters[index] = total, epoch + version
     return counters
 
 
@@ -273,7 +288,7 @@ def read_state(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
                      AND actor_id = %s
                ), 0),
                {EPOCH_NOW} + COALESCE((
-                   SELECT {kind.ver}
+                   SELECT {kind.version}
                    FROM content_counter
                    WHERE target_type = %s
                      AND target_id = %s
@@ -284,7 +299,7 @@ def read_state(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
     return rows[0][0] == 1, rows[0][1]
 
 
-def read_mine(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool]:
+def read_viewer_states(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool]:
     """Whether the actor's row of each of ``wanted`` is on. One statement. Raises MysqlDown."""
     if not wanted:
         return []
@@ -297,7 +312,7 @@ def read_mine(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool
             SELECT kind, target_type, target_id
             FROM reaction FORCE INDEX (PRIMARY)
             WHERE target_type = '{target_type}'
-              AND target_id IN ({sql.numbers(of_type)})
+              AND target_id IN ({sql.render_ids(of_type)})
               AND kind = '{kind}'
               AND actor_id = {actor_id:d}
               AND state = 1
@@ -312,25 +327,25 @@ def read_mine(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool
 def read_reactors(
     kind: Kind, target: Target, after: Reactor | None, latest: bool, limit: int
 ) -> list[Reactor]:
-    """A page of who is on, in the order of (ver, actor), or backwards. Raises MysqlDown."""
+    """A page of who is on, in the order of (version, actor), or backwards. Raises MysqlDown."""
     where, args = "", [*target, kind.name]
     sign, order = ("<", "DESC") if latest else (">", "ASC")
     if after is not None:
-        where = f" AND (ver {sign} %s OR (ver = %s AND actor_id {sign} %s))"
-        args += [after.ver_us, after.ver_us, after.actor_id]
+        where = f" AND (version {sign} %s OR (version = %s AND actor_id {sign} %s))"
+        args += [after.version_us, after.version_us, after.actor_id]
     rows = mysql.fetch_all(
         f"""
-        SELECT actor_id, ver
+        SELECT actor_id, version
         FROM reaction FORCE INDEX (by_target)
         WHERE target_type = %s
           AND target_id = %s
           AND kind = %s
           AND state = 1{where}
-        ORDER BY ver {order}, actor_id {order} LIMIT {limit:d}
+        ORDER BY version {order}, actor_id {order} LIMIT {limit:d}
         """,
         args,
     )
-    return [Reactor(actor_id, ver) for actor_id, ver in rows]
+    return [Reactor(actor_id, version) for actor_id, version in rows]
 
 
 def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Reactor]]:
@@ -343,49 +358,51 @@ def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Rea
         f"""
         (
             SELECT 0, {EPOCH_NOW} + COALESCE((
-                SELECT {kind.ver}
+                SELECT {kind.version}
                 FROM content_counter
                 WHERE {of_target}
             ), 0)
         )
         UNION ALL (
-            SELECT actor_id, ver
+            SELECT actor_id, version
             FROM reaction FORCE INDEX (by_target)
             WHERE {of_target}
               AND kind = '{kind.name}'
               AND state = 1
-            ORDER BY ver, actor_id LIMIT {limit:d}
+            ORDER BY version, actor_id LIMIT {limit:d}
         )
         """
     )
-    [n] = [ver for actor_id, ver in found if actor_id == 0]
-    earliest = [Reactor(actor_id, ver) for actor_id, ver in found if actor_id > 0]
-    return n, sorted(earliest, key=lambda reactor: (reactor.ver_us, reactor.actor_id))
+    [n] = [version for actor_id, version in found if actor_id == 0]
+    earliest = [Reactor(actor_id, version) for actor_id, version in found if actor_id > 0]
+    return n, sorted(earliest, key=lambda reactor: (reactor.version_us, reactor.actor_id))
 
 
-def read_reacted(kind: Kind, actor_id: int, after: Reacted | None, limit: int) -> list[Reacted]:
-    """A page of what an actor reacted to, newest first by (ver, type, id). Raises MysqlDown."""
+def read_reacted(
+    kind: Kind, actor_id: int, after: ReactedTarget | None, limit: int
+) -> list[ReactedTarget]:
+    """A page of what an actor reacted to, newest first by (version, type, id). Raises MysqlDown."""
     where, args = "", [actor_id, kind.name]
     if after is not None:
         where = (
-            " AND (ver < %s OR (ver = %s AND (target_type < %s"
+            " AND (version < %s OR (version = %s AND (target_type < %s"
             " OR (target_type = %s AND target_id < %s))))"
         )
         of_type, of_id = after.target
-        args += [after.ver_us, after.ver_us, of_type, of_type, of_id]
+        args += [after.version_us, after.version_us, of_type, of_type, of_id]
     rows = mysql.fetch_all(
         f"""
-        SELECT target_type, target_id, ver
+        SELECT target_type, target_id, version
         FROM reaction FORCE INDEX (by_actor)
         WHERE actor_id = %s
           AND kind = %s
           AND state = 1{where}
-        ORDER BY ver DESC, target_type DESC, target_id DESC
+        ORDER BY version DESC, target_type DESC, target_id DESC
         LIMIT {limit:d}
         """,
         args,
     )
-    return [Reacted(Target(of_type, of_id), ver) for of_type, of_id, ver in rows]
+    return [ReactedTarget(Target(of_type, of_id), version) for of_type, of_id, version in rows]
 
 
 def read_actors(kind: Kind, target: Target, after_id: int, limit: int) -> list[int]:

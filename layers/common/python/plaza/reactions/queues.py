@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from plaza.infra import messages
-from plaza.infra.messages import ID, BadRecord, flag, list_of, read, row, text, whole
+from plaza.infra.messages import ID, InvalidMessage, boolean, integer, list_of, read, text, tuple_of
 from plaza.infra.queues import Queue
 from plaza.infra.retries import RetryPolicy
-from plaza.reactions.reactions import (
+from plaza.reactions.model import (
     KIND,
     KINDS,
-    MOST_ID,
-    MOST_VER_US,
+    MAX_ID,
+    MAX_VERSION_US,
     PROTOCOL,
     TARGET_TYPE,
     Commit,
-    Key,
     Kind,
     ReactionEvent,
+    ReactionKey,
     Target,
     require_kind,
 )
@@ -28,12 +28,14 @@ from plaza.reactions.reactions import (
 MAX_PAIRS = 1_000  # of a message
 MAX_BUILD = 64  # characters of the name of a build
 _MAX_KEYS = 1_000  # of a message
-_N = whole(0, MOST_VER_US)
-_TOTAL = whole(-MOST_ID, MOST_ID)
-_ROWS = list_of(row(ID, _N, flag), 0, _MAX_KEYS)
-_COMMITS = list_of(row(KIND, TARGET_TYPE, ID, _N, _TOTAL, flag, _ROWS), 0, _MAX_KEYS)
-_KEYS = list_of(row(TARGET_TYPE, ID, KIND, ID), 0, _MAX_KEYS)
-_PAIRS = list_of(row(ID, ID), 1, MAX_PAIRS)
+_DB_VERSION = integer(0, MAX_VERSION_US)
+_TOTAL = integer(-MAX_ID, MAX_ID)
+_ROWS = list_of(tuple_of(ID, _DB_VERSION, boolean), 0, _MAX_KEYS)
+_COMMITS = list_of(
+    tuple_of(KIND, TARGET_TYPE, ID, _DB_VERSION, _TOTAL, boolean, _ROWS), 0, _MAX_KEYS
+)
+_KEYS = list_of(tuple_of(TARGET_TYPE, ID, KIND, ID), 0, _MAX_KEYS)
+_PAIRS = list_of(tuple_of(ID, ID), 1, MAX_PAIRS)
 
 Pair = tuple[int, int]
 """(actor, user) whose follow may have changed."""
@@ -41,10 +43,10 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Unacknowledged:
-    """A message of SETTLEMENTS: commits that Redis did not take, or keys to be read again."""
+    """A message of ACKNOWLEDGEMENTS: commits that Redis did not take, or keys to be read again."""
 
     commits: Sequence[Commit] = ()
-    keys: Sequence[Key] = ()
+    keys: Sequence[ReactionKey] = ()
 
     def to_json(self) -> str:
         """The body of the message."""
@@ -54,16 +56,16 @@ class Unacknowledged:
 
     @classmethod
     def from_json(cls, body: str) -> Unacknowledged:
-        """The message in ``body``. Raises BadRecord, UnknownProtocol."""
+        """The message in ``body``. Raises InvalidMessage, UnknownProtocol."""
         fields = messages.read_object(body)
         messages.require_protocol(fields, PROTOCOL)
         commits = [_commit(*one) for one in read(fields, "commits", _COMMITS)]
-        keys = [Key(*one) for one in read(fields, "keys", _KEYS)]
+        keys = [ReactionKey(*one) for one in read(fields, "keys", _KEYS)]
         for key in keys:
             require_kind(key.kind, key.target_type)
         count = sum(len(commit.rows) for commit in commits) + len(keys)
         if not 0 < count <= _MAX_KEYS:
-            raise BadRecord(f"{count} rows and keys, not 1 to {_MAX_KEYS}")
+            raise InvalidMessage(f"{count} rows and keys, not 1 to {_MAX_KEYS}")
         return cls(commits, keys)
 
 
@@ -81,7 +83,7 @@ def _commit(
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BloomBuildStep:
     """Where a build stands: the name it has in Redis ('' not begun) and the last actor it added."""
 
     kind: Kind
@@ -101,16 +103,16 @@ class Step:
         return messages.encode(fields)
 
     @classmethod
-    def from_json(cls, body: str) -> Step:
-        """The step in ``body``. Raises BadRecord."""
+    def from_json(cls, body: str) -> BloomBuildStep:
+        """The step in ``body``. Raises InvalidMessage."""
         fields = messages.read_object(body)
         kind, target_type = read(fields, "kind", KIND), read(fields, "target_type", TARGET_TYPE)
         require_kind(kind, target_type)
         target = Target(target_type, read(fields, "target_id", ID))
         build = read(fields, "build", text(0, MAX_BUILD), default="")
-        after_id = read(fields, "after_id", whole(0, MOST_ID), default=0)
+        after_id = read(fields, "after_id", integer(0, MAX_ID), default=0)
         if after_id and not build:  # its filter would lack the actors up to there
-            raise BadRecord("after_id is of a build without a name")
+            raise InvalidMessage("after_id is of a build without a name")
         return cls(KINDS[kind], target, build, after_id)
 
 
@@ -120,7 +122,7 @@ def write_pairs(pairs: Sequence[Pair]) -> str:
 
 
 def read_pairs(body: str) -> Sequence[Pair]:
-    """What ``write_pairs`` wrote. Raises BadRecord."""
+    """What ``write_pairs`` wrote. Raises InvalidMessage."""
     return [(actor_id, user_id) for actor_id, user_id in messages.read_body(body, _PAIRS)]
 
 
@@ -129,13 +131,13 @@ REACTIONS = Queue(
 )
 """Events; versions order them, not the queue."""
 
-SETTLEMENTS = Queue("settlements", Unacknowledged.to_json, Unacknowledged.from_json)
+ACKNOWLEDGEMENTS = Queue("acknowledgements", Unacknowledged.to_json, Unacknowledged.from_json)
 """Commits that Redis did not take, and keys to be read again."""
 
 REBUILDS = Queue(
     "rebuilds",
-    Step.to_json,
-    Step.from_json,
+    BloomBuildStep.to_json,
+    BloomBuildStep.from_json,
     batch_size=1,
     visibility_s=361,
     retry=RetryPolicy(max_wait_s=4 * 3_600),  # the gate requests the build again

@@ -1,7 +1,7 @@
 """Rankings of posts by likes in Redis, for those who page through them and put them right."""
 
 from plaza.reactions.redis_rankings import (
-    mark_ranking_whole,
+    mark_ranking_complete,
     project_likes,
     read_ranked_posts,
     read_ranking,
@@ -9,7 +9,7 @@ from plaza.reactions.redis_rankings import (
 )
 
 __all__ = [
-    "mark_ranking_whole",
+    "mark_ranking_complete",
     "project_likes",
     "read_ranked_posts",
     "read_ranking",

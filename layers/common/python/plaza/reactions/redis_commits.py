@@ -12,9 +12,9 @@ from plaza.infra.lua import load_script
 from plaza.infra.redis import Call
 from plaza.infra.settings import settings
 from plaza.infra.shards import group_by_tag
-from plaza.reactions.reactions import Commit
+from plaza.reactions.model import Commit
+from plaza.reactions.redis_hydration import FENCE_TTL_S, MAX_ROWS, render_rows
 from plaza.reactions.redis_keys import idle_ttl_ms, keys_of, list_keys, run_id_of
-from plaza.reactions.redis_loads import FENCE_TTL_S, MAX_ROWS, render_rows
 
 MAX_AHEAD = 100  # commits that may wait for the one before them
 ROWS_OF_TARGET = 8  # a target of a call takes the time of so many rows
@@ -23,16 +23,16 @@ _KEYS_OF_APPLY = 10
 APPLY = load_script(Path(__file__).with_name("lua") / "apply.lua")
 
 
-class Applied(NamedTuple):
+class ApplyResult(NamedTuple):
     """What applying a commit came to; see apply.lua for the codes."""
 
     code: str
-    waiting: int
+    outbox_count: int
     rebuild: bool
-    s: int
+    db_version: int
 
 
-def apply_all(commits: Sequence[Commit]) -> list[Applied]:
+def apply_all(commits: Sequence[Commit]) -> list[ApplyResult]:
     """Apply commits to their targets, and drop the lists of the users who reacted.
 
     One round trip; one more while a target has more to apply than fits one call. Raises RedisDown,
@@ -41,7 +41,7 @@ def apply_all(commits: Sequence[Commit]) -> list[Applied]:
     expires_at_ms = clock.now_ms() + idle_ttl_ms()
     of_users = sorted({(c.kind.name, row[0]) for c in commits for row in c.rows})
     lists = (key for of_user in of_users for key in list_keys(*of_user))
-    applied = _apply(commits, expires_at_ms, redis.deletions(lists))
+    applied = _apply(commits, expires_at_ms, redis.delete_commands(lists))
     while more := [i for i, a in enumerate(applied) if a.code == "MORE"]:
         rest = [commits[i]._replace(is_new=False, rows=()) for i in more]
         for i, again in zip(more, _apply(rest, expires_at_ms), strict=True):
@@ -51,16 +51,16 @@ def apply_all(commits: Sequence[Commit]) -> list[Applied]:
 
 def _apply(
     commits: Sequence[Commit], expires_at_ms: int, commands: Sequence[Command] = ()
-) -> list[Applied]:
+) -> list[ApplyResult]:
     outboxes = [keys_of(c.kind.name, c.target).outboxes for c in commits]
     sizes = [len(commit.rows) + ROWS_OF_TARGET for commit in commits]
     groups = group_by_tag(outboxes, MAX_ROWS, sizes)
     calls = [apply_call([commits[i] for i in group], expires_at_ms) for group in groups]
     answers = redis.run_all(calls, commands)
-    applied: dict[int, Applied] = {}
+    applied: dict[int, ApplyResult] = {}
     for group, answer in zip(groups, answers[: len(groups)], strict=True):
-        for i, (code, waiting, rebuild, s) in zip(group, answer, strict=True):
-            applied[i] = Applied(code, waiting, rebuild == 1, s)
+        for i, (code, outbox_count, rebuild, s) in zip(group, answer, strict=True):
+            applied[i] = ApplyResult(code, outbox_count, rebuild == 1, s)
     return [applied[i] for i in range(len(commits))]
 
 
@@ -72,7 +72,7 @@ def apply_call(commits: Sequence[Commit], expires_at_ms: int) -> Call:
     for commit, of_target in zip(commits, all_keys, strict=True):
         keys += of_target[:_KEYS_OF_APPLY]
         rows = render_rows(commit.rows)
-        args += [commit.n, commit.total, int(commit.is_new), rows, of_target.member]
+        args += [commit.db_version, commit.total, int(commit.is_new), rows, of_target.member]
     count = sum(len(commit.rows) for commit in commits)
     run_id, cap = run_id_of(all_keys[0]), settings().recent_cap
     return Call(APPLY, keys, (run_id, cap, MAX_AHEAD, expires_at_ms, FENCE_TTL_S, count, *args))

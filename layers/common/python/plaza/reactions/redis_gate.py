@@ -10,25 +10,25 @@ from plaza.infra.hot_keys import Argument
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Node, RedisDown
 from plaza.infra.settings import settings
-from plaza.reactions.reactions import Kind, Target, Undecided
-from plaza.reactions.redis_keys import Keys, keys_of, run_id_of
+from plaza.reactions.model import Kind, ReactionUndecided, Target
+from plaza.reactions.redis_keys import TargetKeys, keys_of, run_id_of
 
 GATE = load_script(Path(__file__).with_name("lua") / "gate.lua")
-_MAX_TRIES = 3
+_MAX_ATTEMPTS = 3
 
 
-class Decision(NamedTuple):
+class GateDecision(NamedTuple):
     """What the gate decided; see gate.lua for the codes."""
 
     code: str
     total: int = 0
-    ver_us: int = 0
+    version_us: int = 0
     rebuild: bool = False
 
 
-def gate_keys(keys: Keys) -> tuple[str, ...]:
+def gate_keys(keys: TargetKeys) -> tuple[str, ...]:
     """The keys of gate.lua, in its order."""
-    of_actors = (keys.meta, keys.outbox, keys.recent, keys.bloom, keys.filling, keys.asked)
+    of_actors = (keys.meta, keys.outbox, keys.recent, keys.bloom, keys.filling, keys.row_requests)
     return (*of_actors, keys.toggles, keys.outboxes)
 
 
@@ -39,16 +39,16 @@ def gate(
     on: bool,
     nonce: str,
     expected: tuple[bool, int] | None,
-) -> Decision:
+) -> GateDecision:
     """Decide one reaction; ``expected`` is (state, n) of the actor's row in MySQL, if it was read.
 
     One round trip. When it raises, no copy of the command will be executed any more: it waits for
-    the command's deadline, which the gate checks. Raises RedisDown; Undecided when the node turned
+    the command's deadline, which the gate checks. Raises RedisDown; ReactionUndecided when the node turned
     out to have restarted.
     """
     keys = keys_of(kind.name, target)
     timeout_s = settings().redis_timeout_s
-    for _ in range(_MAX_TRIES):
+    for _ in range(_MAX_ATTEMPTS):
         began_s, run_id = clock.monotonic_s(), ""
 
         def args_for(node: Node, until_s: float = began_s + timeout_s) -> tuple[Argument, ...]:
@@ -58,7 +58,7 @@ def gate(
                 actor_id,
                 int(on),
                 nonce,
-                node.clock_us + int(until_s * 1e6),
+                node.clock_offset_us + int(until_s * 1e6),
                 run_id,
                 "" if expected is None else int(expected[0]),
                 0 if expected is None else expected[1],
@@ -67,17 +67,17 @@ def gate(
             )
 
         try:
-            code, now_us, *rest = redis.run_at(GATE, gate_keys(keys), args_for)
+            code, now_us, *rest = redis.run_on_node(GATE, gate_keys(keys), args_for)
         except RedisDown as error:
             if error.may_have_run:
                 clock.sleep(max(0.0, began_s + timeout_s - clock.monotonic_s()))
             raise
-        redis.learn_clock(keys.meta, now_us)
+        redis.observe_clock(keys.meta, now_us)
         if run_id_of(keys) != run_id:
-            raise Undecided(f"Redis restarted while {target} was changed")
+            raise ReactionUndecided(f"Redis restarted while {target} was changed")
         if code == "UNKNOWN":
-            return Decision(code, rebuild=rest[0] == 1)
+            return GateDecision(code, rebuild=rest[0] == 1)
         if code != "LATE":
-            total, ver_us, rebuild = rest or (0, 0, 0)
-            return Decision(code, total, ver_us, rebuild == 1)
+            total, version_us, rebuild = rest or (0, 0, 0)
+            return GateDecision(code, total, version_us, rebuild == 1)
     raise RedisDown("Redis answers too late", may_have_run=False)

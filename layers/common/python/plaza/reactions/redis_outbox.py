@@ -9,19 +9,19 @@ from typing import NamedTuple
 from plaza.infra import outbox, redis
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call
-from plaza.reactions.reactions import KINDS, Key, Kind, ReactionEvent, Target
+from plaza.reactions.model import KINDS, Kind, ReactionEvent, ReactionKey, Target
 from plaza.reactions.redis_keys import keys_of, outboxes_key, run_id_of
 
 SWEEP = load_script(Path(__file__).with_name("lua") / "sweep.lua")
 
 
-class Swept(NamedTuple):
+class SweptTarget(NamedTuple):
     """What a sweep of one target found; see sweep.lua for the codes."""
 
     kind: Kind
     target: Target
     code: str
-    s: int
+    db_version: int
     events: list[ReactionEvent]
 
 
@@ -39,7 +39,7 @@ def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
 
 def sweep_all(
     targets: Sequence[tuple[Kind, Target]], grace_us: int, count: int, max_wait_us: int
-) -> list[Swept]:
+) -> list[SweptTarget]:
     """What of ``targets`` waited too long, to be published again. One round trip.
 
     Raises RedisDown.
@@ -59,7 +59,11 @@ def sweep_all(
         pairs = iter(entries)
         events = []
         for actor, entry in zip(pairs, pairs, strict=True):
-            want, ver, _ = entry.split(":", 2)
-            events.append(ReactionEvent(Key(*target, kind.name, int(actor)), want == "1", int(ver)))
-        swept.append(Swept(kind, target, code, int(s), events))
+            want, version, _ = entry.split(":", 2)
+            events.append(
+                ReactionEvent(
+                    ReactionKey(*target, kind.name, int(actor)), want == "1", int(version)
+                )
+            )
+        swept.append(SweptTarget(kind, target, code, int(s), events))
     return swept

@@ -1,21 +1,21 @@
 """What readers are shown first: the best reviews of a shop, the most liked posts.
 
-Other contexts use ``rolling_up`` for reviews whose votes were corrected.
+Other contexts use ``vote_roll_up`` for reviews whose votes were corrected.
 """
 
-from plaza.recommendations.recommendations import (
-    LENGTH,
+from plaza.recommendations.model import (
+    LIST_LENGTH,
     RankedPost,
     RankingPage,
-    Rebuild,
+    RebuildLists,
     RecommendedPage,
 )
 
 __all__ = [
-    "LENGTH",
+    "LIST_LENGTH",
     "RankedPost",
     "RankingPage",
-    "Rebuild",
+    "RebuildLists",
     "RecommendedPage",
-    "rolling_up",
+    "vote_roll_up",
 ]

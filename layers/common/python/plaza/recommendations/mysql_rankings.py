@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza.infra import mysql, sql
-from plaza.reactions.inspecting import EPOCH_NOW
-from plaza.reactions.reactions import GONE_VER, PostLikes, Ranked
+from plaza.reactions.inspection import EPOCH_NOW
+from plaza.reactions.model import TOMBSTONE_VERSION, PostLikes, PostRank
 
 _LIVE = """
         STRAIGHT_JOIN content AS c ON c.content_type = 'post'
@@ -26,10 +26,10 @@ def read_likes(post_ids: Sequence[int]) -> list[PostLikes]:
     """
     if not post_ids:
         return []
-    numbers = sql.numbers(post_ids)
+    numbers = sql.render_ids(post_ids)
     rows = mysql.fetch_all(
         f"""
-        SELECT k.target_id, k.like_total, {EPOCH_NOW} + k.like_ver,
+        SELECT k.target_id, k.like_total, {EPOCH_NOW} + k.like_version,
                c.content_id IS NOT NULL AND c.deleted_at IS NULL
         FROM content_counter AS k FORCE INDEX (PRIMARY)
         LEFT JOIN content AS c ON c.content_type = 'post' AND c.content_id = k.target_id
@@ -38,48 +38,48 @@ def read_likes(post_ids: Sequence[int]) -> list[PostLikes]:
         """
     )
     return [
-        PostLikes(post_id, likes, ver) if live else PostLikes(post_id, 0, GONE_VER)
-        for post_id, likes, ver, live in rows
+        PostLikes(post_id, likes, version) if live else PostLikes(post_id, 0, TOMBSTONE_VERSION)
+        for post_id, likes, version, live in rows
     ]
 
 
-def read_ranking(after: Ranked | None, limit: int, cap: int) -> list[Ranked]:
+def read_ranking(after: PostRank | None, limit: int, cap: int) -> list[PostRank]:
     """A page of the ``cap`` most liked posts, those behind ``after``. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT like_total AS likes, target_id AS post_id
         FROM ({_select_most_liked(cap)}) AS most
-        {_behind(after, "like_total", "target_id")}
+        {_where_after(after, "like_total", "target_id")}
         ORDER BY like_total DESC, target_id DESC LIMIT {limit:d}
         """
     )
-    return [Ranked(*row) for row in rows]
+    return [PostRank(*row) for row in rows]
 
 
-def read_window(first_hour: int, last_hour: int, count: int) -> list[Ranked]:
+def read_window(first_hour: int, last_hour: int, count: int) -> list[PostRank]:
     """The posts with most likes in a window of hours, both inclusive. Raises MysqlDown."""
     rows = mysql.fetch_all(_select_window(first_hour, last_hour, count))
-    return [Ranked(int(likes), post_id) for likes, post_id in rows]
+    return [PostRank(int(likes), post_id) for likes, post_id in rows]
 
 
 def read_window_ranking(
-    first_hour: int, last_hour: int, after: Ranked | None, limit: int, cap: int
-) -> list[Ranked]:
+    first_hour: int, last_hour: int, after: PostRank | None, limit: int, cap: int
+) -> list[PostRank]:
     """A page of the first ``cap`` of a window, those behind ``after``. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT likes, post_id
         FROM ({_select_window(first_hour, last_hour, cap)}) AS most
-        {_behind(after, "likes", "post_id")}
+        {_where_after(after, "likes", "post_id")}
         ORDER BY likes DESC, post_id DESC LIMIT {limit:d}
         """
     )
-    return [Ranked(int(likes), post_id) for likes, post_id in rows]
+    return [PostRank(int(likes), post_id) for likes, post_id in rows]
 
 
 def _select_most_liked(count: int) -> str:
     return f"""
-        SELECT k.target_id, k.like_total, {EPOCH_NOW} + k.like_ver
+        SELECT k.target_id, k.like_total, {EPOCH_NOW} + k.like_version
         FROM content_counter AS k FORCE INDEX (by_likes){_LIVE.format(post_id="k.target_id")}
         WHERE k.target_type = 'post'
           AND k.like_total > 0
@@ -102,7 +102,7 @@ def _select_window(first_hour: int, last_hour: int, count: int) -> str:
         """
 
 
-def _behind(after: Ranked | None, likes: str, post_id: str) -> str:
+def _where_after(after: PostRank | None, likes: str, post_id: str) -> str:
     if after is None:
         return ""
     return (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from plaza.infra import mysql
-from plaza.recommendations.recommendations import LENGTH, Recommended
+from plaza.recommendations.model import LIST_LENGTH, ReviewList
 
 
-def read_best(shop_ids: Sequence[int]) -> dict[int, Recommended]:
+def read_best_reviews(shop_ids: Sequence[int]) -> dict[int, ReviewList]:
     """The best reviews of each of ``shop_ids``. One statement. Raises MysqlDown."""
     numbers = [str(int(shop_id)) for shop_id in shop_ids]
     arms = [
@@ -22,7 +22,7 @@ def read_best(shop_ids: Sequence[int]) -> dict[int, Recommended]:
             WHERE content_type = 'review'
               AND parent_id = {number}
               AND deleted_at IS NULL
-            ORDER BY votes DESC, content_id DESC LIMIT {LENGTH:d}
+            ORDER BY votes DESC, content_id DESC LIMIT {LIST_LENGTH:d}
         )
         """
         for number in numbers
@@ -35,10 +35,10 @@ def read_best(shop_ids: Sequence[int]) -> dict[int, Recommended]:
                 stale[shop_id] = number
             case "review":
                 best[shop_id].append(number)
-    return {s: Recommended(ids, stale.get(s)) for s, ids in best.items()}
+    return {s: ReviewList(ids, stale.get(s)) for s, ids in best.items()}
 
 
-def find_stale(after_id: int, limit: int) -> list[int]:
+def find_stale_shops(after_id: int, limit: int) -> list[int]:
     """A page of the shops whose lists are not up to date, by their id. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"SELECT shop_id FROM stale_list WHERE shop_id > %s ORDER BY shop_id LIMIT {limit:d}",
@@ -47,16 +47,16 @@ def find_stale(after_id: int, limit: int) -> list[int]:
     return [shop_id for (shop_id,) in rows]
 
 
-def mark_fresh(lists: Mapping[int, Recommended]) -> None:
+def clear_stale_marks(lists: Mapping[int, ReviewList]) -> None:
     """Shops are up to date unless something moved since they were read. One statement at most.
 
     Raises MysqlDown.
     """
     fresh = [
-        f"(shop_id = {shop_id:d} AND seq <= {recommended.stale_seq:d})"
-        for shop_id, recommended in sorted(lists.items())
-        if recommended.stale_seq is not None
+        f"(shop_id = {shop_id:d} AND seq <= {review_list.stale_seq:d})"
+        for shop_id, review_list in sorted(lists.items())
+        if review_list.stale_seq is not None
     ]
     if fresh:
         statement = f"DELETE FROM stale_list WHERE {' OR '.join(fresh)}"
-        mysql.atomically(lambda cursor: cursor.execute(statement))
+        mysql.run_in_transaction(lambda cursor: cursor.execute(statement))

@@ -22,36 +22,36 @@ _MARK_LISTS_STALE = sql.load_sql(_SQL / "mark_lists_stale.sql")
 _ROLL_UP_POST_HOURS = sql.load_sql(_SQL / "roll_up_post_hours.sql")
 
 
-class Rolled(NamedTuple):
+class RolledUpRange(NamedTuple):
     """A page of the log that was rolled up: everything above ``begin`` and up to ``end``."""
 
     begin: int
     end: int
 
 
-def roll_up_page(head: int, size: int, first_hour: int) -> Rolled:
+def roll_up_page(head: int, size: int, first_hour: int) -> RolledUpRange:
     """Roll up at most ``size`` facts up to ``head``, from where the one before stopped.
 
     One transaction of eight statements at most. Those who do this at one time take turns, and each
     goes on where the other has stopped. Hours before ``first_hour`` are left out. Raises MysqlDown.
     """
-    return mysql.atomically(lambda cursor: _roll_up_page(cursor, head, size, first_hour))
+    return mysql.run_in_transaction(lambda cursor: _roll_up_page(cursor, head, size, first_hour))
 
 
-def _roll_up_page(cursor: Cursor, head: int, size: int, first_hour: int) -> Rolled:
-    begin = _hold_watermark(cursor)
+def _roll_up_page(cursor: Cursor, head: int, size: int, first_hour: int) -> RolledUpRange:
+    begin = _lock_watermark(cursor)
     if head <= begin:
-        return Rolled(begin, begin)
+        return RolledUpRange(begin, begin)
     end = _find_end(cursor, begin, head, size)
     page = {"begin": begin, "end": end}
     cursor.execute(_ROLL_UP_REVIEW_VOTES, page)
     cursor.execute(_MARK_LISTS_STALE, page)
     cursor.execute(_ROLL_UP_POST_HOURS, page | {"hour_us": HOUR_US, "first_hour": first_hour})
     cursor.execute("UPDATE watermark SET seq = %s WHERE name = %s", (end, _NAME))
-    return Rolled(begin, end)
+    return RolledUpRange(begin, end)
 
 
-def _hold_watermark(cursor: Cursor) -> int:
+def _lock_watermark(cursor: Cursor) -> int:
     """Where the roll-up before stopped; nobody else rolls up until the commit."""
     cursor.execute(
         """
@@ -85,12 +85,12 @@ def _find_end(cursor: Cursor, begin: int, head: int, size: int) -> int:
     return int(last) if count == size else head
 
 
-def take_totals(review_ids: list[int]) -> None:
+def sync_review_votes(review_ids: list[int]) -> None:
     """Bring the votes of reviews to their counters, which were put right; their lists are stale.
 
     One transaction of two statements. Raises MysqlDown.
     """
-    numbers = sql.numbers(review_ids)
+    numbers = sql.render_ids(review_ids)
 
     def take(cursor: Cursor) -> None:
         # INSERT rather than UPDATE, as in the roll-up: what it reads it does not lock.
@@ -123,7 +123,7 @@ def take_totals(review_ids: list[int]) -> None:
         )
 
     if review_ids:
-        mysql.atomically(take)
+        mysql.run_in_transaction(take)
 
 
 def delete_hours(first_hour: int, limit: int) -> int:

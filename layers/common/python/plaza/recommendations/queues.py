@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from plaza.infra.queues import Queue
 from plaza.infra.retries import RetryPolicy
-from plaza.recommendations.recommendations import Rebuild
+from plaza.recommendations.model import RebuildLists
 
 RECOMMENDATIONS = Queue(
     "recommendations",
-    Rebuild.to_json,
-    Rebuild.from_json,
+    RebuildLists.to_json,
+    RebuildLists.from_json,
     retry=RetryPolicy(max_wait_s=4 * 3_600),  # a schedule asks again
 )

@@ -4,10 +4,10 @@ A run walks through all targets and users in bounded steps, leaves alone what is
 what differs put right through a queue.
 """
 
-from plaza.reconciliation.reconciliation import PartAsked, RepairsAsked, Report
+from plaza.reconciliation.model import ComparePart, RepairFindings, RunReport
 
 __all__ = [
-    "PartAsked",
-    "RepairsAsked",
-    "Report",
+    "ComparePart",
+    "RepairFindings",
+    "RunReport",
 ]

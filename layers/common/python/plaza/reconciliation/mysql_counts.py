@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 from pymysql.cursors import Cursor
 
 from plaza.infra import mysql, sql
-from plaza.reactions import KINDS, Kind, Target, inspecting
-from plaza.reactions.reactions import Fingerprint
-from plaza.reconciliation.reconciliation import CONTENT_TOTALS, MOST_ID, USER_TOTALS, Recorded
+from plaza.reactions import KINDS, Kind, Target, inspection
+from plaza.reactions.model import Fingerprint
+from plaza.reconciliation.model import CONTENT_TOTALS, MAX_ID, USER_TOTALS, MysqlState
 
-MOST_RELATIONS = 50_000
-_MOST_COUNTERS = 10_000
-_MOST_TEXTS = 2_000
+MAX_RELATIONS = 50_000
+_MAX_COUNTERS = 10_000
+_MAX_TEXTS = 2_000
 _TOTALS = ", ".join(CONTENT_TOTALS.values())
-_VERSIONS = ", ".join(column.replace("_total", "_ver") for column in CONTENT_TOTALS.values())
+_VERSIONS = ", ".join(column.replace("_total", "_version") for column in CONTENT_TOTALS.values())
 _RECEIVED = [kind.received for kind in KINDS.values() if not kind.given]
 _CONTENT_TYPES = sorted({t for kind in KINDS.values() for t in kind.targets} - {"user"})
 _ZEROS = ", 0" * (len(CONTENT_TOTALS) - 1)
@@ -33,13 +33,13 @@ class _Source(NamedTuple):
     """Rows that a range of ids is to hold at most so many of."""
 
     table: str
-    by: str
+    index_name: str
     where: str
     column: str
-    most: int
+    max_rows: int
 
 
-class Counted(NamedTuple):
+class RangeCounts(NamedTuple):
     """What counters say and what rows there are, by (id, what); zeros are left out.
 
     ``subjects``: how many ids; ``relations``: how many reactions were counted.
@@ -51,25 +51,25 @@ class Counted(NamedTuple):
     relations: int
 
 
-def find_targets(target_type: str, after_id: int) -> int:
+def find_target_range_end(target_type: str, after_id: int) -> int:
     """Up to which id the next range of targets goes: about 50,000 relations, or one target.
 
     One statement. Raises MysqlDown.
     """
     of_type = f"target_type = '{target_type}'"
     sources = [
-        _Source("reaction", "by_target", of_type, "target_id", MOST_RELATIONS),
-        _Source("content_counter", "PRIMARY", of_type, "target_id", _MOST_COUNTERS),
+        _Source("reaction", "by_target", of_type, "target_id", MAX_RELATIONS),
+        _Source("content_counter", "PRIMARY", of_type, "target_id", _MAX_COUNTERS),
     ]
     if target_type == "post":
         comments = "content_type = 'comment'"
-        sources.append(_Source("content", "by_parent", comments, "parent_id", MOST_RELATIONS))
-    return _nearest(mysql.fetch_all(" UNION ALL ".join(_probe(sources, after_id))))
+        sources.append(_Source("content", "by_parent", comments, "parent_id", MAX_RELATIONS))
+    return _find_range_end(mysql.fetch_all(" UNION ALL ".join(_select_probes(sources, after_id))))
 
 
-def count_targets(target_type: str, after_id: int, upto_id: int) -> Counted:
+def count_targets(target_type: str, after_id: int, last_id: int) -> RangeCounts:
     """Counters and rows of the targets in a range. One statement. Raises MysqlDown."""
-    within = f"BETWEEN {after_id + 1:d} AND {upto_id:d}"
+    within = f"BETWEEN {after_id + 1:d} AND {last_id:d}"
     arms = [
         *_select_rows(target_type, within),
         f"""
@@ -90,7 +90,7 @@ def recount_targets(cursor: Cursor, targets: Iterable[Target]) -> dict[Target, d
     wanted = sorted(set(targets))
     right = {target: dict.fromkeys(CONTENT_TOTALS.values(), 0) for target in wanted}
     arms = []
-    for target_type, numbers in sql.numbers_by_type(wanted).items():
+    for target_type, numbers in sql.render_ids_by_type(wanted).items():
         arms += _select_rows(target_type, f"IN ({numbers})", f"'{target_type}', ")
     if arms:
         cursor.execute(" UNION ALL ".join(arms))
@@ -100,45 +100,45 @@ def recount_targets(cursor: Cursor, targets: Iterable[Target]) -> dict[Target, d
     return right
 
 
-def find_users(after_id: int) -> int:
+def find_user_range_end(after_id: int) -> int:
     """Up to which id the next range of users goes, by what they gave, received and wrote.
 
     One statement. Raises MysqlDown.
     """
     sources = [
-        _Source("reaction", "by_target", "target_type = 'user'", "target_id", MOST_RELATIONS),
-        _Source("reaction", "by_actor", "TRUE", "actor_id", MOST_RELATIONS),
+        _Source("reaction", "by_target", "target_type = 'user'", "target_id", MAX_RELATIONS),
+        _Source("reaction", "by_actor", "TRUE", "actor_id", MAX_RELATIONS),
         *(
-            _Source("content", "by_author", f"content_type = '{name}'", "author_id", _MOST_TEXTS)
+            _Source("content", "by_author", f"content_type = '{name}'", "author_id", _MAX_TEXTS)
             for name in _CONTENT_TYPES
         ),
     ]
     # What they received is told by their counters: wrong ones make a range longer, no more.
     received = " + ".join(_RECEIVED)
     arms = [
-        *_probe(sources, after_id),
+        *_select_probes(sources, after_id),
         f"""
         (
             SELECT -1, user_id, {received}
             FROM user_counter FORCE INDEX (PRIMARY)
             WHERE user_id > {after_id:d}
-            ORDER BY user_id LIMIT {_MOST_TEXTS:d}
+            ORDER BY user_id LIMIT {_MAX_TEXTS:d}
         )
         """,
     ]
     found = mysql.fetch_all(" UNION ALL ".join(arms))
-    upto_id, work = _nearest(row for row in found if row[0] >= 0), 0
+    last_id, work = _find_range_end(row for row in found if row[0] >= 0), 0
     users = sorted((user_id, int(count)) for source, user_id, count in found if source < 0)
     for number, (user_id, count) in enumerate(users):
         work += max(0, count)
-        if work > MOST_RELATIONS:
-            return min(upto_id, int(user_id) - 1 if number else int(user_id))
-    return min(upto_id, int(users[-1][0])) if len(users) == _MOST_TEXTS else upto_id
+        if work > MAX_RELATIONS:
+            return min(last_id, int(user_id) - 1 if number else int(user_id))
+    return min(last_id, int(users[-1][0])) if len(users) == _MAX_TEXTS else last_id
 
 
-def count_users(after_id: int, upto_id: int) -> Counted:
+def count_users(after_id: int, last_id: int) -> RangeCounts:
     """Counters of the users in a range, and what they count. One statement. Raises MysqlDown."""
-    select = _COUNT_USERS.format(within=f"BETWEEN {after_id + 1:d} AND {upto_id:d}")
+    select = _COUNT_USERS.format(within=f"BETWEEN {after_id + 1:d} AND {last_id:d}")
     counters: dict[tuple[int, str], int] = {}
     rows: dict[tuple[int, str], int] = {}
     ids = set()
@@ -150,7 +150,7 @@ def count_users(after_id: int, upto_id: int) -> Counted:
             }
         else:
             rows[user_id, source] = rows.get((user_id, source), 0) + numbers[0]
-    return Counted(counters, rows, len(ids), 0)
+    return RangeCounts(counters, rows, len(ids), 0)
 
 
 def recount_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, dict[str, int]]:
@@ -160,21 +160,21 @@ def recount_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, dict[str
     """
     right = {user_id: dict.fromkeys(USER_TOTALS.values(), 0) for user_id in user_ids}
     if user_ids:
-        cursor.execute(_COUNT_USERS.format(within=f"IN ({sql.numbers(user_ids)})"))
+        cursor.execute(_COUNT_USERS.format(within=f"IN ({sql.render_ids(user_ids)})"))
         for source, user_id, count, *_ in cursor:
             if source:
                 right[user_id][USER_TOTALS[source]] += int(count)
     return right
 
 
-def read_recorded(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[Recorded]:
+def read_states(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[MysqlState]:
     """What MySQL says of targets and kinds, with a fingerprint of the rows above a version.
 
     One statement. Raises MysqlDown.
     """
     newest = [Fingerprint(0, 0, 0)] * len(wanted)
     places = {(kind.name, target): i for i, (kind, target, _) in enumerate(wanted)}
-    sums = f"COUNT(*), SUM(MOD(actor_id, {_MOD})), SUM(MOD(ver, {_MOD}))"
+    sums = f"COUNT(*), SUM(MOD(actor_id, {_MOD})), SUM(MOD(version, {_MOD}))"
     zeros = ", 0" * (2 * len(CONTENT_TOTALS) - 3)
     arms: list[str] = []
     whole: dict[tuple[str, str], list[int]] = {}
@@ -191,7 +191,7 @@ def read_recorded(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[Rec
                       AND target_id = {target.id:d}
                       AND kind = '{kind.name}'
                       AND state = 1
-                      AND ver > {floor_us:d}
+                      AND version > {floor_us:d}
                 )
                 """
             )
@@ -202,7 +202,7 @@ def read_recorded(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[Rec
                 SELECT '{name}', '{target_type}', target_id, {sums}{zeros}
                 FROM reaction FORCE INDEX (by_target)
                 WHERE target_type = '{target_type}'
-                  AND target_id IN ({sql.numbers(ids)})
+                  AND target_id IN ({sql.render_ids(ids)})
                   AND kind = '{name}'
                   AND state = 1
                 GROUP BY target_id
@@ -211,7 +211,7 @@ def read_recorded(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[Rec
         )
     arms += _select_counters(target for _, target, _ in wanted)
     counters: dict[Target, tuple[int, ...]] = {}
-    arms.append(f"(SELECT 'epoch', '', 0, {inspecting.EPOCH_NOW}, 0, 0{zeros})")
+    arms.append(f"(SELECT 'epoch', '', 0, {inspection.EPOCH_NOW}, 0, 0{zeros})")
     epoch = 0
     for name, target_type, target_id, *numbers in mysql.fetch_all(" UNION ALL ".join(arms)):
         target = Target(target_type, target_id)
@@ -227,7 +227,7 @@ def read_recorded(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[Rec
         counter = counters.get(target, (0,) * (2 * len(columns)))
         place = columns.index(kind.name)
         n = epoch + counter[len(columns) + place]
-        found.append(Recorded(target in counters, counter[place], n, fingerprint))
+        found.append(MysqlState(target in counters, counter[place], n, fingerprint))
     return found
 
 
@@ -235,64 +235,68 @@ def read_comments(post_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
     """(comments, version) by the counters of posts. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"""
-        SELECT target_id, comment_total, comment_ver
+        SELECT target_id, comment_total, comment_version
         FROM content_counter
         WHERE target_type = 'post'
-          AND target_id IN ({sql.numbers(post_ids)})
+          AND target_id IN ({sql.render_ids(post_ids)})
         """
     )
-    return dict.fromkeys(post_ids, (0, 0)) | {i: (total, ver) for i, total, ver in rows}
+    return dict.fromkeys(post_ids, (0, 0)) | {i: (total, version) for i, total, version in rows}
 
 
-def read_newest(wanted: Sequence[tuple[Kind, Target, int]], most: int) -> list[dict[int, int]]:
-    """actor -> ver of the rows above a version, at most ``most`` of each. One statement.
+def read_newest_versions(
+    wanted: Sequence[tuple[Kind, Target, int]], limit: int
+) -> list[dict[int, int]]:
+    """actor -> version of the rows above a version, at most ``limit`` of each. One statement.
 
     Raises MysqlDown.
     """
     arms = [
         f"""
         (
-            SELECT {i}, actor_id, ver
+            SELECT {i}, actor_id, version
             FROM reaction FORCE INDEX (by_target)
             WHERE target_type = '{target.type}'
               AND target_id = {target.id:d}
               AND kind = '{kind.name}'
               AND state = 1
-              AND ver > {floor_us:d}
-            ORDER BY ver DESC LIMIT {most:d}
+              AND version > {floor_us:d}
+            ORDER BY version DESC LIMIT {limit:d}
         )
         """
         for i, (kind, target, floor_us) in enumerate(wanted)
     ]
-    return _by_index(arms, len(wanted))
+    return _fetch_versions(arms, len(wanted))
 
 
-def read_on(wanted: Sequence[tuple[Kind, Target, Sequence[int]]]) -> list[dict[int, int]]:
-    """actor -> ver of those of some actors of each target who are on. One statement.
+def read_active_versions(
+    wanted: Sequence[tuple[Kind, Target, Sequence[int]]],
+) -> list[dict[int, int]]:
+    """actor -> version of those of some actors of each target who are on. One statement.
 
     Raises MysqlDown.
     """
     arms = [
         f"""
         (
-            SELECT {i}, actor_id, ver
+            SELECT {i}, actor_id, version
             FROM reaction FORCE INDEX (PRIMARY)
             WHERE target_type = '{target.type}'
               AND target_id = {target.id:d}
               AND kind = '{kind.name}'
               AND state = 1
-              AND actor_id IN ({sql.numbers(actor_ids)})
+              AND actor_id IN ({sql.render_ids(actor_ids)})
         )
         """
         for i, (kind, target, actor_ids) in enumerate(wanted)
     ]
-    return _by_index(arms, len(wanted))
+    return _fetch_versions(arms, len(wanted))
 
 
-def _by_index(arms: Sequence[str], count: int) -> list[dict[int, int]]:
+def _fetch_versions(arms: Sequence[str], count: int) -> list[dict[int, int]]:
     found: list[dict[int, int]] = [{} for _ in range(count)]
-    for index, actor_id, ver in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
-        found[index][actor_id] = ver
+    for index, actor_id, version in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
+        found[index][actor_id] = version
     return found
 
 
@@ -322,8 +326,8 @@ def _select_rows(target_type: str, within: str, prefix: str = "") -> list[str]:
         # Of these the counter does not know yet.
         arms.append(
             f"""
-            SELECT {prefix}'comments', post_id, CAST(-SUM(step) AS SIGNED){_ZEROS}
-            FROM comment_change
+            SELECT {prefix}'comments', post_id, CAST(-SUM(delta) AS SIGNED){_ZEROS}
+            FROM delayed_comment_count
             WHERE post_id {within}
             GROUP BY post_id
             """
@@ -331,7 +335,7 @@ def _select_rows(target_type: str, within: str, prefix: str = "") -> list[str]:
     return arms
 
 
-def _read_targets(found: Iterable[tuple[Any, ...]]) -> Counted:
+def _read_targets(found: Iterable[tuple[Any, ...]]) -> RangeCounts:
     counters: dict[tuple[int, str], int] = {}
     rows: dict[tuple[int, str], int] = {}
     ids, relations = set(), 0
@@ -344,7 +348,7 @@ def _read_targets(found: Iterable[tuple[Any, ...]]) -> Counted:
         elif what in CONTENT_TOTALS:
             rows[target_id, what] = rows.get((target_id, what), 0) + numbers[0]
             relations += numbers[0] if what in KINDS else 0
-    return Counted(counters, {of: n for of, n in rows.items() if n}, len(ids), relations)
+    return RangeCounts(counters, {of: n for of, n in rows.items() if n}, len(ids), relations)
 
 
 def _select_counters(targets: Iterable[Target]) -> list[str]:
@@ -357,29 +361,29 @@ def _select_counters(targets: Iterable[Target]) -> list[str]:
               AND target_id IN ({numbers})
         )
         """
-        for target_type, numbers in sql.numbers_by_type(sorted(set(targets))).items()
+        for target_type, numbers in sql.render_ids_by_type(sorted(set(targets))).items()
     ]
 
 
-def _probe(sources: Sequence[_Source], after_id: int) -> list[str]:
+def _select_probes(sources: Sequence[_Source], after_id: int) -> list[str]:
     """(source, id of its next row, 0) and (source, id of the row that would be too much, 1)"""
     arms = []
-    for number, (table, index, where, column, most) in enumerate(sources):
+    for number, (table, index_name, where, column, max_rows) in enumerate(sources):
         rows = (
-            f"FROM {table} FORCE INDEX ({index}) WHERE {where} AND {column} > {after_id:d}"
+            f"FROM {table} FORCE INDEX ({index_name}) WHERE {where} AND {column} > {after_id:d}"
             f" ORDER BY {column} LIMIT 1"
         )
         arms += [
             f"(SELECT {number}, {column}, 0 {rows})",
-            f"(SELECT {number}, {column}, 1 {rows} OFFSET {most:d})",
+            f"(SELECT {number}, {column}, 1 {rows} OFFSET {max_rows:d})",
         ]
     return arms
 
 
-def _nearest(probed: Iterable[Sequence[int]]) -> int:
+def _find_range_end(probed: Iterable[Sequence[int]]) -> int:
     """The end of a range in which no source has too much, unless one id alone has it."""
     first: dict[int, int] = {}
     too_much: dict[int, int] = {}
     for source, subject_id, is_too_much in probed:
         (too_much if is_too_much else first)[source] = subject_id
-    return min((max(i - 1, first[source]) for source, i in too_much.items()), default=MOST_ID)
+    return min((max(i - 1, first[source]) for source, i in too_much.items()), default=MAX_ID)

@@ -11,20 +11,20 @@ from typing import Any
 from pymysql.cursors import Cursor
 
 from plaza.infra import mysql, sql
-from plaza.reconciliation.reconciliation import (
-    MOST_SAID,
-    Done,
+from plaza.reconciliation.model import (
+    MAX_DETAIL_CHARS,
     Example,
     Finding,
-    Part,
-    Report,
+    RunPart,
+    RunReport,
+    StepResult,
     Subject,
     Suspect,
     Tally,
 )
 
-KEPT_RUNS = 30
-_MOST_DELETED = 10_000
+RETAINED_RUNS = 30
+_MAX_DELETED = 10_000
 _TALLY = [column.name for column in fields(Tally)]
 _SUBJECT = "what, target_type, target_id"
 
@@ -48,19 +48,19 @@ def begin(parts: Sequence[str]) -> tuple[int, bool]:
             _add_parts(cursor, run_id, parts)
             for table in ("part", "suspect", "finding"):
                 cursor.execute(
-                    f"DELETE FROM reconciliation_{table} WHERE run_id <= %s LIMIT {_MOST_DELETED}",
-                    (run_id - KEPT_RUNS,),
+                    f"DELETE FROM reconciliation_{table} WHERE run_id <= %s LIMIT {_MAX_DELETED}",
+                    (run_id - RETAINED_RUNS,),
                 )
         return run_id, began == 1
 
-    return mysql.atomically(work)
+    return mysql.run_in_transaction(work)
 
 
-def read_parts(run_id: int) -> list[Part]:
+def read_parts(run_id: int) -> list[RunPart]:
     """All parts of a run that goes on; none when it has ended. Raises MysqlDown."""
     rows = mysql.fetch_all(
         """
-        SELECT p.run_id, part, reached, is_done
+        SELECT p.run_id, part, position, is_done
         FROM reconciliation_part AS p
         JOIN reconciliation AS r ON r.id = p.run_id
         WHERE p.run_id = %s
@@ -69,12 +69,12 @@ def read_parts(run_id: int) -> list[Part]:
         """,
         (run_id,),
     )
-    return [Part(run, name, reached, bool(done)) for run, name, reached, done in rows]
+    return [RunPart(run, name, position, bool(done)) for run, name, position, done in rows]
 
 
-def has_unfinished(run_id: int, but: Sequence[str]) -> bool:
-    """Whether any part is not done, other than ``but`` some. Raises MysqlDown."""
-    marks = sql.marks(len(but))
+def has_unfinished(run_id: int, excluding: Sequence[str]) -> bool:
+    """Whether any part is not done, other than ``excluding``. Raises MysqlDown."""
+    marks = sql.placeholders(len(excluding))
     return bool(
         mysql.fetch_all(
             f"""
@@ -85,16 +85,16 @@ def has_unfinished(run_id: int, but: Sequence[str]) -> bool:
               AND part NOT IN ({marks})
             LIMIT 1
             """,
-            (run_id, *but),
+            (run_id, *excluding),
         )
     )
 
 
-def read_part(run_id: int, name: str) -> Part | None:
+def read_part(run_id: int, name: str) -> RunPart | None:
     """A part of a run that goes on, None when it or the run has ended. Raises MysqlDown."""
     rows = mysql.fetch_all(
         """
-        SELECT reached
+        SELECT position
         FROM reconciliation_part AS p
         JOIN reconciliation AS r ON r.id = p.run_id
         WHERE p.run_id = %s
@@ -104,15 +104,15 @@ def read_part(run_id: int, name: str) -> Part | None:
         """,
         (run_id, name),
     )
-    return Part(run_id, name, rows[0][0], False) if rows else None
+    return RunPart(run_id, name, rows[0][0], False) if rows else None
 
 
 def add_part(run_id: int, name: str) -> None:
     """Add a part, unless it is there. Raises MysqlDown."""
-    mysql.atomically(lambda cursor: _add_parts(cursor, run_id, [name]))
+    mysql.run_in_transaction(lambda cursor: _add_parts(cursor, run_id, [name]))
 
 
-def keep_step(part: Part, done: Done) -> bool:
+def commit_step(part: RunPart, done: StepResult) -> bool:
     """Move the cursor of ``part``, and keep what was found with it.
 
     False when somebody else has moved it: then they did this step, and nothing is kept of it. One
@@ -124,19 +124,19 @@ def keep_step(part: Part, done: Done) -> bool:
         moved = cursor.execute(
             f"""
             UPDATE reconciliation_part
-            SET reached = %s, is_done = %s, {sums}
+            SET position = %s, is_done = %s, {sums}
             WHERE run_id = %s
               AND part = %s
-              AND reached = %s
+              AND position = %s
               AND is_done = 0
             """,
             (
-                done.reached,
+                done.position,
                 done.is_last,
                 *astuple(done.tally),
                 part.run_id,
                 part.name,
-                part.reached,
+                part.position,
             ),
         )
         if moved:
@@ -145,7 +145,7 @@ def keep_step(part: Part, done: Done) -> bool:
             _add_findings(cursor, part.run_id, done.findings)
         return moved == 1
 
-    return mysql.atomically(work)
+    return mysql.run_in_transaction(work)
 
 
 def has_suspects(run_id: int) -> bool:
@@ -159,7 +159,7 @@ def read_suspects(run_id: int, after_id: int, limit: int) -> list[tuple[int, Sus
     """A page of (id, suspect). Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"""
-        SELECT id, look, {_SUBJECT}, seen
+        SELECT id, check_kind, {_SUBJECT}, observed
         FROM reconciliation_suspect
         WHERE run_id = %s
           AND id > %s
@@ -167,7 +167,9 @@ def read_suspects(run_id: int, after_id: int, limit: int) -> list[tuple[int, Sus
         """,
         (run_id, after_id),
     )
-    return [(i, Suspect(look, Subject(*subject), seen)) for i, look, *subject, seen in rows]
+    return [
+        (i, Suspect(check, Subject(*subject), observed)) for i, check, *subject, observed in rows
+    ]
 
 
 def read_unrepaired(run_id: int, after_id: int, limit: int) -> list[int]:
@@ -188,21 +190,21 @@ def read_unrepaired(run_id: int, after_id: int, limit: int) -> list[int]:
 
 def read_findings(finding_ids: Iterable[int]) -> dict[int, Finding]:
     """Those of the findings that are not repaired. One statement. Raises MysqlDown."""
-    numbers = sql.numbers(finding_ids)
+    numbers = sql.render_ids(finding_ids)
     rows = mysql.fetch_all(
         f"""
-        SELECT id, reason, {_SUBJECT}, said
+        SELECT id, reason, {_SUBJECT}, details
         FROM reconciliation_finding
         WHERE id IN ({numbers})
           AND repaired_at IS NULL
         """
     )
-    return {i: Finding(reason, Subject(*subject), said) for i, reason, *subject, said in rows}
+    return {i: Finding(reason, Subject(*subject), details) for i, reason, *subject, details in rows}
 
 
 def mark_repaired(finding_ids: Iterable[int]) -> int:
     """Findings are repaired; how many of them were not before. Raises MysqlDown."""
-    numbers = sql.numbers(finding_ids)
+    numbers = sql.render_ids(finding_ids)
     return mysql.write(
         f"""
         UPDATE reconciliation_finding
@@ -221,7 +223,7 @@ def end(run_id: int) -> bool:
             "SELECT reason, COUNT(*) FROM reconciliation_finding WHERE run_id = %s GROUP BY reason",
             (run_id,),
         )
-        why = dict(cursor.fetchall())
+        reason_counts = dict(cursor.fetchall())
         sums = ", ".join(f"COALESCE(SUM({column}), 0)" for column in _TALLY)
         cursor.execute(
             f"SELECT {sums} FROM reconciliation_part WHERE run_id = %s",
@@ -233,27 +235,27 @@ def end(run_id: int) -> bool:
             cursor.execute(
                 f"""
                 UPDATE reconciliation
-                SET is_open = NULL, ended_at = UTC_TIMESTAMP(6), differing = %s, why = %s,
+                SET is_open = NULL, ended_at = UTC_TIMESTAMP(6), differing = %s, reason_counts = %s,
                     {totals}
                 WHERE id = %s
                   AND ended_at IS NULL
                 """,
-                (sum(why.values()), json.dumps(why), *map(int, tally), run_id),
+                (sum(reason_counts.values()), json.dumps(reason_counts), *map(int, tally), run_id),
             )
             == 1
         )
 
-    return mysql.atomically(work)
+    return mysql.run_in_transaction(work)
 
 
-def read_reports(before_id: int, limit: int, examples: int) -> list[Report]:
+def read_reports(before_id: int, limit: int, examples: int) -> list[RunReport]:
     """Runs before an id, the newest first, each with some of what it found.
 
     Three statements. Raises MysqlDown.
     """
     runs = mysql.fetch_all(
         f"""
-        SELECT id, started_at, ended_at, {", ".join(_TALLY)}, differing, why
+        SELECT id, started_at, ended_at, {", ".join(_TALLY)}, differing, reason_counts
         FROM reconciliation
         WHERE id < %s
         ORDER BY id DESC LIMIT {limit:d}
@@ -262,7 +264,7 @@ def read_reports(before_id: int, limit: int, examples: int) -> list[Report]:
     )
     if not runs:
         return []
-    numbers = sql.numbers(run[0] for run in runs)
+    numbers = sql.render_ids(run[0] for run in runs)
     sums = ", ".join(f"COALESCE(SUM({column}), 0)" for column in _TALLY)
     # Of runs that go on, what there is so far; of those that have ended, how much is repaired.
     counts = mysql.fetch_all(
@@ -274,7 +276,7 @@ def read_reports(before_id: int, limit: int, examples: int) -> list[Report]:
             GROUP BY run_id
         )
         UNION ALL (
-            SELECT 'why', run_id, reason, COUNT(*), COUNT(repaired_at), 0, 0, 0
+            SELECT 'reason_counts', run_id, reason, COUNT(*), COUNT(repaired_at), 0, 0, 0
             FROM reconciliation_finding
             WHERE run_id IN ({numbers})
             GROUP BY run_id, reason
@@ -285,7 +287,7 @@ def read_reports(before_id: int, limit: int, examples: int) -> list[Report]:
         " UNION ALL ".join(
             f"""
             (
-                SELECT run_id, reason, {_SUBJECT}, said, found_at, repaired_at
+                SELECT run_id, reason, {_SUBJECT}, details, found_at, repaired_at
                 FROM reconciliation_finding
                 WHERE run_id = {run[0]:d}
                 ORDER BY id LIMIT {examples:d}
@@ -294,40 +296,42 @@ def read_reports(before_id: int, limit: int, examples: int) -> list[Report]:
             for run in runs
         )
     )
-    return [_report(run, counts, found) for run in runs]
+    return [_build_report(run, counts, found) for run in runs]
 
 
-def _report(
+def _build_report(
     run: Sequence[Any], counts: Iterable[Sequence[Any]], found: Iterable[Sequence[Any]]
-) -> Report:
-    run_id, started_at, ended_at, *tally, differing, why = run
+) -> RunReport:
+    run_id, started_at, ended_at, *tally, differing, reason_counts = run
     now, repaired = Tally(*tally), 0
     reasons: dict[str, int] = {}
     for what, of_run, reason, *numbers in counts:
         if of_run == run_id and what == "tally" and ended_at is None:
             now = Tally(*map(int, numbers))
-        elif of_run == run_id and what == "why":
+        elif of_run == run_id and what == "reason_counts":
             reasons[reason] = int(numbers[0])
             repaired += int(numbers[1])
     if not reasons and differing:  # what it found was deleted since
-        reasons, repaired = json.loads(why), differing
-    return Report(
+        reasons, repaired = json.loads(reason_counts), differing
+    return RunReport(
         run_id,
-        _time(started_at),
-        ended_at and _time(ended_at),
+        _as_utc(started_at),
+        ended_at and _as_utc(ended_at),
         now,
         sum(reasons.values()),
         repaired,
         reasons,
         [
-            Example(Finding(reason, Subject(*subject), said), _time(at), right and _time(right))
-            for of_run, reason, *subject, said, at, right in found
+            Example(
+                Finding(reason, Subject(*subject), details), _as_utc(at), right and _as_utc(right)
+            )
+            for of_run, reason, *subject, details, at, right in found
             if of_run == run_id
         ],
     )
 
 
-def _time(value: datetime) -> datetime:
+def _as_utc(value: datetime) -> datetime:
     return value.replace(tzinfo=UTC)
 
 
@@ -336,19 +340,19 @@ def _add_parts(cursor: Cursor, run_id: int, parts: Iterable[str]) -> None:
 
 
 def _add_suspects(cursor: Cursor, run_id: int, suspects: Iterable[Suspect]) -> None:
-    rows = [(run_id, s.look, *s.subject, s.seen) for s in suspects]
-    _insert(cursor, "suspect", f"run_id, look, {_SUBJECT}, seen", rows)
+    rows = [(run_id, s.check, *s.subject, s.observed) for s in suspects]
+    _insert(cursor, "suspect", f"run_id, check_kind, {_SUBJECT}, observed", rows)
 
 
 def _add_findings(cursor: Cursor, run_id: int, findings: Iterable[Finding]) -> None:
-    rows = [(run_id, f.reason, *f.subject, f.said[:MOST_SAID]) for f in findings]
-    _insert(cursor, "finding", f"run_id, reason, {_SUBJECT}, said", rows)
+    rows = [(run_id, f.reason, *f.subject, f.details[:MAX_DETAIL_CHARS]) for f in findings]
+    _insert(cursor, "finding", f"run_id, reason, {_SUBJECT}, details", rows)
 
 
 def _insert(cursor: Cursor, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
     """Add rows that aren't there yet. PyMySQL makes one statement of them, up to a megabyte."""
     if rows:
-        marks = sql.marks(len(rows[0]))
+        marks = sql.placeholders(len(rows[0]))
         cursor.executemany(
             f"""
             INSERT INTO reconciliation_{table} ({columns})

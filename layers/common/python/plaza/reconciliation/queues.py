@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from plaza.infra.queues import Queue
 from plaza.infra.retries import RetryPolicy
-from plaza.reconciliation.reconciliation import PartAsked, RepairsAsked
+from plaza.reconciliation.model import ComparePart, RepairFindings
 
 COMPARISONS = Queue(
     "comparisons",
-    PartAsked.to_json,
-    PartAsked.from_json,
+    ComparePart.to_json,
+    ComparePart.from_json,
     batch_size=1,
     visibility_s=541,
     retry=RetryPolicy(max_wait_s=4 * 3_600),  # the next night begins anew
@@ -17,6 +17,6 @@ COMPARISONS = Queue(
 """Parts of runs that are to be taken further."""
 
 REPAIRS = Queue(
-    "repairs", RepairsAsked.to_json, RepairsAsked.from_json, batch_size=1, visibility_s=361
+    "repairs", RepairFindings.to_json, RepairFindings.from_json, batch_size=1, visibility_s=361
 )
 """Findings that are to be repaired."""

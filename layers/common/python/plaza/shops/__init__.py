@@ -1,38 +1,38 @@
 """Shops: their pages, their types, what is near. Written by admins, read by everybody.
 
-Other contexts use ``reading``, and ``refreshing`` for rows that were changed past the API.
+Other contexts use ``queries``, and ``refresh`` for rows that were changed past the API.
 """
 
-from plaza.shops.shops import (
-    MOST_LATITUDE,
-    MOST_LONGITUDE,
-    MOST_RADIUS_M,
+from plaza.shops.model import (
+    MAX_LATITUDE,
+    MAX_LONGITUDE,
+    MAX_RADIUS_M,
     Area,
-    Changed,
     NearPage,
+    NearPosition,
     NearShop,
     Place,
-    Position,
     Shop,
+    ShopChange,
     ShopDraft,
     ShopType,
     ShopTypeDraft,
 )
 
 __all__ = [
-    "MOST_LATITUDE",
-    "MOST_LONGITUDE",
-    "MOST_RADIUS_M",
+    "MAX_LATITUDE",
+    "MAX_LONGITUDE",
+    "MAX_RADIUS_M",
     "Area",
-    "Changed",
     "NearPage",
+    "NearPosition",
     "NearShop",
     "Place",
-    "Position",
     "Shop",
+    "ShopChange",
     "ShopDraft",
     "ShopType",
     "ShopTypeDraft",
-    "reading",
-    "refreshing",
+    "queries",
+    "refresh",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pymysql.cursors import Cursor
 
-from plaza.shops.shops import ShopType, ShopTypeDraft
+from plaza.shops.model import ShopType, ShopTypeDraft
 
 
 def insert(cursor: Cursor, type_id: int, draft: ShopTypeDraft) -> ShopType:

@@ -1,4 +1,4 @@
-"""Shops in MySQL: the record. Every change moves ``ver``; deleting sets a time."""
+"""Shops in MySQL: the record. Every change moves ``version``; deleting sets a time."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Any, NamedTuple
 from pymysql.cursors import Cursor
 
 from plaza.infra import mysql, sql
-from plaza.shops.shops import (
-    MOST_LATITUDE,
-    MOST_LONGITUDE,
+from plaza.shops.model import (
+    MAX_LATITUDE,
+    MAX_LONGITUDE,
     Area,
-    Near,
-    Placed,
     Shop,
+    ShopDistance,
     ShopDraft,
+    ShopPlace,
     ShopType,
-    Stored,
+    StoredShop,
     place_of,
 )
 
 _COLUMNS = (
     "id, name, type_id, area, address, x, y, images, avg_price_cents, open_hours, created_at,"
-    " updated_at, ver, deleted_at IS NOT NULL"
+    " updated_at, version, deleted_at IS NOT NULL"
 )
 
 # Where Redis has a shop is the middle of a cell of 52 bits, and how far that is it finds by the
@@ -34,9 +34,9 @@ _GLOBE_M = 6372797.560856
 _CELLS = 2**26
 _CELL_X = f"((LEAST(FLOOR((x + 180) / 360 * {_CELLS}), {_CELLS - 1}) + 0.5) / {_CELLS} * 360 - 180)"
 _CELL_Y = (
-    f"((LEAST(FLOOR((y + {MOST_LATITUDE}) / {2 * MOST_LATITUDE} * {_CELLS}), {_CELLS - 1}) + 0.5)"
+    f"((LEAST(FLOOR((y + {MAX_LATITUDE}) / {2 * MAX_LATITUDE} * {_CELLS}), {_CELLS - 1}) + 0.5)"
     f" / {_CELLS}"
-    f" * {2 * MOST_LATITUDE} - {MOST_LATITUDE})"
+    f" * {2 * MAX_LATITUDE} - {MAX_LATITUDE})"
 )
 _DISTANCE = (
     f"FLOOR(ROUND({2 * _GLOBE_M} * ASIN(SQRT("
@@ -46,23 +46,23 @@ _DISTANCE = (
 )
 
 
-class Types(NamedTuple):
+class ShopTypes(NamedTuple):
     """The types of shops in their order, and when they were read: microseconds since 1970."""
 
-    ver_us: int
+    version_us: int
     types: list[ShopType]
 
 
-def read(shop_ids: Iterable[int]) -> dict[int, Stored]:
+def read(shop_ids: Iterable[int]) -> dict[int, StoredShop]:
     """Those of ``shop_ids`` that are or were there. One statement. Raises MysqlDown."""
-    numbers = sql.numbers(shop_ids)
+    numbers = sql.render_ids(shop_ids)
     rows = (
         mysql.fetch_all(f"SELECT {_COLUMNS} FROM shop WHERE id IN ({numbers})") if numbers else ()
     )
     return {stored.shop.id: stored for stored in map(_stored, rows)}
 
 
-def read_types() -> Types:
+def read_types() -> ShopTypes:
     """All types. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
         """
@@ -73,10 +73,10 @@ def read_types() -> Types:
         """
     )
     types = [ShopType(*row[1:]) for row in rows if row[1] is not None]
-    return Types(int(rows[0][0]), types)
+    return ShopTypes(int(rows[0][0]), types)
 
 
-def insert(cursor: Cursor, shop_id: int, draft: ShopDraft) -> Stored:
+def insert(cursor: Cursor, shop_id: int, draft: ShopDraft) -> StoredShop:
     """Store a new shop, and read back what was stored."""
     cursor.execute(
         """
@@ -89,13 +89,14 @@ def insert(cursor: Cursor, shop_id: int, draft: ShopDraft) -> Stored:
     return _read_back(cursor, shop_id)
 
 
-def replace(cursor: Cursor, shop_id: int, draft: ShopDraft) -> Stored:
+def replace(cursor: Cursor, shop_id: int, draft: ShopDraft) -> StoredShop:
     """Store what is said of a shop that is there, and read back what was stored."""
     cursor.execute(
         """
         UPDATE shop
         SET name = %s, type_id = %s, area = %s, address = %s, x = %s, y = %s, images = %s,
-            avg_price_cents = %s, open_hours = %s, ver = ver + 1, updated_at = UTC_TIMESTAMP(6)
+            avg_price_cents = %s, open_hours = %s, version = version + 1,
+            updated_at = UTC_TIMESTAMP(6)
         WHERE id = %s
         """,
         (*_values(draft), shop_id),
@@ -103,12 +104,12 @@ def replace(cursor: Cursor, shop_id: int, draft: ShopDraft) -> Stored:
     return _read_back(cursor, shop_id)
 
 
-def mark_deleted(cursor: Cursor, shop_id: int) -> Stored:
+def mark_deleted(cursor: Cursor, shop_id: int) -> StoredShop:
     """Set the time of its deletion, and read back what is stored."""
     cursor.execute(
         """
         UPDATE shop
-        SET deleted_at = UTC_TIMESTAMP(6), ver = ver + 1, updated_at = UTC_TIMESTAMP(6)
+        SET deleted_at = UTC_TIMESTAMP(6), version = version + 1, updated_at = UTC_TIMESTAMP(6)
         WHERE id = %s
         """,
         (shop_id,),
@@ -116,7 +117,7 @@ def mark_deleted(cursor: Cursor, shop_id: int) -> Stored:
     return _read_back(cursor, shop_id)
 
 
-def hold(cursor: Cursor, shop_id: int) -> Stored | None:
+def lock(cursor: Cursor, shop_id: int) -> StoredShop | None:
     """A shop, which nobody else changes until the commit."""
     cursor.execute(f"SELECT {_COLUMNS} FROM shop WHERE id = %s FOR UPDATE", (shop_id,))
     found = cursor.fetchone()
@@ -129,14 +130,14 @@ def has_type(cursor: Cursor, type_id: int) -> bool:
     return found == 1
 
 
-def find_near(area: Area, after: Near, limit: int) -> list[Near]:
+def find_near(area: Area, after: ShopDistance, limit: int) -> list[ShopDistance]:
     """What Redis would find, from MySQL. One statement. Raises MysqlDown."""
     (x, y), radius_m, type_id = area
     lat = math.degrees(radius_m / _GLOBE_M) * 1.01  # a little more: the distance decides
     lon = math.degrees(math.asin(min(1.0, math.sin(math.radians(lat)) / _shrink(y, lat))))
-    if x - lon < -MOST_LONGITUDE:
+    if x - lon < -MAX_LONGITUDE:
         within = "(x >= %(west)s + 360 OR x <= %(east)s)"
-    elif x + lon > MOST_LONGITUDE:
+    elif x + lon > MAX_LONGITUDE:
         within = "(x >= %(west)s OR x <= %(east)s - 360)"
     else:
         within = "x BETWEEN %(west)s AND %(east)s"
@@ -151,7 +152,7 @@ def find_near(area: Area, after: Near, limit: int) -> list[Near]:
             WHERE {of_type} y BETWEEN %(south)s AND %(north)s
               AND {within}
               AND deleted_at IS NULL
-              AND x BETWEEN -{MOST_LONGITUDE} AND {MOST_LONGITUDE}
+              AND x BETWEEN -{MAX_LONGITUDE} AND {MAX_LONGITUDE}
         ) AS boxed
         WHERE distance <= %(radius)s
           AND (distance > %(behind)s OR (distance = %(behind)s AND id > %(behind_id)s))
@@ -161,8 +162,8 @@ def find_near(area: Area, after: Near, limit: int) -> list[Near]:
             "x": x,
             "y": y,
             "type_id": type_id,
-            "south": max(y - lat, -MOST_LATITUDE),
-            "north": min(y + lat, MOST_LATITUDE),
+            "south": max(y - lat, -MAX_LATITUDE),
+            "north": min(y + lat, MAX_LATITUDE),
             "west": x - lon,
             "east": x + lon,
             "radius": radius_m * 10_000,
@@ -170,7 +171,7 @@ def find_near(area: Area, after: Near, limit: int) -> list[Near]:
             "behind_id": after.shop_id,
         },
     )
-    return [Near(int(distance), shop_id) for distance, shop_id in rows]
+    return [ShopDistance(int(distance), shop_id) for distance, shop_id in rows]
 
 
 def count() -> int:
@@ -186,39 +187,41 @@ def read_ids(after_id: int, limit: int) -> list[int]:
     return [shop_id for (shop_id,) in rows]
 
 
-def read_places(type_id: int | None, after_id: int, limit: int) -> list[Placed]:
+def read_places(type_id: int | None, after_id: int, limit: int) -> list[ShopPlace]:
     """A page of the shops of a type, of all if None, by their id. Raises MysqlDown."""
     of_type = "" if type_id is None else f" AND type_id = {type_id:d}"
     index = "PRIMARY" if type_id is None else "by_type"
     rows = mysql.fetch_all(
         f"""
-        SELECT id, ver, IF(deleted_at IS NULL, x, NULL), y
+        SELECT id, version, IF(deleted_at IS NULL, x, NULL), y
         FROM shop FORCE INDEX ({index})
         WHERE id > %s{of_type}
         ORDER BY id LIMIT {limit:d}
         """,
         (after_id,),
     )
-    return [Placed(shop_id, ver, place_of(x, y)) for shop_id, ver, x, y in rows]
+    return [ShopPlace(shop_id, version, place_of(x, y)) for shop_id, version, x, y in rows]
 
 
-def bump(seen: Mapping[int, int]) -> int:
+def bump_versions(read_versions: Mapping[int, int]) -> int:
     """Move the versions of shops that still have the one they were seen with; how many.
 
     One statement. Raises MysqlDown.
     """
-    same = " OR ".join(f"(id = {i:d} AND ver = {ver:d})" for i, ver in sorted(seen.items()))
+    same = " OR ".join(
+        f"(id = {i:d} AND version = {version:d})" for i, version in sorted(read_versions.items())
+    )
     if not same:
         return 0
-    statement = f"UPDATE shop SET ver = ver + 1 WHERE {same} ORDER BY id"
-    return mysql.atomically(lambda cursor: cursor.execute(statement))
+    statement = f"UPDATE shop SET version = version + 1 WHERE {same} ORDER BY id"
+    return mysql.run_in_transaction(lambda cursor: cursor.execute(statement))
 
 
-def bump_page(after_id: int, last_id: int) -> None:
+def bump_page_versions(after_id: int, last_id: int) -> None:
     """Move the versions of all shops behind ``after_id`` up to ``last_id``. Raises MysqlDown."""
     if last_id > after_id:
-        statement = "UPDATE shop SET ver = ver + 1 WHERE id > %s AND id <= %s ORDER BY id"
-        mysql.atomically(lambda cursor: cursor.execute(statement, (after_id, last_id)))
+        statement = "UPDATE shop SET version = version + 1 WHERE id > %s AND id <= %s ORDER BY id"
+        mysql.run_in_transaction(lambda cursor: cursor.execute(statement, (after_id, last_id)))
 
 
 def _shrink(y: float, lat: float) -> float:
@@ -240,15 +243,15 @@ def _values(draft: ShopDraft) -> tuple[Any, ...]:
     )
 
 
-def _read_back(cursor: Cursor, shop_id: int) -> Stored:
+def _read_back(cursor: Cursor, shop_id: int) -> StoredShop:
     cursor.execute(f"SELECT {_COLUMNS} FROM shop WHERE id = %s", (shop_id,))
     [row] = cursor.fetchall()
     return _stored(row)
 
 
-def _stored(row: tuple[Any, ...]) -> Stored:
+def _stored(row: tuple[Any, ...]) -> StoredShop:
     (shop_id, name, type_id, area, address, x, y, images, avg_price_cents, open_hours, created_at,
-     updated_at, ver, deleted) = row  # fmt: skip
+     updated_at, version, deleted) = row  # fmt: skip
     shop = Shop(
         id=shop_id,
         name=name,
@@ -263,4 +266,4 @@ def _stored(row: tuple[Any, ...]) -> Stored:
         created_us=sql.to_us(created_at),
         updated_us=sql.to_us(updated_at),
     )
-    return Stored(shop, ver, bool(deleted))
+    return StoredShop(shop, version, bool(deleted))

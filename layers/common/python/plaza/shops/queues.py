@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plaza.infra.queues import Queue
-from plaza.shops.shops import read_message, write_message
+from plaza.shops.model import decode_message, encode_message
 
-SHOPS = Queue("shops", write_message, read_message, visibility_s=361)
-"""Shops that changed, and steps of walks through all of them."""
+SHOPS = Queue("shops", encode_message, decode_message, visibility_s=361)
+"""Shops that changed, and steps of jobs on all of them."""

@@ -12,10 +12,10 @@ from pymysql.cursors import Cursor
 
 from plaza.infra import ids, mysql
 from plaza.infra.errors import Unavailable
-from plaza.infra.observability import cause, record
-from plaza.shops import mysql_shop_types, refreshing
+from plaza.infra.observability import error_fields, record
+from plaza.shops import mysql_shop_types, refresh
+from plaza.shops.model import ShopRefresh, ShopType, ShopTypeDraft, TypeInUse, TypeMissing
 from plaza.shops.queues import SHOPS
-from plaza.shops.shops import Refresh, ShopType, ShopTypeDraft, TypeInUse, TypeMissing
 
 T = TypeVar("T")
 
@@ -55,10 +55,12 @@ def _require(cursor: Cursor, type_id: int) -> None:
 
 def _write(work: Callable[[Cursor], T]) -> T:
     """The result of ``work``, committed. That Redis is away is no error: MySQL has it."""
-    result = mysql.atomically(work)
+    result = mysql.run_in_transaction(work)
     try:
-        SHOPS.send(Refresh([]), delay_s=refreshing.AGAIN_S)
-        refreshing.refresh_types()
+        SHOPS.send(ShopRefresh([]), delay_s=refresh.REPEAT_DELAY_S)
+        refresh.refresh_types()
     except Unavailable as error:
-        record("telling_postponed", {"tellings_postponed": 1}, announced=False, **cause(error))
+        record(
+            "projection_delayed", {"projections_delayed": 1}, announced=False, **error_fields(error)
+        )
     return result

@@ -11,7 +11,7 @@ from plaza.infra.queues import Queue
 TYPES = frozenset({"post", "comment", "review", "user"})
 
 
-class Refresh(NamedTuple):
+class TargetRefresh(NamedTuple):
     """Something whose projections in Redis are to be made again from MySQL."""
 
     type: str
@@ -22,11 +22,13 @@ class Refresh(NamedTuple):
         return messages.encode(self._asdict())
 
     @classmethod
-    def from_json(cls, body: str) -> Refresh:
-        """What ``to_json`` wrote. Raises BadRecord."""
+    def from_json(cls, body: str) -> TargetRefresh:
+        """What ``to_json`` wrote. Raises InvalidMessage."""
         fields = messages.read_object(body)
         return cls(read(fields, "type", one_of(TYPES)), read(fields, "id", ID))
 
 
-REFRESHES = Queue("refreshes", Refresh.to_json, Refresh.from_json, batch_size=100, window_s=1)
+REFRESHES = Queue(
+    "refreshes", TargetRefresh.to_json, TargetRefresh.from_json, batch_size=100, window_s=1
+)
 """What Redis is to be told again; content consumes it."""

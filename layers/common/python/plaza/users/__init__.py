@@ -1,9 +1,9 @@
 """Who people are: their cards, profiles and phones. MySQL is the record, Redis projects it.
 
-Other contexts use ``cards`` for names, pictures and time zones, and ``signing_up``.
+Other contexts use ``cards`` for names, pictures and time zones, and ``sign_up``.
 """
 
-from plaza.users.users import Card, Profile, User, UserMissing
+from plaza.users.model import Card, Profile, User, UserMissing
 from plaza.users.zones import Zone
 
 __all__ = [
@@ -13,5 +13,5 @@ __all__ = [
     "UserMissing",
     "Zone",
     "cards",
-    "signing_up",
+    "sign_up",
 ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from plaza.infra import projections
-from plaza.users import mysql_users, redis_users
-from plaza.users.users import Card
+from plaza.users import mysql_users, redis_store
+from plaza.users.model import Card
 from plaza.users.zones import Zone
 
 
@@ -17,9 +17,9 @@ def read_cards(user_ids: Iterable[int]) -> dict[int, Card]:
     """
     found = projections.read_through(
         list(dict.fromkeys(user_ids)),
-        redis_users.read_cards,
+        redis_store.read_cards,
         mysql_users.read_cards,
-        redis_users.keep_cards,
+        redis_store.store_cards,
     )
     return {user_id: card for user_id, (card, _) in found.items()}
 
@@ -30,7 +30,7 @@ def read_zone(user_id: int) -> Zone:
     One round trip to Redis when it has it; else one more, and one statement.
     """
     found = projections.read_through(
-        [user_id], redis_users.read_zones, mysql_users.read_zones, redis_users.keep_zones
+        [user_id], redis_store.read_zones, mysql_users.read_zones, redis_store.store_zones
     )
     return found[user_id][0] if user_id in found else Zone()
 
@@ -38,5 +38,5 @@ def read_zone(user_id: int) -> Zone:
 def refresh_cards(user_ids: Iterable[int]) -> None:
     """Tell Redis what MySQL has of these users by now. Raises MysqlDown, RedisDown."""
     ids = list(user_ids)
-    redis_users.keep_cards(mysql_users.read_cards(ids), create=False)
-    redis_users.keep_zones(mysql_users.read_zones(ids), create=False)
+    redis_store.store_cards(mysql_users.read_cards(ids), create=False)
+    redis_store.store_zones(mysql_users.read_zones(ids), create=False)

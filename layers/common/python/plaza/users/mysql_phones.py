@@ -5,7 +5,7 @@ from __future__ import annotations
 from pymysql.cursors import Cursor
 
 from plaza.infra import mysql
-from plaza.users.users import User
+from plaza.users.model import User
 
 _BY_PHONE = """
     SELECT user.id, user.nickname, user.avatar
@@ -39,4 +39,4 @@ def find_or_insert(phone: str, user_id: int, nickname: str) -> User:
         cursor.execute(_BY_PHONE, (phone,))
         return User(*cursor.fetchall()[0])
 
-    return mysql.atomically(work)
+    return mysql.run_in_transaction(work)

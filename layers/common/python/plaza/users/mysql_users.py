@@ -7,28 +7,28 @@ from collections.abc import Iterable, Mapping
 from pymysql.cursors import Cursor
 
 from plaza.infra import mysql, sql
-from plaza.users.users import Card
+from plaza.users.model import Card
 from plaza.users.zones import Zone
 
 
 def read_cards(user_ids: Iterable[int]) -> dict[int, tuple[Card, int]]:
     """(card, version) of those of ``user_ids`` who are there. One statement. Raises MysqlDown."""
     ids = list(user_ids)
-    return _cards_of(mysql.fetch_all(_select_cards(ids))) if ids else {}
+    return _parse_cards(mysql.fetch_all(_select_cards(ids))) if ids else {}
 
 
 def read_zones(user_ids: Iterable[int]) -> dict[int, tuple[Zone, int]]:
     """(time zone, version) of those of ``user_ids`` who are there. Raises MysqlDown."""
-    numbers = sql.numbers(user_ids)
+    numbers = sql.render_ids(user_ids)
     if not numbers:
         return {}
     rows = mysql.fetch_all(
-        f"SELECT id, time_zone, latest_day, ver FROM user WHERE id IN ({numbers})"
+        f"SELECT id, time_zone, latest_day, version FROM user WHERE id IN ({numbers})"
     )
-    return {user_id: (Zone(name, day), ver) for user_id, name, day, ver in rows}
+    return {user_id: (Zone(name, day), version) for user_id, name, day, version in rows}
 
 
-def change_zone(cursor: Cursor, user_id: int, now_s: float) -> None:
+def advance_latest_day(cursor: Cursor, user_id: int, now_s: float) -> None:
     """Before the time zone changes: the day it is there by now is the earliest from now on.
 
     Two statements.
@@ -39,7 +39,7 @@ def change_zone(cursor: Cursor, user_id: int, now_s: float) -> None:
         cursor.execute("UPDATE user SET latest_day = %s WHERE id = %s", (latest_day, user_id))
 
 
-def change_card(
+def update_columns(
     cursor: Cursor, user_id: int, changes: Mapping[str, str | None]
 ) -> tuple[Card, int] | None:
     """Set columns of a user, of which the names are ours. (card, version) after it, or None.
@@ -48,17 +48,18 @@ def change_card(
     """
     columns = ", ".join(f"{column} = %s" for column in changes)
     args = (*changes.values(), user_id)
-    cursor.execute(f"UPDATE user SET {columns}, ver = user.ver + 1 WHERE id = %s", args)
+    cursor.execute(f"UPDATE user SET {columns}, version = user.version + 1 WHERE id = %s", args)
     cursor.execute(_select_cards([user_id]))
-    return _cards_of(cursor.fetchall()).get(user_id)
+    return _parse_cards(cursor.fetchall()).get(user_id)
 
 
 def _select_cards(user_ids: Iterable[int]) -> str:
-    numbers = sql.numbers(user_ids)
-    return f"SELECT id, nickname, avatar, ver FROM user WHERE id IN ({numbers})"
+    numbers = sql.render_ids(user_ids)
+    return f"SELECT id, nickname, avatar, version FROM user WHERE id IN ({numbers})"
 
 
-def _cards_of(rows: Iterable[tuple[int, str, str | None, int]]) -> dict[int, tuple[Card, int]]:
+def _parse_cards(rows: Iterable[tuple[int, str, str | None, int]]) -> dict[int, tuple[Card, int]]:
     return {
-        user_id: (Card(user_id, nickname, avatar), ver) for user_id, nickname, avatar, ver in rows
+        user_id: (Card(user_id, nickname, avatar), version)
+        for user_id, nickname, avatar, version in rows
     }

@@ -9,13 +9,13 @@ from pymysql.cursors import Cursor
 
 from plaza import counters
 from plaza.infra import clock, mysql
-from plaza.infra.observability import cause, record
+from plaza.infra.observability import error_fields, record
 from plaza.infra.redis import RedisDown
-from plaza.reactions import FOLLOW, Target, reacting, reading
-from plaza.targets import announcing
-from plaza.users import mysql_users, redis_users
+from plaza.reactions import FOLLOW, Target, queries, react
+from plaza.targets import announce
+from plaza.users import mysql_users, redis_store
 from plaza.users.cards import read_cards, read_zone
-from plaza.users.users import Card, Profile, UserMissing
+from plaza.users.model import Card, Profile, UserMissing
 
 
 def read_profile(user_id: int, actor_id: int | None) -> Profile:
@@ -26,12 +26,12 @@ def read_profile(user_id: int, actor_id: int | None) -> Profile:
     """
     target = Target("user", user_id)
     try:
-        card, totals = redis_users.read_profile(user_id)
+        card, totals = redis_store.read_profile(user_id)
         if card is None:
-            reacting.require_there(target)  # its marker spares MySQL those who look for nobody
+            react.require_existing(target)  # its marker spares MySQL those who look for nobody
     except RedisDown:
         card, totals = None, None
-    [followers], exact = reading.count([(FOLLOW, target)], actor_id)
+    [followers], exact = queries.read_counts([(FOLLOW, target)], actor_id)
     card = card or read_cards([user_id]).get(user_id)
     if card is None:
         raise UserMissing(f"There is no user {user_id}")
@@ -39,7 +39,7 @@ def read_profile(user_id: int, actor_id: int | None) -> Profile:
         card=card,
         followers=followers.total,
         totals=totals or counters.read_users([user_id])[user_id],
-        following=None if actor_id is None else followers.mine,
+        following=None if actor_id is None else followers.viewer_state,
         exact=exact,
     )
 
@@ -58,18 +58,20 @@ def change_profile(user_id: int, changes: Mapping[str, str | None]) -> Profile:
 
     def work(cursor: Cursor) -> tuple[Card, int] | None:
         if "time_zone" in changes:
-            mysql_users.change_zone(cursor, user_id, clock.now_s())
-        return mysql_users.change_card(cursor, user_id, changes)
+            mysql_users.advance_latest_day(cursor, user_id, clock.now_s())
+        return mysql_users.update_columns(cursor, user_id, changes)
 
-    announcing.announce("user", user_id)
-    changed = mysql.atomically(work)
+    announce.announce_write("user", user_id)
+    changed = mysql.run_in_transaction(work)
     if changed is None:
         raise UserMissing(f"There is no user {user_id}")
     zones = mysql_users.read_zones([user_id])
     try:
-        redis_users.keep_cards({user_id: changed}, create=False)
+        redis_store.store_cards({user_id: changed}, create=False)
         if "time_zone" in changes:
-            redis_users.keep_zones(zones, create=False)
+            redis_store.store_zones(zones, create=False)
     except RedisDown as error:
-        record("card_postponed", {"cards_postponed": 1}, **cause(error))
+        record(
+            "card_projection_postponed", {"card_projections_postponed": 1}, **error_fields(error)
+        )
     return replace(read_profile(user_id, None), card=changed[0], zone=zones[user_id][0])

@@ -1,8 +1,8 @@
 """The vote log: kept in MySQL by day, archived to S3 when a day is over, counted from again."""
 
-from plaza.vote_log.vote_log import Counted, Scope
+from plaza.vote_log.model import CounterKey, Scope
 
 __all__ = [
-    "Counted",
+    "CounterKey",
     "Scope",
 ]

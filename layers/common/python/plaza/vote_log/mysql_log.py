@@ -1,6 +1,6 @@
 """The vote log in MySQL: its partitions, and reading it whole.
 
-What changes partitions does so with the table locked for everybody else (``alone``): whoever looked
+What changes partitions does so with the table locked for everybody else (``run_exclusively``): whoever looked
 before must look again under the lock, because another run may have been there.
 """
 
@@ -17,21 +17,29 @@ from pymysql.cursors import Cursor, SSCursor
 from plaza.infra import mysql
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.settings import settings
-from plaza.vote_log.vote_log import Line, Logged, Partition, Place, Sum, partition_of, plan_days
+from plaza.vote_log.model import (
+    ArchiveLine,
+    Checksum,
+    LoggedEvent,
+    LogKey,
+    Partition,
+    partition_of,
+    plan_days,
+)
 
 T = TypeVar("T")
 
-REST = "p_rest"  # the partition without an end
-PATIENCE_S = 1  # while somebody waits for the table, consumers wait behind them
-FETCH = 10_000
+CATCH_ALL = "p_max"  # the partition without an end
+LOCK_TIMEOUT_S = 1  # while somebody waits for the table, consumers wait behind them
+FETCH_ROWS = 10_000
 _NO_SUCH_PARTITION = 1735  # ER_UNKNOWN_PARTITION
-_COLUMNS = "target_type, target_id, kind, actor_id, ver, state, change_by"
-_KEY = "target_type, target_id, kind, actor_id, ver"
+_COLUMNS = "target_type, target_id, kind, actor_id, version, state, change_by"
+_KEY = "target_type, target_id, kind, actor_id, version"
 # A row as JSON: the driver takes one text in half the time that it takes eight columns.
 _LINE = (
     """CONCAT('{"target_type":"', target_type, '","target_id":', target_id, ',"kind":"', kind,"""
-    """ '","actor_id":', actor_id, ',"state":', state, ',"ver":', ver, ',"change":',"""
-    """ change_by, ',"commit":', commit_n, '}')"""
+    """ '","actor_id":', actor_id, ',"state":', state, ',"version":', version, ',"change":',"""
+    """ change_by, ',"commit":', db_version, '}')"""
 )
 _SELECT_PARTITIONS = """
     SELECT PARTITION_NAME, PARTITION_DESCRIPTION
@@ -41,10 +49,10 @@ _SELECT_PARTITIONS = """
     ORDER BY PARTITION_ORDINAL_POSITION
     """
 # (a, b, c, d, e) > (...), written out: only so the page is found by the index.
-_BEHIND = (
+_AFTER_KEY = (
     "(target_type > %(type)s OR (target_type = %(type)s AND (target_id > %(target)s OR"
     " (target_id = %(target)s AND (kind > %(kind)s OR (kind = %(kind)s AND"
-    " (actor_id > %(actor)s OR (actor_id = %(actor)s AND ver > %(ver)s))))))))"
+    " (actor_id > %(actor)s OR (actor_id = %(actor)s AND version > %(version)s))))))))"
 )
 
 
@@ -54,11 +62,11 @@ def read_partitions() -> list[Partition]:
 
 
 def _partition(name: str, description: str) -> Partition:
-    below = None if name == REST else date.fromisoformat(description.strip("'"))
+    below = None if name == CATCH_ALL else date.fromisoformat(description.strip("'"))
     return Partition(name, below)
 
 
-def alone(work: Callable[[Cursor], T]) -> T:
+def run_exclusively(work: Callable[[Cursor], T]) -> T:
     """The result of ``work``, done while nobody else reads or writes the log.
 
     It may run up to three times. Raises MysqlDown, also when others do not let go of the log for
@@ -67,7 +75,7 @@ def alone(work: Callable[[Cursor], T]) -> T:
 
     def locked(cursor: Cursor) -> T:
         # Of tables, not of rows: what ALTER TABLE waits for, too.
-        cursor.execute("SET SESSION lock_wait_timeout = %s", (PATIENCE_S,))
+        cursor.execute("SET SESSION lock_wait_timeout = %s", (LOCK_TIMEOUT_S,))
         try:
             cursor.execute("LOCK TABLES reaction_log WRITE")
             try:
@@ -77,18 +85,18 @@ def alone(work: Callable[[Cursor], T]) -> T:
         finally:
             cursor.execute("SET SESSION lock_wait_timeout = DEFAULT")
 
-    return mysql.atomically(locked)
+    return mysql.run_in_transaction(locked)
 
 
 class TooMuchToMove(Exception):
     """The partition without an end holds more rows than may be moved at once."""
 
 
-def split_rest(today: date, most_moved: int) -> int:
-    """Make the partitions of ``plan_days``; how many. Run under ``alone``'s lock.
+def split_catch_all(today: date, max_moved: int) -> int:
+    """Make the partitions of ``plan_days``; how many. Run under ``run_exclusively``'s lock.
 
     MySQL copies every row of the partition without an end. Raises TooMuchToMove when these are more
-    than ``most_moved``; MysqlDown.
+    than ``max_moved``; MysqlDown.
     """
 
     def split(cursor: Cursor) -> int:
@@ -100,18 +108,18 @@ def split_rest(today: date, most_moved: int) -> int:
             SELECT COUNT(*)
             FROM (
                 SELECT 1
-                FROM reaction_log PARTITION ({REST})
-                LIMIT {most_moved + 1:d}
+                FROM reaction_log PARTITION ({CATCH_ALL})
+                LIMIT {max_moved + 1:d}
             ) AS held
             """
         )
         [(held,)] = cursor.fetchall()
         oldest = None
-        if 0 < held <= most_moved:
-            cursor.execute(f"SELECT MIN(create_date) FROM reaction_log PARTITION ({REST})")
+        if 0 < held <= max_moved:
+            cursor.execute(f"SELECT MIN(create_date) FROM reaction_log PARTITION ({CATCH_ALL})")
             [(oldest,)] = cursor.fetchall()
         days = plan_days(highest, oldest, today)
-        if days and held > most_moved:
+        if days and held > max_moved:
             raise TooMuchToMove
         if days:
             new = ", ".join(
@@ -119,12 +127,12 @@ def split_rest(today: date, most_moved: int) -> int:
                 for name, below in map(partition_of, days)
             )
             cursor.execute(
-                f"ALTER TABLE reaction_log REORGANIZE PARTITION {REST} INTO"
-                f" ({new}, PARTITION {REST} VALUES LESS THAN (MAXVALUE))"
+                f"ALTER TABLE reaction_log REORGANIZE PARTITION {CATCH_ALL} INTO"
+                f" ({new}, PARTITION {CATCH_ALL} VALUES LESS THAN (MAXVALUE))"
             )
         return len(days)
 
-    return alone(split)
+    return run_exclusively(split)
 
 
 def drop_unless_grown(partition: Partition, head: int) -> bool:
@@ -152,10 +160,10 @@ def drop_unless_grown(partition: Partition, head: int) -> bool:
         cursor.execute(f"ALTER TABLE reaction_log DROP PARTITION {partition.name}")
         return True
 
-    return alone(drop)
+    return run_exclusively(drop)
 
 
-def read_highest(partition: Partition) -> int:
+def read_highest_seq(partition: Partition) -> int:
     """The highest seq in a partition, 0 when it is empty or gone. Raises MysqlDown."""
     rows = _read_partition(f"SELECT MAX(seq) FROM reaction_log PARTITION ({partition.name})")
     return int(rows[0][0] or 0) if rows else 0
@@ -170,7 +178,7 @@ def read_low_watermark() -> int | None:
     return None if seq is None else int(seq)
 
 
-def read_sums(partition: Partition, head: int) -> dict[date, Sum]:
+def read_checksums(partition: Partition, head: int) -> dict[date, Checksum]:
     """What the rows up to seq ``head`` come to, by day; none when the partition is gone.
 
     Goes through all of the partition. Raises MysqlDown.
@@ -185,29 +193,29 @@ def read_sums(partition: Partition, head: int) -> dict[date, Sum]:
         """,
         (head,),
     )
-    return {day: Sum(facts, int(crc32)) for day, facts, crc32 in rows}
+    return {day: Checksum(events, int(crc32)) for day, events, crc32 in rows}
 
 
 def read_page(
-    partition: Partition, day: date, head: int, after: Place | None, limit: int
-) -> list[Line]:
+    partition: Partition, day: date, head: int, after: LogKey | None, limit: int
+) -> list[ArchiveLine]:
     """The next rows of a day up to seq ``head``, in the order of the primary key.
 
     None when there are no more, or the partition is gone. Raises MysqlDown.
     """
-    behind = "" if after is None else f" AND {_BEHIND}"
+    behind = "" if after is None else f" AND {_AFTER_KEY}"
     rows = _read_partition(
         f"""
-        SELECT {_LINE}, ver
+        SELECT {_LINE}, version
         FROM reaction_log PARTITION ({partition.name}) FORCE INDEX (PRIMARY)
         WHERE create_date = %(day)s
           AND seq <= %(head)s{behind}
         ORDER BY {_KEY} LIMIT {limit:d}
         """,
         {"day": day, "head": head}
-        | dict(zip(("type", "target", "kind", "actor", "ver"), after or (), strict=False)),
+        | dict(zip(("type", "target", "kind", "actor", "version"), after or (), strict=False)),
     )
-    return [Line(*row) for row in rows]
+    return [ArchiveLine(*row) for row in rows]
 
 
 def _read_partition(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[mysql.Row]:
@@ -228,7 +236,7 @@ def snapshot() -> Iterator[Cursor]:
     """
     try:
         with closing(
-            mysql.connect_apart(
+            mysql.connect_dedicated(
                 database=settings().mysql.database,
                 charset="utf8mb4",
                 cursorclass=SSCursor,
@@ -252,26 +260,26 @@ def count_by_day(cursor: Cursor) -> dict[date, int]:
 
 def read_all(
     cursor: Cursor, until_us: int, target: tuple[str, int] | None = None
-) -> Iterator[list[Logged]]:
+) -> Iterator[list[LoggedEvent]]:
     """Every row up to version ``until_us``, those of ``target`` if one is named, in portions."""
     of_target = "" if target is None else " AND target_type = %s AND target_id = %s"
     cursor.execute(
-        f"SELECT {_COLUMNS} FROM reaction_log WHERE ver <= %s{of_target}",
+        f"SELECT {_COLUMNS} FROM reaction_log WHERE version <= %s{of_target}",
         (until_us, *(target or ())),
     )
     yield from _portions(cursor)
 
 
-def read_day(cursor: Cursor, day: date) -> Iterator[list[Logged]]:
+def read_day(cursor: Cursor, day: date) -> Iterator[list[LoggedEvent]]:
     """Every row of a day, in portions."""
     cursor.execute(f"SELECT {_COLUMNS} FROM reaction_log WHERE create_date = %s", (day,))
     yield from _portions(cursor)
 
 
-def _portions(cursor: Cursor) -> Iterator[list[Logged]]:
+def _portions(cursor: Cursor) -> Iterator[list[LoggedEvent]]:
     """What ``cursor`` has been asked for, some thousand rows at a time."""
-    while rows := cursor.fetchmany(FETCH):
-        yield [Logged(*row) for row in rows]
+    while rows := cursor.fetchmany(FETCH_ROWS):
+        yield [LoggedEvent(*row) for row in rows]
 
 
 def read_rows(
@@ -280,7 +288,7 @@ def read_rows(
     """(type, id, kind, actor, version, state) of every reaction, or of those to ``target``."""
     where = "" if target is None else " WHERE target_type = %s AND target_id = %s"
     cursor.execute(
-        f"SELECT target_type, target_id, kind, actor_id, ver, state FROM reaction{where}",
+        f"SELECT target_type, target_id, kind, actor_id, version, state FROM reaction{where}",
         target or (),
     )
     return iter(cursor)

@@ -7,12 +7,12 @@ from collections import defaultdict
 from pymysql.cursors import Cursor
 
 from plaza.reactions import KINDS, Target
-from plaza.vote_log.vote_log import COMMENTS, CONTENT_COLUMNS, POSTS, USER_COLUMNS, Counted, Scope
+from plaza.vote_log.model import COMMENTS, CONTENT_COLUMNS, POSTS, USER_COLUMNS, CounterKey, Scope
 
 
-def read_counters(cursor: Cursor, scope: Scope) -> dict[Counted, int]:
+def read_counters(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
     """What the counters say."""
-    found: dict[Counted, int] = {}
+    found: dict[CounterKey, int] = {}
     if scope.user_id is None:
         where, args = _of_target(scope)
         cursor.execute(
@@ -25,7 +25,7 @@ def read_counters(cursor: Cursor, scope: Scope) -> dict[Counted, int]:
         for of, target_id, *totals in cursor:
             target = Target(of, target_id)
             for column, total in zip(CONTENT_COLUMNS, totals, strict=True):
-                found[Counted(target, column)] = total
+                found[CounterKey(target, column)] = total
     if scope.target is None:
         where, args = _of_user(scope, "user_id")
         cursor.execute(
@@ -34,13 +34,13 @@ def read_counters(cursor: Cursor, scope: Scope) -> dict[Counted, int]:
         for user_id, *totals in cursor:
             user = Target("user", user_id)
             for column, total in zip(USER_COLUMNS, totals, strict=True):
-                found[Counted(user, column)] = total
+                found[CounterKey(user, column)] = total
     return found
 
 
-def count_rows(cursor: Cursor, scope: Scope) -> dict[Counted, int]:
+def count_rows(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
     """What the counters must be, by COUNT(*) of rows that are on and of texts that are there."""
-    found: dict[Counted, int] = defaultdict(int)
+    found: dict[CounterKey, int] = defaultdict(int)
     if scope.user_id is None:
         where, args = _of_target(scope, "AND")
         cursor.execute(
@@ -54,7 +54,7 @@ def count_rows(cursor: Cursor, scope: Scope) -> dict[Counted, int]:
         )
         for of, target_id, kind, total in cursor:
             if kind in KINDS:
-                found[Counted(Target(of, target_id), KINDS[kind].total)] = total
+                found[CounterKey(Target(of, target_id), KINDS[kind].total)] = total
         of_post = "" if scope.target is None else " AND parent_id = %s AND %s = 'post'"
         cursor.execute(
             f"""
@@ -68,15 +68,15 @@ def count_rows(cursor: Cursor, scope: Scope) -> dict[Counted, int]:
             () if scope.target is None else (scope.target.id, scope.target.type),
         )
         for post_id, total in cursor:
-            found[Counted(Target("post", post_id), COMMENTS)] = total
+            found[CounterKey(Target("post", post_id), COMMENTS)] = total
     if scope.target is None:
         _count_of_users(cursor, scope, found)
     return found
 
 
-def _count_of_users(cursor: Cursor, scope: Scope, found: dict[Counted, int]) -> None:
+def _count_of_users(cursor: Cursor, scope: Scope, found: dict[CounterKey, int]) -> None:
     def add(user_id: int, column: str, total: int) -> None:
-        found[Counted(Target("user", user_id), column)] += total
+        found[CounterKey(Target("user", user_id), column)] += total
 
     of_content, args = _of_user(scope, "c.author_id")
     of_themselves, _ = _of_user(scope, "target_id")

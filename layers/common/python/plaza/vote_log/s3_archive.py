@@ -1,11 +1,11 @@
 """The archive of the vote log in S3:
 
-reaction_log/date=<YYYY-MM-DD>/part-<number>-<digest>.jsonl.gz  facts, JSON lines
+reaction_log/date=<YYYY-MM-DD>/part-<number>-<digest>.jsonl.gz  events, JSON lines
 reaction_log/date=<YYYY-MM-DD>/manifest-<digest>.json           of what parts an archive consists
 reaction_log/date=<YYYY-MM-DD>/progress.json                    how far one is written; a hint
 
 The digest is of the content: nothing is ever replaced by something else, so it does not matter who
-writes twice, late, or at the same time as another. A day may have several archives; its facts are
+writes twice, late, or at the same time as another. A day may have several archives; its events are
 those of all of them together, each once however often it is there.
 """
 
@@ -20,16 +20,16 @@ from datetime import date
 
 from plaza.infra import objects
 from plaza.infra.objects import ObjectMissing
-from plaza.vote_log.vote_log import (
-    Line,
-    Logged,
+from plaza.vote_log.model import (
+    ArchiveLine,
+    ArchivePart,
+    ArchiveProgress,
+    Checksum,
+    LoggedEvent,
     Manifest,
-    Part,
-    Progress,
-    Sum,
-    last_place,
+    checksum,
+    last_key,
     read_lines,
-    sum_up,
 )
 
 PREFIX = "reaction_log/"
@@ -44,44 +44,44 @@ class ArchiveCorrupt(Exception):
     """An object is missing, or not what was written; says which and how."""
 
 
-def put_part(day: date, number: int, lines: Sequence[Line]) -> Part:
+def put_part(day: date, number: int, lines: Sequence[ArchiveLine]) -> ArchivePart:
     """Write ``lines``, in the order of the primary key, as one object. Raises ObjectsDown."""
     text = "".join(f"{line.text}\n" for line in lines)
     body = gzip.compress(text.encode(), _LEVEL, mtime=0)
     sha256 = hashlib.sha256(body).hexdigest()
-    versions = [line.ver_us for line in lines]
-    part = Part(
+    versions = [line.version_us for line in lines]
+    part = ArchivePart(
         name=f"part-{number:05d}-{sha256[:_DIGEST]}.jsonl.gz",
-        sum=sum_up(lines),
+        sum=checksum(lines),
         bytes=len(body),
         sha256=sha256,
-        min_ver_us=min(versions),
-        max_ver_us=max(versions),
-        last=last_place(lines),
+        min_version_us=min(versions),
+        max_version_us=max(versions),
+        last=last_key(lines),
     )
     objects.put(_folder(day) + part.name, body, "application/gzip")
     return part
 
 
-def read_part(day: date, part: Part) -> list[Logged]:
-    """The facts of a part. Raises ArchiveCorrupt, ObjectsDown."""
+def read_part(day: date, part: ArchivePart) -> list[LoggedEvent]:
+    """The events of a part. Raises ArchiveCorrupt, ObjectsDown."""
     try:
         rows = read_lines(_read_text(day, part))
     except _UNREADABLE as error:
         raise ArchiveCorrupt(f"{_folder(day)}{part.name}: {type(error).__name__}") from None
-    if len(rows) != part.sum.facts:
-        raise ArchiveCorrupt(f"{_folder(day)}{part.name}: {len(rows)} facts")
+    if len(rows) != part.sum.events:
+        raise ArchiveCorrupt(f"{_folder(day)}{part.name}: {len(rows)} events")
     return rows
 
 
-def verify_part(day: date, part: Part) -> None:
+def verify_part(day: date, part: ArchivePart) -> None:
     """Read a part back and compare it with what its manifest says.
 
-    That its bytes are those that were written makes its facts, and their sum, those that were.
+    That its bytes are those that were written makes its events, and their sum, those that were.
     Raises ArchiveCorrupt, ObjectsDown.
     """
     lines = _read_text(day, part).count("\n")
-    if lines != part.sum.facts:
+    if lines != part.sum.events:
         raise ArchiveCorrupt(f"{_folder(day)}{part.name}: {lines} lines")
 
 
@@ -118,25 +118,25 @@ def day_in(name: str) -> date:
     return date.fromisoformat(found[1])
 
 
-def put_progress(day: date, progress: Progress) -> None:
+def put_progress(day: date, progress: ArchiveProgress) -> None:
     """Remember how far an archive is. Raises ObjectsDown."""
     objects.put(f"{_folder(day)}progress.json", progress.to_json().encode(), _JSON)
 
 
-def read_progress(day: date, goal: Sum) -> Progress:
+def read_progress(day: date, goal: Checksum) -> ArchiveProgress:
     """How far the archive of ``day`` is that will come to ``goal``. Raises ObjectsDown."""
     try:
-        found = Progress.from_json(objects.get(f"{_folder(day)}progress.json").decode())
+        found = ArchiveProgress.from_json(objects.get(f"{_folder(day)}progress.json").decode())
     except (ObjectMissing, *_UNREADABLE):
-        return Progress(goal, ())
-    return found if found.goal == goal else Progress(goal, ())
+        return ArchiveProgress(goal, ())
+    return found if found.goal == goal else ArchiveProgress(goal, ())
 
 
 def _folder(day: date) -> str:
     return f"{PREFIX}date={day.isoformat()}/"
 
 
-def _read_text(day: date, part: Part) -> str:
+def _read_text(day: date, part: ArchivePart) -> str:
     key = _folder(day) + part.name
     try:
         body = objects.get(key)

@@ -11,19 +11,19 @@
   ARGV[5]  ttl, seconds
 
   Returns {code, last, streak, bits, accepted}
-    code  CHANGED, UNCHANGED; LATER: last is after that day, which is over for them;
+    code  CHANGED, UNCHANGED; DAY_PASSED: last is after that day, which is over for them;
           COLD, with nothing behind it: not all is in Redis, hydrate and try again
     bits  those of the month, the first is the highest
-    accepted  when the day was accepted, as text; '0': MySQL has it, or code is LATER
+    accepted  when the day was accepted, as text; '0': MySQL has it, or code is DAY_PASSED
 
   Safe to repeat: the day is set then, and the answer is UNCHANGED with the same accepted. ]]
 --!include outbox
 local head, month, outbox = KEYS[1], KEYS[2], KEYS[3]
-local held = redis.call('HMGET', head, 'last', 'streak')
-if not held[1] or redis.call('GETBIT', month, 0) == 0 then return {'COLD'} end
-local day, last, streak = tonumber(ARGV[1]), tonumber(held[1]), tonumber(held[2])
+local fields = redis.call('HMGET', head, 'last', 'streak')
+if not fields[1] or redis.call('GETBIT', month, 0) == 0 then return {'COLD'} end
+local day, last, streak = tonumber(ARGV[1]), tonumber(fields[1]), tonumber(fields[2])
 local bits = redis.call('BITFIELD', month, 'GET', 'u32', 0)[1]
-if last > day then return {'LATER', last, streak, bits, '0'} end
+if last > day then return {'DAY_PASSED', last, streak, bits, '0'} end
 if last == day then return {'UNCHANGED', last, streak, bits, redis.call('HGET', outbox, day) or '0'} end
 
 streak = last == day - 1 and streak + 1 or 1

@@ -3,7 +3,7 @@
   KEYS[1]  {<shard>}:user:<id>:checkins          hash: last, streak
   KEYS[2]  {<shard>}:user:<id>:checkins:<month>  bitmap: 32 bits, one for each day; the first: it is whole
   KEYS[3]  {<shard>}:user:<id>:checkins:outbox   hash: day -> when it was accepted
-  KEYS[4]  {<shard>}:user:<id>:checkins:lease    string: there as long as nothing was settled since MySQL was asked
+  KEYS[4]  {<shard>}:user:<id>:checkins:lease    string: there as long as nothing was acknowledged since MySQL was asked
   ARGV[1]  lease
   ARGV[2]  ttl, seconds
   ARGV[3]  the first day of the month, as a number
@@ -13,7 +13,7 @@
 
   Bounded by: 40 runs, and 366 days in the outbox: one for each day that MySQL was away.
 
-  Returns 1 done, 0 something was settled meanwhile: read MySQL again
+  Returns 1 done, 0 something was acknowledged meanwhile: read MySQL again
 
   Safe to repeat: it writes what is true as long as the lease stands. ]]
 local head, month = KEYS[1], KEYS[2]

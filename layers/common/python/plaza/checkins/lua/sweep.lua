@@ -29,5 +29,5 @@ for i = 2, #entries, 2 do
   end
 end
 -- As long again as the oldest has waited: so each try is later than the one before.
-look_again(index, ARGV[1], now_us, sweep_wait_us(now_us - oldest_us, grace_us, ARGV[3]), grace_us)
+reschedule_outbox(index, ARGV[1], now_us, sweep_wait_us(now_us - oldest_us, grace_us, ARGV[3]), grace_us)
 return due

@@ -1,6 +1,6 @@
 --[[ claim: may this user have one more of what they are limited in? Then it is set aside for them.
 
-  KEYS[1]  {<shard>}:user:<id>:counters  hash: ver, value (JSON by column)
+  KEYS[1]  {<shard>}:user:<id>:counters  hash: version, value (JSON by column)
   KEYS[2]  {<shard>}:user:<id>:claims    zset: member -> when it was claimed, microseconds
   KEYS[3]  {<shard>}:user:<id>:claim:<nonce>  string: the answer to this claim, for a repeat of it
   ARGV[1]  column of value that is limited
@@ -11,12 +11,12 @@
 
   Bounded by: 5,000 claims of a user, the limit of follows.
 
-  Returns {1, claimed at, claimed at before: 0 for a member that had no claim}, {0} no,
-  {-1} the counters aren't in Redis: bring them, try again
+  Returns {'CLAIMED', claimed at, claimed at before: 0 for a member that had no claim}, {'LIMITED'},
+  {'COLD'}: the counters are not in Redis: project them, then try again
 
   Safe to repeat: a repeat has the nonce, and gets the answer of the first time as long as the member has a claim. ]]
 local value = redis.call('HGET', KEYS[1], 'value')
-if not value then return {-1} end
+if not value then return {'COLD'} end
 local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now_us - ARGV[4] * 1000))
@@ -25,11 +25,11 @@ local before_us = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[3]) or 0)
 local first = before_us > 0 and redis.call('GET', KEYS[3])
 if first then
   local first_us, first_before_us = string.match(first, '^(%d+):(%d+)$')
-  return {1, tonumber(first_us), tonumber(first_before_us)}
+  return {'CLAIMED', tonumber(first_us), tonumber(first_before_us)}
 end
 if before_us > 0 then claimed = claimed - 1 end
-if cjson.decode(value)[ARGV[1]] + claimed >= tonumber(ARGV[2]) then return {0} end
+if cjson.decode(value)[ARGV[1]] + claimed >= tonumber(ARGV[2]) then return {'LIMITED'} end
 redis.call('ZADD', KEYS[2], string.format('%.0f', now_us), ARGV[3])
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
 redis.call('SET', KEYS[3], string.format('%.0f:%.0f', now_us, before_us), 'PX', ARGV[5])
-return {1, now_us, before_us}
+return {'CLAIMED', now_us, before_us}

@@ -1,7 +1,7 @@
 --[[ unclaim: take back a claim that came to nothing, unless it was made again since.
 
   KEYS[1]  {<shard>}:user:<id>:claims  zset: member -> when it was claimed, microseconds
-  KEYS[2]  {<shard>}:user:<id>:past    hash: member -> up to when its claims are counted;
+  KEYS[2]  {<shard>}:user:<id>:counted    hash: member -> up to when its claims are counted;
            member@time -> of a claim taken back after a later one was made: what held before it
   ARGV[1]  member
   ARGV[2]  when it was claimed

@@ -11,13 +11,13 @@
 
   Safe to repeat: a member is there once, and the floor only rises. ]]
 --!include trim
-local cap, least = tonumber(ARGV[1]), tonumber(ARGV[2])
+local cap, min_floor = tonumber(ARGV[1]), tonumber(ARGV[2])
 local function push(key)
   local floor = redis.call('ZSCORE', key, 'floor')
   if not floor then return 0 end
   for i = 3, #ARGV, 1000 do redis.call('ZADD', key, unpack(ARGV, i, math.min(i + 999, #ARGV))) end
-  raise_floor(key, -floor, least)
-  trim(key, math.max(-floor, least), cap)
+  raise_floor(key, -floor, min_floor)
+  trim(key, math.max(-floor, min_floor), cap)
   return 1
 end
 local kept = 0

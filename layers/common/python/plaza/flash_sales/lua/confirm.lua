@@ -1,20 +1,22 @@
 --[[ confirm: MySQL has these orders as successes; their buyers are all of one bucket.
 
-  KEYS[1]  {<shard>}:voucher:<id>:state                    hash: epoch, stock, pending, sold, ...
-  KEYS[2]  {<shard>}:voucher:<id>:<epoch>:buyers:<bucket>  hash: buyer -> status:order
-  KEYS[3]  {<shard>}:voucher:<id>:<epoch>:recovery         zset: order:buyer -> when to look at it again; all that are pending
-  ARGV[1]  epoch
+  KEYS[1]  {<shard>}:voucher:<id>:state                    hash: generation, stock, pending, sold, ...
+  KEYS[2]  {<shard>}:voucher:<id>:<generation>:buyers:<bucket>  hash: buyer -> status:order
+  KEYS[3]  {<shard>}:voucher:<id>:<generation>:recovery         zset: order:buyer -> when to look at it again; all that are pending
+  ARGV[1]  generation
   ARGV[2...]  order, buyer, order, buyer, ...
 
   Bounded by: 250 orders.
 
-  Returns how many this life had not made and now has: their units come out of stock, which may go
-          below 0 until MySQL has refused as many; -1 it is not in Redis; -2 another life has begun
+  Returns {code, count}
+    code   CONFIRMED; COLD, it is not in Redis; STALE_GENERATION, another generation has begun
+    count  of CONFIRMED: orders that this generation had not made and now has. Their units come out of
+           stock, which may go below 0 until MySQL has refused as many
 
   Safe to repeat: a success is counted when the buyer gets it, and they have it the second time. ]]
-local epoch = redis.call('HGET', KEYS[1], 'epoch')
-if not epoch then return -1 end
-if epoch ~= ARGV[1] then return -2 end
+local generation = redis.call('HGET', KEYS[1], 'generation')
+if not generation then return {'COLD'} end
+if generation ~= ARGV[1] then return {'STALE_GENERATION'} end
 local sold, from_pending = 0, 0
 for i = 2, #ARGV, 2 do
   local order, buyer = ARGV[i], ARGV[i + 1]
@@ -30,4 +32,4 @@ if sold > 0 or from_pending > 0 then
   redis.call('HINCRBY', KEYS[1], 'pending', 0 - from_pending) -- not -0, which is no number to it
   redis.call('HINCRBY', KEYS[1], 'stock', from_pending - sold)
 end
-return sold - from_pending
+return {'CONFIRMED', sold - from_pending}

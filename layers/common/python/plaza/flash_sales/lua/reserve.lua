@@ -1,9 +1,9 @@
 --[[ reserve: take one unit for one buyer, as a pending order.
 
-  KEYS[1]  {<shard>}:voucher:<id>:state                    hash: epoch, phase, stock, pending, full_us, opens_us, closes_us, ...
-  KEYS[2]  {<shard>}:voucher:<id>:<epoch>:buyers:<bucket>  hash: buyer -> status:order
-  KEYS[3]  {<shard>}:voucher:<id>:<epoch>:recovery         zset: order:buyer -> when to look at it again, microseconds; all that are pending
-  ARGV[1]  epoch
+  KEYS[1]  {<shard>}:voucher:<id>:state                    hash: generation, phase, stock, pending, full_us, opens_us, closes_us, ...
+  KEYS[2]  {<shard>}:voucher:<id>:<generation>:buyers:<bucket>  hash: buyer -> status:order
+  KEYS[3]  {<shard>}:voucher:<id>:<generation>:recovery         zset: order:buyer -> when to look at it again, microseconds; all that are pending
+  ARGV[1]  generation
   ARGV[2]  order: the id that the order has if one is made
   ARGV[3]  buyer
   ARGV[4]  rate: how many orders a second are let in
@@ -11,34 +11,34 @@
   ARGV[6]  the most that may be pending
 
   Returns {code, detail}
-    code    RESERVED; EXISTS, detail is status:order of the one they have; SOLD_OUT; CLOSED; GONE,
-            the shop was deleted; EARLY and CROWDED, detail is how many microseconds too early;
-            and when the state can't be used: COLD (not in Redis), ENDED (another life has begun),
-            LOADING (not all of it is back), HELD (it is back, and the queue may hold older orders)
+    code    RESERVED; EXISTS, detail is status:order of the one they have; SOLD_OUT; CLOSED; WITHDRAWN,
+            the shop was deleted; NOT_OPEN_YET and RATE_LIMITED, detail is how many microseconds too early;
+            and when the state can't be used: COLD (not in Redis), STALE_GENERATION (another generation has begun),
+            LOADING (not all of it is back), DRAINING (it is back, and the queue may hold older orders)
 
   EXISTS with the id that was passed is RESERVED whose first reply was lost.
 
   Safe to repeat: the second time the buyer has an order, and gets its id. ]]
 --!include bucket
 local state, buyers, recovery, buyer = KEYS[1], KEYS[2], KEYS[3], ARGV[3]
-local held = redis.call('HMGET', state, 'epoch', 'phase', 'stock', 'pending', 'full_us', 'opens_us', 'closes_us')
-if not held[1] then return {'COLD'} end
-if held[1] ~= ARGV[1] then return {'ENDED'} end
+local fields = redis.call('HMGET', state, 'generation', 'phase', 'stock', 'pending', 'full_us', 'opens_us', 'closes_us')
+if not fields[1] then return {'COLD'} end
+if fields[1] ~= ARGV[1] then return {'STALE_GENERATION'} end
 local now = redis.call('TIME')
 local now_us = now[1] * 1000000 + now[2]
-local stock, pending = tonumber(held[3]), tonumber(held[4])
-local full_us, early_us = take_token(tonumber(held[5]), now_us, ARGV[4], ARGV[5])
+local stock, pending = tonumber(fields[3]), tonumber(fields[4])
+local full_us, early_us = take_token(tonumber(fields[5]), now_us, ARGV[4], ARGV[5])
 
 -- What somebody is told who has no order, unless they may have one.
 local function find_refusal()
-  if held[2] == 'gone' then return {'GONE'} end
-  if held[2] == 'loading' then return {'LOADING'} end
-  if held[2] == 'held' then return {'HELD'} end
-  if now_us < tonumber(held[6]) then return {'EARLY', held[6] - now_us} end
-  if now_us >= tonumber(held[7]) then return {'CLOSED'} end
+  if fields[2] == 'withdrawn' then return {'WITHDRAWN'} end
+  if fields[2] == 'loading' then return {'LOADING'} end
+  if fields[2] == 'draining' then return {'DRAINING'} end
+  if now_us < tonumber(fields[6]) then return {'NOT_OPEN_YET', fields[6] - now_us} end
+  if now_us >= tonumber(fields[7]) then return {'CLOSED'} end
   if stock <= 0 then return {'SOLD_OUT'} end
-  if early_us > 0 then return {'CROWDED', early_us} end
-  if pending >= tonumber(ARGV[6]) then return {'CROWDED', math.ceil(pending * 1000000 / ARGV[4])} end
+  if early_us > 0 then return {'RATE_LIMITED', early_us} end
+  if pending >= tonumber(ARGV[6]) then return {'RATE_LIMITED', math.ceil(pending * 1000000 / ARGV[4])} end
 end
 
 local refusal = find_refusal()

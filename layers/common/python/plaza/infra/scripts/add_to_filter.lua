@@ -1,6 +1,6 @@
 --[[ add_to_filter: add ids to the filter in use, and to the one that is being built.
 
-  KEYS[1]  {<shard>}:<ids>:filter:meta  hash: bits, members, built_at, asked_at, next_bits, next_members, filling_by, filling_at
+  KEYS[1]  {<shard>}:<ids>:filter:meta  hash: bits, members, built_at, build_requested_at, next_bits, next_members, build_id, build_active_at
   KEYS[2]  {<shard>}:<ids>:filter       bitmap: the Bloom filter in use
   KEYS[3]  {<shard>}:<ids>:filter:next  bitmap: the filter that is being built
   ARGV[1...]  ids

@@ -1,6 +1,6 @@
 --[[ admit: may this happen now? Sliding windows over what happened; what is refused doesn't count.
 
-  KEYS[1]  {<shard>}:limit:<what>:<who>  zset: attempt -> when it was admitted, milliseconds since 1970
+  KEYS[1]  {<shard>}:limit:<action>:<subject>  zset: attempt -> when it was admitted, milliseconds since 1970
   ARGV[1]  attempt: a name that no other has
   ARGV[2...]  pairs: a window in milliseconds, the most within it
 

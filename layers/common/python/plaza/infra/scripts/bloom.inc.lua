@@ -1,7 +1,7 @@
 -- bloom: a Bloom filter in a bitmap. It may say yes to a stranger, it never says no to a member.
 -- One bit behind the last is the seal: a filter without it lost its beginning and must not be believed.
 local BLOOM_FIRST_BITS = 131072 -- 16 KiB, good for 8,192 actors
-local BLOOM_MOST_BITS = 8388608 -- 1 MiB
+local BLOOM_MAX_BITS = 8388608 -- 1 MiB
 local BLOOM_BITS_PER_ACTOR = 16 -- with four hashes, 1 in 400 strangers passes
 
 -- Two halves of one SHA-1 make all four positions (Kirsch and Mitzenmacher, 2006). As text: Redis writes a number as an

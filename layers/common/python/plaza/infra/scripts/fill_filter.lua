@@ -1,6 +1,6 @@
 --[[ fill_filter: add a page of ids to the filter that is being built, and put it in use after the last.
 
-  KEYS[1]  {<shard>}:<ids>:filter:meta  hash: bits, members, built_at, asked_at, next_bits, next_members, filling_by, filling_at
+  KEYS[1]  {<shard>}:<ids>:filter:meta  hash: bits, members, built_at, build_requested_at, next_bits, next_members, build_id, build_active_at
   KEYS[2]  {<shard>}:<ids>:filter       bitmap: the Bloom filter in use
   KEYS[3]  {<shard>}:<ids>:filter:next  bitmap: the filter that is being built
   ARGV[1]  build: the name it was begun with
@@ -14,7 +14,7 @@
   Safe to repeat: a bit that is set is set; after the end it answers LOST and changes nothing. ]]
 --!include bloom
 --!include build
-local meta = redis.call('HMGET', KEYS[1], 'filling_by', 'next_bits', 'next_members')
+local meta = redis.call('HMGET', KEYS[1], 'build_id', 'next_bits', 'next_members')
 if meta[1] ~= ARGV[1] or redis.call('GETBIT', KEYS[3], meta[2]) == 0 then return 'LOST' end
 local bits, members = tonumber(meta[2]), tonumber(meta[3])
 for i = 3, #ARGV do
@@ -24,10 +24,10 @@ for i = 3, #ARGV do
   end
 end
 if ARGV[2] ~= '1' then
-  keep_build(KEYS[1], 'next_members', members)
+  touch_build(KEYS[1], 'next_members', members)
   return 'FILLED'
 end
-put_in_use(KEYS[3], KEYS[2])
+swap_in_build(KEYS[3], KEYS[2])
 finish_build(KEYS[1], 'bits', bits, 'members', members, 'built_at', build_time_ms())
 redis.call('HDEL', KEYS[1], 'next_bits', 'next_members')
 return 'FINISHED'

@@ -8,20 +8,20 @@
   Safe to repeat: it leases another block, and the first one stays unused. ]]
 -- Serials run with the clock, never behind it and at most a second ahead of it. A Redis that knows none
 -- begins a second ahead: what it leased before it lost its data lies below.
-local SERIALS_PER_MS, MOST_AHEAD, DAY_MS = 49, 49000, 86400000
+local SERIALS_PER_MS, MAX_AHEAD_SERIALS, DAY_MS = 49, 49000, 86400000
 local now, count = redis.call('TIME'), tonumber(ARGV[1])
-local held = redis.call('HMGET', KEYS[1], 'at', 'last')
-local held_at_ms = tonumber(held[1] or 0)
+local stored = redis.call('HMGET', KEYS[1], 'at', 'last')
+local stored_at_ms = tonumber(stored[1] or 0)
 -- A clock that went back stands still until it is past where it was.
-local at_ms = math.max(now[1] * 1000 + math.floor(now[2] / 1000), held_at_ms)
+local at_ms = math.max(now[1] * 1000 + math.floor(now[2] / 1000), stored_at_ms)
 local day, by_clock = math.floor(at_ms / DAY_MS), at_ms % DAY_MS * SERIALS_PER_MS
 
 local last = by_clock
-if not held[1] then last = by_clock + MOST_AHEAD end
-if math.floor(held_at_ms / DAY_MS) == day then last = math.max(last, tonumber(held[2])) end
-local too_many = last + count - by_clock - MOST_AHEAD
-local given = too_many > 0 and 0 or count
-redis.call('HSET', KEYS[1], 'at', string.format('%.0f', at_ms), 'last', string.format('%.0f', last + given))
+if not stored[1] then last = by_clock + MAX_AHEAD_SERIALS end
+if math.floor(stored_at_ms / DAY_MS) == day then last = math.max(last, tonumber(stored[2])) end
+local excess = last + count - by_clock - MAX_AHEAD_SERIALS
+local granted = excess > 0 and 0 or count
+redis.call('HSET', KEYS[1], 'at', string.format('%.0f', at_ms), 'last', string.format('%.0f', last + granted))
 redis.call('EXPIRE', KEYS[1], 172800)
-if too_many > 0 then return {math.ceil(too_many / SERIALS_PER_MS)} end
+if excess > 0 then return {math.ceil(excess / SERIALS_PER_MS)} end
 return {day, last + 1}

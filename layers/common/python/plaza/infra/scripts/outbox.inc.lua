@@ -19,6 +19,6 @@ local function sweep_wait_us(backoff_us, grace_us, max_wait_us)
 end
 
 -- The outbox was swept, and is due again after wait_us.
-local function look_again(index_key, member, now_us, wait_us, grace_us)
+local function reschedule_outbox(index_key, member, now_us, wait_us, grace_us)
   redis.call('ZADD', index_key, 'XX', string.format('%.0f', now_us + wait_us - grace_us), member)
 end

@@ -2,16 +2,16 @@
 
   KEYS[1]  {<shard>}:outboxes  zset: member -> version of the oldest entry
   KEYS[2...]  {<shard>}:<kind>:<target>:<what>  hash: and other types, ten for each commit:
-           meta     hash: s, base, delta, ver, waiting, complete, floor, bloom, blocked, ...
-           outbox   hash: actor -> want:ver:base:nonce
-           recent   zset: actor -> ver, the newest saved actors
+           meta     hash: db_version, base, delta, version, outbox_count, complete, floor, bloom, blocked, ...
+           outbox   hash: actor -> want:version:base:nonce
+           recent   zset: actor -> version, the newest saved actors
            bloom    bitmap: Bloom filter of saved actors that are not in recent
            filling  bitmap: the Bloom filter that is being built, if any
-           ahead    hash: n -> total|rows, commits that wait for the one before them
-           fence    string: newest n heard of while the target was not loaded
+           ahead    hash: db_version -> total|rows, commits that wait for the one before them
+           fence    string: newest db_version heard of while the target was not loaded
            lease    string: who loads the target
-           asked    hash: actor -> s when its row was asked for
-           earliest zset: actor -> ver, the first page of the earliest saved actors
+           row_requests    hash: actor -> db_version when its row was requested
+           earliest zset: actor -> version, the first page of the earliest saved actors
   ARGV[1]  run_id of this node
   ARGV[2]  cap: how many actors recent keeps
   ARGV[3]  how many commits may wait in ahead
@@ -19,22 +19,22 @@
   ARGV[5]  TTL of the fence, seconds
   ARGV[6]  how many rows there are in all commits
   ARGV[7...]  five for each commit:
-           n: version of the counter after the commit
+           db_version: version of the counter after the commit
            total of the counter after the commit
-           1 when this commit raised the version to n; 0 when it changed nothing and the rows are as of n
-           rows: "actor ver state;..."
+           1 when this commit raised the version to db_version; 0 when it changed nothing and the rows are as of it
+           rows: "actor version state;..."
            member: the target's name in outboxes
 
   Bounded by: 250 rows in all, which the caller sees to; an actor that leaves recent counts as four rows, a target as eight.
 
-  Returns for each commit {code, waiting, rebuild, s}, or an error
-    code     APPLIED; DUPLICATE (n is not newer than s); BUFFERED (the commit before it is missing); MORE (call again, without rows);
-             GAP (a commit before it was lost: drop the target, if it is still at s); COLD (not loaded)
-    waiting  entries left in the outbox
+  Returns for each commit {code, outbox_count, rebuild, db_version}, or an error
+    code     APPLIED; DUPLICATE (not newer than the target's); BUFFERED (the commit before it is missing); MORE (call again, without rows);
+             GAP (a commit before it was lost: drop the target, if it is still at db_version); COLD (not loaded)
+    outbox_count  entries left in the outbox
     rebuild  1 when the caller should request a build of the Bloom filter
-    s        version of the counter that the target is at now
+    db_version  version of the counter that the target is at now
 
-  Safe to repeat: the second time n is not newer than s, or is in ahead already. ]]
+  Safe to repeat: the second time db_version is not newer than the target's, or is in ahead already. ]]
 --!include bloom
 --!include state
 --!include idle
@@ -45,56 +45,56 @@ local run_id, cap, max_ahead, expires_at_ms, fence_ttl = ARGV[1], tonumber(ARGV[
 local index = KEYS[1]
 budget = MAX_ROWS - tonumber(ARGV[6])
 
--- Applies one commit to its target. meta_key and so on are its keys, n_text and total are text: versions have 16 digits.
-local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, fence, lease, asked, earliest,
-    n_text, total, is_new, text, member)
-  local n = tonumber(n_text)
+-- Applies one commit to its target. meta_key and so on are its keys, db_version_text and total are text: versions have 16 digits.
+local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, fence, lease, row_requests, earliest,
+    db_version_text, total, is_new, text, member)
+  local db_version = tonumber(db_version_text)
   local meta, fields = read_meta(meta_key, run_id, 'floor', 'blocked', 'sweeps', 'filling', 'earliest')
   if not meta then
     -- Who loads the target has read a snapshot that may be older than this commit.
     if redis.call('EXISTS', lease) == 1 then
       if is_new and redis.call('HLEN', ahead) < max_ahead then
-        redis.call('HSET', ahead, n_text, total .. '|' .. text)
+        redis.call('HSET', ahead, db_version_text, total .. '|' .. text)
         redis.call('EXPIRE', ahead, AHEAD_TTL_S)
-      elseif n > tonumber(redis.call('GET', fence) or 0) then
-        redis.call('SET', fence, n_text, 'EX', fence_ttl)
+      elseif db_version > tonumber(redis.call('GET', fence) or 0) then
+        redis.call('SET', fence, db_version_text, 'EX', fence_ttl)
       end
     end
     return {'COLD', redis.call('HLEN', outbox), 0, 0}
   end
   meta.floor, meta.blocked = tonumber(fields[11]), tonumber(fields[12])
   meta.filling = tonumber(fields[14] or 0)
-  if fields[15] then meta.note_rows = watch_earliest(meta, meta_key, earliest, tonumber(fields[15])) end
+  if fields[15] then meta.on_rows = watch_earliest(meta, meta_key, earliest, tonumber(fields[15])) end
 
-  local before, waiting, code, has_next = meta.s, meta.waiting, 'APPLIED', false
-  if n <= meta.s then
-    -- At s the rows of these actors are at least as new: their entries are answered. The base is that of s.
+  local before, outbox_count, code, has_next = meta.db_version, meta.outbox_count, 'APPLIED', false
+  if db_version <= meta.db_version then
+    -- At that version the rows of these actors are at least as new: their entries are answered. The base is that of that version.
     code = 'DUPLICATE'
-    local actors, vers, states = parse_rows(text)
-    if #actors > 0 then answer_entries(meta, outbox, actors, vers, states, false) end
+    local actors, versions, states = parse_rows(text)
+    if #actors > 0 then answer_entries(meta, outbox, actors, versions, states, false) end
   elseif not is_new then
     code = 'BUFFERED'
-    redis.call('HSETNX', ahead, n_text, NOTE)
-  elseif n == meta.s + 1 then
-    if meta.blocked then redis.call('HDEL', ahead, n_text) end
-    apply_commit(meta, asked, outbox, recent, n, tonumber(total), text)
+    redis.call('HSETNX', ahead, db_version_text, PLACEHOLDER)
+  elseif db_version == meta.db_version + 1 then
+    if meta.blocked then redis.call('HDEL', ahead, db_version_text) end
+    apply_commit(meta, row_requests, outbox, recent, db_version, tonumber(total), text)
   else
     code = 'BUFFERED'
-    redis.call('HSET', ahead, n_text, total .. '|' .. text)
+    redis.call('HSET', ahead, db_version_text, total .. '|' .. text)
   end
 
   if meta.blocked or code == 'BUFFERED' then
-    has_next = drain(meta, ahead, asked, outbox, recent)
-    if meta.s >= n and code == 'BUFFERED' then code = 'APPLIED' end
+    has_next = drain(meta, ahead, row_requests, outbox, recent)
+    if meta.db_version >= db_version and code == 'BUFFERED' then code = 'APPLIED' end
     local left = redis.call('HLEN', ahead)
     local time = redis.call('TIME')
     local now = time[1] * 1000000 + time[2]
     if left == 0 then
       meta.blocked = nil
       redis.call('HDEL', meta_key, 'blocked')
-    elseif not meta.blocked or meta.s > before then
+    elseif not meta.blocked or meta.db_version > before then
       -- Nothing of the target may expire, and the sweeper looks at it.
-      if not meta.blocked and meta.waiting == 0 then stay(meta_key, recent, bloom, filling) end
+      if not meta.blocked and meta.outbox_count == 0 then persist_keys(meta_key, recent, bloom, filling) end
       redis.call('ZADD', index, 'NX', now, member)
       meta.blocked = now
       redis.call('HSET', meta_key, 'blocked', now)
@@ -105,12 +105,12 @@ local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, 
   end
   local evicted, over = evict(meta, recent, bloom, filling, cap)
   if code ~= 'GAP' and (has_next or over > 0) then code = 'MORE' end
-  if meta.s == before and meta.waiting == waiting and evicted == 0 and code ~= 'APPLIED' then
-    return {code, meta.waiting, 0, meta.s}
+  if meta.db_version == before and meta.outbox_count == outbox_count and evicted == 0 and code ~= 'APPLIED' then
+    return {code, meta.outbox_count, 0, meta.db_version}
   end
   write_meta(meta, meta_key, recent, bloom, filling, index, member, expires_at_ms)
-  if meta.waiting == 0 and fields[13] then redis.call('HDEL', meta_key, 'sweeps', 'sweep_cursor') end
-  return {code, meta.waiting, evicted > 0 and request_rebuild(meta_key, meta) or 0, meta.s}
+  if meta.outbox_count == 0 and fields[13] then redis.call('HDEL', meta_key, 'sweeps', 'sweep_cursor') end
+  return {code, meta.outbox_count, evicted > 0 and request_rebuild(meta_key, meta) or 0, meta.db_version}
 end
 
 local commits, answers = {unpack(ARGV, 7)}, {}

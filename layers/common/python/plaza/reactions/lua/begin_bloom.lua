@@ -1,6 +1,6 @@
 --[[ begin_bloom: start to build the Bloom filter of a target.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: complete, filling, filling_by, filling_at, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: complete, filling, build_id, build_active_at, ...
   KEYS[2]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter that is being built
   ARGV[1]  run_id of this node
   ARGV[2]  build: a unique name
@@ -16,17 +16,17 @@
 --!include state
 --!include idle
 local meta_key, filling = KEYS[1], KEYS[2]
-local meta, fields = read_meta(meta_key, ARGV[1], 'filling_by', 'filling_at', 'filling')
+local meta, fields = read_meta(meta_key, ARGV[1], 'build_id', 'build_active_at', 'filling')
 if not meta then return 'COLD' end
 if meta.complete then return 'COMPLETE' end
 
 local now_ms = build_time_ms()
 local is_there = fields[13] and redis.call('GETBIT', filling, fields[13]) == 1
-local begun = has_begun(ARGV[2], fields[11], fields[12], is_there, now_ms, REBUILD_AGAIN_MS)
+local begun = resume_build(ARGV[2], fields[11], fields[12], is_there, now_ms, REBUILD_AGAIN_MS)
 if begun ~= nil then return begun and 'BEGUN' or 'BUSY' end
 
 local bits = BLOOM_FIRST_BITS
-while bits < tonumber(ARGV[3]) * BLOOM_BITS_PER_ACTOR and bits < BLOOM_MOST_BITS do bits = bits * 2 end
+while bits < tonumber(ARGV[3]) * BLOOM_BITS_PER_ACTOR and bits < BLOOM_MAX_BITS do bits = bits * 2 end
 redis.call('UNLINK', filling)
 redis.call('SETBIT', filling, bits, 1)
 expire_with(meta_key, filling)

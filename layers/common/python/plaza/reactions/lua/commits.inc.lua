@@ -3,7 +3,7 @@ local MAX_ROWS = 250        -- applied in one call; the rest with the next
 local ROWS_OF_COMMIT = 4    -- a commit that waited takes the time of so many rows besides its own
 local EVICTION_ROWS = 4     -- an actor who moves to the filters takes the time of so many rows
 local GAP_US = 1000000      -- a commit missing for so long was lost on its way
-local NOTE = '?'            -- in ahead: this commit exists, its rows are not known
+local PLACEHOLDER = '?'            -- in ahead: this commit exists, its rows are not known
 local budget = MAX_ROWS     -- rows that this call may still apply or evict
 
 -- Sets the bits of actors in the filter in use and in the one that is being built.
@@ -12,25 +12,25 @@ local function add_to_filters(meta, bloom, filling, actors)
   if meta.filling > 0 then bloom_add_all(filling, meta.filling, actors) end
 end
 
--- Rows as text: "actor ver state;actor ver state;...". Versions have 16 digits, ids 19: numbers only where compared.
+-- Rows as text: "actor version state;actor version state;...". Versions have 16 digits, ids 19: numbers only where compared.
 local function parse_rows(text)
-  local actors, vers, states = {}, {}, {}
-  for actor, ver, state in string.gmatch(text, '(%d+) (%d+) (%d)') do
+  local actors, versions, states = {}, {}, {}
+  for actor, version, state in string.gmatch(text, '(%d+) (%d+) (%d)') do
     local i = #actors + 1
-    actors[i], vers[i], states[i] = actor, ver, state
+    actors[i], versions[i], states[i] = actor, version, state
   end
-  return actors, vers, states
+  return actors, versions, states
 end
 
 -- Removes the outbox entries that rows of MySQL answer, and moves the base of the others if the rows are a new commit.
-local function answer_entries(meta, outbox, actors, vers, states, is_new)
-  if meta.waiting == 0 then return end
+local function answer_entries(meta, outbox, actors, versions, states, is_new)
+  if meta.outbox_count == 0 then return end
   local entries, done, moved = redis.call('HMGET', outbox, unpack(actors)), {}, {}
   local match, sub = string.match, string.sub -- a global is looked up each time
   for i, entry in ipairs(entries) do
     if entry then
-      local want, held, at, base = match(entry, '^(%d):(%d+):()(%d)')
-      if tonumber(vers[i]) >= tonumber(held) then
+      local want, entry_version, at, base = match(entry, '^(%d):(%d+):()(%d)')
+      if tonumber(versions[i]) >= tonumber(entry_version) then
         done[#done + 1] = actors[i]
         meta.delta = meta.delta - (want - base)
       elseif is_new and base ~= states[i] then
@@ -42,16 +42,16 @@ local function answer_entries(meta, outbox, actors, vers, states, is_new)
   end
   if #done > 0 then redis.call('HDEL', outbox, unpack(done)) end
   if #moved > 0 then redis.call('HSET', outbox, unpack(moved)) end
-  meta.waiting = meta.waiting - #done
+  meta.outbox_count = meta.outbox_count - #done
 end
 
 -- Brings recent to what the rows say. Actors below the floor come too, until they are evicted.
-local function apply_rows(recent, actors, vers, states)
+local function apply_rows(recent, actors, versions, states)
   local on, off = {}, {}
   for i, actor in ipairs(actors) do
     if states[i] == '0' then off[#off + 1] = actor
     else
-      on[#on + 1] = vers[i]
+      on[#on + 1] = versions[i]
       on[#on + 1] = actor
     end
   end
@@ -78,44 +78,44 @@ local function evict(meta, recent, bloom, filling, cap)
 end
 
 -- Applies one commit.
-local function apply_commit(meta, asked, outbox, recent, n, total, text)
-  local actors, vers, states = parse_rows(text)
-  meta.s, meta.base = n, total
+local function apply_commit(meta, row_requests, outbox, recent, db_version, total, text)
+  local actors, versions, states = parse_rows(text)
+  meta.db_version, meta.base = db_version, total
   local newest = '0' -- versions are compared as text: numbers are slower
-  for _, ver in ipairs(vers) do
-    if #ver > #newest or #ver == #newest and ver > newest then newest = ver end
+  for _, version in ipairs(versions) do
+    if #version > #newest or #version == #newest and version > newest then newest = version end
   end
-  meta.ver = math.max(meta.ver, tonumber(newest))
+  meta.version = math.max(meta.version, tonumber(newest))
   if #actors == 0 then return end
-  if redis.call('EXISTS', asked) == 1 then redis.call('HDEL', asked, unpack(actors)) end
-  answer_entries(meta, outbox, actors, vers, states, true)
-  if meta.note_rows then meta.note_rows(actors, vers, states) end
-  apply_rows(recent, actors, vers, states)
+  if redis.call('EXISTS', row_requests) == 1 then redis.call('HDEL', row_requests, unpack(actors)) end
+  answer_entries(meta, outbox, actors, versions, states, true)
+  if meta.on_rows then meta.on_rows(actors, versions, states) end
+  apply_rows(recent, actors, versions, states)
 end
 
 -- Applies what is ahead, in order, until a commit is missing or the next one is more than is left of the budget.
 -- True when the next one is there.
-local function drain(meta, ahead, asked, outbox, recent)
+local function drain(meta, ahead, row_requests, outbox, recent)
   while true do
-    local key = string.format('%.0f', meta.s + 1)
+    local key = string.format('%.0f', meta.db_version + 1)
     local commit = redis.call('HGET', ahead, key)
-    if not commit or commit == NOTE then return false end
+    if not commit or commit == PLACEHOLDER then return false end
     local total, text = string.match(commit, '^(%-?%d+)|(.*)$')
     local _, separators = string.gsub(text, ';', ';')
     local cost = separators + 1 + ROWS_OF_COMMIT
     if cost > budget and budget < MAX_ROWS then return true end
     budget = math.max(0, budget - cost)
     redis.call('HDEL', ahead, key)
-    apply_commit(meta, asked, outbox, recent, meta.s + 1, tonumber(total), text)
+    apply_commit(meta, row_requests, outbox, recent, meta.db_version + 1, tonumber(total), text)
   end
 end
 
 -- Writes meta back, and the lives of the keys: while the outbox has entries nothing expires.
 local function write_meta(meta, meta_key, recent, bloom, filling, index, member, expires_at_ms)
-  redis.call('HSET', meta_key, 's', string.format('%.0f', meta.s), 'base', meta.base, 'delta', meta.delta,
-    'ver', string.format('%.0f', meta.ver), 'waiting', meta.waiting, 'complete', meta.complete and 1 or 0,
+  redis.call('HSET', meta_key, 'db_version', string.format('%.0f', meta.db_version), 'base', meta.base, 'delta', meta.delta,
+    'version', string.format('%.0f', meta.version), 'outbox_count', meta.outbox_count, 'complete', meta.complete and 1 or 0,
     'bloom', meta.bloom, 'floor', string.format('%.0f', meta.floor))
-  if meta.waiting > 0 or meta.blocked then return end
+  if meta.outbox_count > 0 or meta.blocked then return end
   redis.call('ZREM', index, member)
   expire_at(expires_at_ms, meta_key, recent)
   if meta.bloom > 0 then expire_at(expires_at_ms, bloom) end

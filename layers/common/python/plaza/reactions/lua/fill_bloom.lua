@@ -1,6 +1,6 @@
 --[[ fill_bloom: add a page of actors to the Bloom filter that is being built, and finish it after the last.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: bloom, filling, filling_by, filling_at, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: bloom, filling, build_id, build_active_at, ...
   KEYS[2]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter that is being built
   KEYS[3]  {<shard>}:<kind>:<target>:bloom    bitmap: the Bloom filter in use
   ARGV[1]  build: the name it was begun with
@@ -16,18 +16,18 @@
 --!include build
 --!include idle
 local meta_key, filling, bloom = KEYS[1], KEYS[2], KEYS[3]
-local meta = redis.call('HMGET', meta_key, 'filling', 'filling_by')
+local meta = redis.call('HMGET', meta_key, 'filling', 'build_id')
 if meta[2] ~= ARGV[1] or redis.call('GETBIT', filling, meta[1]) == 0 then return 'LOST' end
 
 local bits, actors = tonumber(meta[1]), {}
 for i = 3, #ARGV do actors[i - 2] = ARGV[i] end
 bloom_add_all(filling, bits, actors)
 if ARGV[2] ~= '1' then
-  keep_build(meta_key)
+  touch_build(meta_key)
   return 'FILLED'
 end
 
-put_in_use(filling, bloom)
+swap_in_build(filling, bloom)
 expire_with(meta_key, bloom)
 finish_build(meta_key, 'bloom', bits)
 redis.call('HDEL', meta_key, 'filling')

@@ -1,10 +1,10 @@
 --[[ fill_list: keep the newest reactions of a user, as they were read from MySQL.
 
-  KEYS[1]  {<shard>}:<kind>:user:<id>:newest  zset: target -> ver; floor:<run_id> -> the version above which it is whole
+  KEYS[1]  {<shard>}:<kind>:user:<id>:newest  zset: target -> version; floor:<run_id> -> the version above which it is whole
   KEYS[2]  {<shard>}:<kind>:user:<id>:lease   string: who may fill it
   ARGV[1]  lease: what the caller put there before reading MySQL
   ARGV[2]  ttl, seconds
-  ARGV[3...]  ver, member, ver, member, ...
+  ARGV[3...]  version, member, version, member, ...
 
   Bounded by: 100 reactions of a user.
 

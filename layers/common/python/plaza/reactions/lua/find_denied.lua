@@ -1,20 +1,20 @@
 --[[ find_denied: which of some actors are taken for off without a look at MySQL.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: s, complete, bloom, ...
-  KEYS[2]  {<shard>}:<kind>:<target>:recent  zset: actor -> ver, the newest saved actors
+  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, complete, bloom, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:recent  zset: actor -> version, the newest saved actors
   KEYS[3]  {<shard>}:<kind>:<target>:bloom   bitmap: Bloom filter of saved actors that are not in recent
   ARGV[1]  run_id of this node
   ARGV[2...]  actors, at most a page of them
 
   Bounded by: 250 actors a page.
 
-  Returns {s, actor, ...}: the version the target is at, and the actors that are off by recent and the filter, whatever
+  Returns {db_version, actor, ...}: the version the target is at, and the actors that are off by recent and the filter, whatever
           the outbox has; an empty list when the target is not loaded or neither can say no
 
   Safe to repeat: it only reads. ]]
 --!include bloom
 --!include state
-local AT_ONCE = 100 -- actors whose bits one command asks for
+local CHUNK = 100 -- actors whose bits one command asks for
 local recent, filter = KEYS[2], KEYS[3]
 local meta = read_meta(KEYS[1], ARGV[1])
 if not meta or not (meta.complete or meta.bloom > 0) then return {} end
@@ -36,9 +36,9 @@ local function count_bits(first, last)
   return counts
 end
 
-local denied = {string.format('%.0f', meta.s)}
-for first = 2, #ARGV, AT_ONCE do
-  local last = math.min(first + AT_ONCE - 1, #ARGV)
+local denied = {string.format('%.0f', meta.db_version)}
+for first = 2, #ARGV, CHUNK do
+  local last = math.min(first + CHUNK - 1, #ARGV)
   local counts = count_bits(first, last)
   for i = first, last do
     if counts[i] ~= 4 and not redis.call('ZSCORE', recent, ARGV[i]) then

@@ -1,11 +1,11 @@
 --[[ gate: decide one reaction of one actor to one target, and record it in the outbox.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: s, base, delta, ver, waiting, complete, bloom, gone, ...
-  KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:ver:base:nonce
-  KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> ver, the newest saved actors
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: db_version, base, delta, version, outbox_count, complete, bloom, deleted, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:version:base:nonce
+  KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> version, the newest saved actors
   KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of saved actors that are not in recent
   KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter that is being built, if any
-  KEYS[6]  {<shard>}:<kind>:<target>:asked    hash: actor -> s when its row was asked for
+  KEYS[6]  {<shard>}:<kind>:<target>:row_requests    hash: actor -> db_version when its row was requested
   KEYS[7]  {<shard>}:<kind>:<target>:toggles  hash: actor -> full_us of its bucket of quick changes
   KEYS[8]  {<shard>}:outboxes                 zset: member -> version of the oldest entry
   ARGV[1]  actor
@@ -20,13 +20,13 @@
 
   Bounded by: 4 bits of a Bloom filter.
 
-  Returns {code, now, total, ver, rebuild}
-    code     CHANGED, UNCHANGED (both are assertions: publish them with ver); without total, ver and rebuild: COLD (not
-             loaded: hydrate, try again), GONE (deleted), LATE (past the deadline), FULL (the outbox), LIMITED (too many
+  Returns {code, now, total, version, rebuild}
+    code     CHANGED, UNCHANGED (both are assertions: publish them with version); without total, version and rebuild: COLD (not
+             loaded: hydrate, try again), DELETED, LATE (past the deadline), FULL (the outbox), LIMITED (too many
              changes of this actor), UNKNOWN (read the actor's row, try again with it as expected state)
     now      time of this node, microseconds
     total    of the target, after this
-    ver      microseconds; version of the recorded state
+    version      microseconds; version of the recorded state
     rebuild  1 when the caller should request a build of the Bloom filter; after UNKNOWN it is the third value
 
   Safe to repeat: a repeat has the nonce of the entry and gets the answer of the first time. ]]
@@ -34,13 +34,13 @@
 --!include bucket
 --!include state
 --!include idle
-local ASKED_TTL_MS = 60000
+local ROW_REQUEST_TTL_MS = 60000
 local MAX_TOGGLES = 20     -- quick changes of one actor at once
 local TOGGLES_S = 60       -- and so many more in so many seconds
 local QUICK_US = 10000000  -- taken back within so long is a quick change
 local MAX_TOGGLERS = 10000
 local meta_key, outbox, recent, bloom, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local asked, toggles = KEYS[6], KEYS[7]
+local row_requests, toggles = KEYS[6], KEYS[7]
 local actor, want, nonce = ARGV[1], ARGV[2], ARGV[3]
 
 local time = redis.call('TIME')
@@ -48,13 +48,13 @@ local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[4]) then return {'LATE', now} end
 local meta = read_meta(meta_key, ARGV[5])
 if not meta then return {'COLD', now} end
-if meta.gone then return {'GONE', now} end
+if meta.deleted then return {'DELETED', now} end
 local total = meta.base + meta.delta
 
 -- Whether this actor changed too often lately. Only quick changes leave a trace.
 local function is_limited()
-  local held = tonumber(redis.call('HGET', toggles, actor) or 0)
-  local full_us, early_us = take_token(held, now, MAX_TOGGLES / TOGGLES_S, MAX_TOGGLES)
+  local full_us_before = tonumber(redis.call('HGET', toggles, actor) or 0)
+  local full_us, early_us = take_token(full_us_before, now, MAX_TOGGLES / TOGGLES_S, MAX_TOGGLES)
   if early_us > 0 then return true end
   if redis.call('HLEN', toggles) >= MAX_TOGGLERS then redis.call('UNLINK', toggles) end
   redis.call('HSET', toggles, actor, full_us)
@@ -65,46 +65,46 @@ end
 local entry = redis.call('HGET', outbox, actor)
 local was, base
 if entry then
-  local held, flag, of_request
-  was, held, base, flag, of_request = string.match(entry, '^(%d):(%d+):(%d):(%a)(.*)$')
+  local entry_version, flag, of_request
+  was, entry_version, base, flag, of_request = string.match(entry, '^(%d):(%d+):(%d):(%a)(.*)$')
   if of_request == nonce then
-    return {flag == 'c' and 'CHANGED' or 'UNCHANGED', now, total, tonumber(held), 0}
+    return {flag == 'c' and 'CHANGED' or 'UNCHANGED', now, total, tonumber(entry_version), 0}
   end
   if was ~= want and is_limited() then return {'LIMITED', now} end
 else
   local since = redis.call('ZSCORE', recent, actor)
   was = since and '1' or state_outside_recent(actor, meta, bloom)
   if not was then
-    -- The state read from MySQL counts if no row of this actor was applied since it was asked for.
-    local at = redis.call('HGET', asked, actor)
+    -- The state read from MySQL counts if no row of this actor was applied since it was requested.
+    local at = redis.call('HGET', row_requests, actor)
     if not (at and ARGV[6] ~= '' and tonumber(ARGV[7]) >= tonumber(at)) then
-      if not at then redis.call('HSET', asked, actor, string.format('%.0f', meta.s)) end
-      redis.call('PEXPIRE', asked, ASKED_TTL_MS)
+      if not at then redis.call('HSET', row_requests, actor, string.format('%.0f', meta.db_version)) end
+      redis.call('PEXPIRE', row_requests, ROW_REQUEST_TTL_MS)
       return {'UNKNOWN', now, request_rebuild(meta_key, meta)}
     end
     was = ARGV[6]
   end
-  if meta.waiting >= tonumber(ARGV[8]) then return {'FULL', now} end
+  if meta.outbox_count >= tonumber(ARGV[8]) then return {'FULL', now} end
   if since and want == '0' and now - since < QUICK_US and is_limited() then return {'LIMITED', now} end
   base = was
 end
 
 local changed = was ~= want
-local ver = now > meta.ver and now or meta.ver + 1
-local ver_text = string.format('%.0f', ver)
-redis.call('HSET', outbox, actor, want .. ':' .. ver_text .. ':' .. base .. (changed and ':c' or ':u') .. nonce)
+local version = now > meta.version and now or meta.version + 1
+local version_text = string.format('%.0f', version)
+redis.call('HSET', outbox, actor, want .. ':' .. version_text .. ':' .. base .. (changed and ':c' or ':u') .. nonce)
 local delta = meta.delta
 if changed then
   local by = want == '1' and 1 or -1
   delta, total = delta + by, total + by
 end
 if entry then
-  redis.call('HSET', meta_key, 'ver', ver_text, 'delta', delta)
+  redis.call('HSET', meta_key, 'version', version_text, 'delta', delta)
 else
-  redis.call('HSET', meta_key, 'ver', ver_text, 'delta', delta, 'waiting', meta.waiting + 1)
-  if meta.waiting == 0 then
-    redis.call('ZADD', KEYS[8], 'NX', ver_text, ARGV[9])
-    stay(meta_key, recent, bloom, filling)
+  redis.call('HSET', meta_key, 'version', version_text, 'delta', delta, 'outbox_count', meta.outbox_count + 1)
+  if meta.outbox_count == 0 then
+    redis.call('ZADD', KEYS[8], 'NX', version_text, ARGV[9])
+    persist_keys(meta_key, recent, bloom, filling)
   end
 end
-return {changed and 'CHANGED' or 'UNCHANGED', now, total, ver, 0}
+return {changed and 'CHANGED' or 'UNCHANGED', now, total, version, 0}

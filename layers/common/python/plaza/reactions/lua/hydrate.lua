@@ -1,26 +1,26 @@
 --[[ hydrate: load a target from one snapshot of MySQL, below the outbox that it may have.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: s, base, delta, ver, waiting, complete, floor, bloom, ...
-  KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:ver:base:nonce
-  KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> ver, the newest saved actors
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: db_version, base, delta, version, outbox_count, complete, floor, bloom, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:version:base:nonce
+  KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> version, the newest saved actors
   KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter; what is left of it is removed
   KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: likewise
-  KEYS[6]  {<shard>}:<kind>:<target>:ahead    hash: n -> total|rows, commits heard of meanwhile
-  KEYS[7]  {<shard>}:<kind>:<target>:fence    string: newest n heard of while the target was not loaded
+  KEYS[6]  {<shard>}:<kind>:<target>:ahead    hash: db_version -> total|rows, commits heard of meanwhile
+  KEYS[7]  {<shard>}:<kind>:<target>:fence    string: newest db_version heard of while the target was not loaded
   KEYS[8]  {<shard>}:<kind>:<target>:lease    string: who loads the target
-  KEYS[9]  {<shard>}:<kind>:<target>:asked    hash: actor -> s when its row was asked for
+  KEYS[9]  {<shard>}:<kind>:<target>:row_requests    hash: actor -> db_version when its row was requested
   KEYS[10]  {<shard>}:outboxes                 zset: member -> version of the oldest entry
-  KEYS[11]  {<shard>}:<kind>:<target>:loading  hash: token, page, delta, waiting, ver: sums over the outbox, see rebase
-  KEYS[12]  {<shard>}:<target>:there           string: gone when the target was deleted
+  KEYS[11]  {<shard>}:<kind>:<target>:loading  hash: token, page, delta, outbox_count, version: sums over the outbox, see rebase
+  KEYS[12]  {<shard>}:<target>:existence           string: deleted when the target was deleted
   ARGV[1]  run_id of this node when the lease was taken
   ARGV[2]  token of the caller's lease, taken before the snapshot
-  ARGV[3]  s: version of the counter in the snapshot
+  ARGV[3]  db_version: the version of the counter in the snapshot
   ARGV[4]  total of the counter in the snapshot
   ARGV[5]  1 when the actors that follow are all that are on, else 0
   ARGV[6]  newest version of any row of the target, also of those that are off
   ARGV[7]  member: the target's name in outboxes
   ARGV[8]  TTL of an idle target, milliseconds
-  ARGV[9...]  actor, ver, actor, ver, ...: the newest actors, at most as many as recent keeps
+  ARGV[9...]  actor, version, actor, version, ...: the newest actors, at most as many as recent keeps
 
   Bounded by: 1,000 actors, the default of what recent keeps, and the numbers of 100 commits ahead.
 
@@ -33,19 +33,19 @@
 --!include idle
 --!include commits
 local meta_key, outbox, recent, bloom, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local ahead, fence, lease, asked, index = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local loading, there = KEYS[11], KEYS[12]
+local ahead, fence, lease, row_requests, index = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local loading, existence = KEYS[11], KEYS[12]
 if read_meta(meta_key, ARGV[1]) then return 'PRESENT' end
 if redis.call('GET', lease) ~= ARGV[2] then return 'STALE' end
-local s = tonumber(ARGV[3])
-local l = redis.call('HMGET', loading, 'token', 'delta', 'waiting', 'ver')
+local db_version = tonumber(ARGV[3])
+local l = redis.call('HMGET', loading, 'token', 'delta', 'outbox_count', 'version')
 if l[1] ~= ARGV[2] then l = {ARGV[2], 0, 0, 0} end
 -- Whatever comes of it, the lease is used up: who has to read again takes another one at once.
 redis.call('UNLINK', lease, loading)
-if tonumber(redis.call('GET', fence) or 0) > s then return 'STALE' end
+if tonumber(redis.call('GET', fence) or 0) > db_version then return 'STALE' end
 if redis.call('HLEN', outbox) ~= tonumber(l[3]) then return 'INCOMPLETE' end
 
-redis.call('UNLINK', meta_key, recent, bloom, filling, asked)
+redis.call('UNLINK', meta_key, recent, bloom, filling, row_requests)
 local complete, floor = ARGV[5] == '1', 0
 for i = 9, #ARGV, 500 do
   local newest = {}
@@ -56,15 +56,15 @@ for i = 9, #ARGV, 500 do
   redis.call('ZADD', recent, unpack(newest))
 end
 local meta = {
-  s = s, base = tonumber(ARGV[4]), delta = tonumber(l[2]), ver = math.max(tonumber(ARGV[6]), tonumber(l[4])),
-  waiting = tonumber(l[3]), complete = complete, floor = floor, bloom = 0, filling = 0,
+  db_version = db_version, base = tonumber(ARGV[4]), delta = tonumber(l[2]), version = math.max(tonumber(ARGV[6]), tonumber(l[4])),
+  outbox_count = tonumber(l[3]), complete = complete, floor = floor, bloom = 0, filling = 0,
 }
-redis.call('HSET', meta_key, 's', ARGV[3], 'run_id', ARGV[1], 'protocol', PROTOCOL, 'base', 0, 'delta', 0, 'ver', 0,
-  'waiting', 0, 'complete', 0, 'bloom', 0, 'gone', redis.call('GET', there) == 'gone' and 1 or 0)
+redis.call('HSET', meta_key, 'db_version', ARGV[3], 'run_id', ARGV[1], 'protocol', PROTOCOL, 'base', 0, 'delta', 0, 'version', 0,
+  'outbox_count', 0, 'complete', 0, 'bloom', 0, 'deleted', redis.call('GET', existence) == 'deleted' and 1 or 0)
 
 -- At most as many as apply lets wait.
 for _, n in ipairs(redis.call('HKEYS', ahead)) do
-  if tonumber(n) <= s then redis.call('HDEL', ahead, n) end
+  if tonumber(n) <= db_version then redis.call('HDEL', ahead, n) end
 end
 local time = redis.call('TIME')
 if redis.call('EXISTS', ahead) == 1 then
@@ -72,7 +72,7 @@ if redis.call('EXISTS', ahead) == 1 then
   meta.blocked = time[1] * 1000000 + time[2]
   redis.call('HSET', meta_key, 'blocked', meta.blocked)
 end
-if meta.waiting > 0 or meta.blocked then redis.call('ZADD', index, 'NX', time[1] * 1000000 + time[2], ARGV[7]) end
+if meta.outbox_count > 0 or meta.blocked then redis.call('ZADD', index, 'NX', time[1] * 1000000 + time[2], ARGV[7]) end
 write_meta(meta, meta_key, recent, bloom, filling, index, ARGV[7],
   time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[8]))
 return meta.blocked and 'MORE' or 'HYDRATED'

@@ -1,8 +1,8 @@
 --[[ page: a page of the newest actors of a target, or of the earliest, in the order of their versions.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta      hash: s, run_id, complete, floor, earliest, ...
-  KEYS[2]  {<shard>}:<kind>:<target>:recent    zset: actor -> ver, the newest saved actors
-  KEYS[3]  {<shard>}:<kind>:<target>:earliest  zset: actor -> ver, the first page of the earliest saved actors
+  KEYS[1]  {<shard>}:<kind>:<target>:meta      hash: db_version, run_id, complete, floor, earliest, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:recent    zset: actor -> version, the newest saved actors
+  KEYS[3]  {<shard>}:<kind>:<target>:earliest  zset: actor -> version, the first page of the earliest saved actors
   ARGV[1]  run_id of this node
   ARGV[2]  the version to begin with, inclusive, or -inf or +inf
   ARGV[3]  asc or desc
@@ -10,11 +10,11 @@
 
   Bounded by: ARGV[4] actors, and those of equal versions.
 
-  Returns {complete, actor, ver, actor, ver, ...}, or false when the target is not loaded
+  Returns {complete, actor, version, actor, version, ...}, or false when the target is not loaded
     complete  1 when recent has all actors; 2 when the page begins with the earliest of all
 
   Safe to repeat: it only reads. ]]
-local m = redis.call('HMGET', KEYS[1], 's', 'run_id', 'complete', 'floor', 'earliest')
+local m = redis.call('HMGET', KEYS[1], 'db_version', 'run_id', 'complete', 'floor', 'earliest')
 if not m[1] or m[2] ~= ARGV[1] then return false end
 local complete, count = m[3], tonumber(ARGV[4])
 local range = function(from, to, ...)

@@ -1,7 +1,7 @@
 --[[ page_ranking: a page of a ranking, the most liked first; of equals the newer post first.
 
   KEYS[1]  {<shard>}:ranking:<window>       zset: post, in 19 digits -> likes
-  KEYS[2]  {<shard>}:ranking:<window>:made  string: of when it is; without it the ranking is not whole
+  KEYS[2]  {<shard>}:ranking:<window>:built_at  string: of when it is; without it the ranking is not whole
   ARGV[1]  the likes of the last post seen, '' to begin
   ARGV[2]  the last post seen
   ARGV[3]  count: the most that are wanted
@@ -21,8 +21,8 @@ while #found < 2 * count and place < cap do
   local page = redis.call('ZRANGE', KEYS[1], place, math.min(place + 99, cap - 1), 'REV', 'WITHSCORES')
   if #page == 0 then break end
   for i = 1, #page, 2 do
-    local seen = ARGV[1] ~= '' and page[i + 1] == ARGV[1] and page[i] >= ARGV[2]
-    if not seen and #found < 2 * count then
+    local is_before = ARGV[1] ~= '' and page[i + 1] == ARGV[1] and page[i] >= ARGV[2]
+    if not is_before and #found < 2 * count then
       found[#found + 1] = page[i]
       found[#found + 1] = page[i + 1]
     end

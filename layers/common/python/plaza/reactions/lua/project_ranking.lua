@@ -1,9 +1,9 @@
 --[[ project_ranking: tell the ranking of all time how many likes posts have in MySQL.
 
   KEYS[1]  {<shard>}:ranking:all        zset: post, in 19 digits -> likes
-  KEYS[2]  {<shard>}:ranking:all:vers   hash: post -> the newest version of its counter that was heard
-  KEYS[3]  {<shard>}:ranking:all:heard  zset: post -> when, seconds
-  KEYS[4]  {<shard>}:ranking:all:made   string: of when it is, microseconds; the ranking is whole from then on
+  KEYS[2]  {<shard>}:ranking:all:versions hash: post -> the newest version of its counter that was heard
+  KEYS[3]  {<shard>}:ranking:all:updated_at  zset: post -> when, seconds
+  KEYS[4]  {<shard>}:ranking:all:built_at   string: of when it is, microseconds; the ranking is whole from then on
   KEYS[5]  {<shard>}:ranking:all:part   string: the last part that came of a ranking that is being made whole
   ARGV[1]  keep: how many posts the ranking holds
   ARGV[2]  remember: how many versions are enough
@@ -20,12 +20,12 @@
 
   Safe to repeat: of two versions the newer stays, whichever comes last; equal versions say the same. ]]
 local now = tonumber(redis.call('TIME')[1])
-local posts, likes_of, ver_of = {}, {}, {}
+local posts, likes_of, version_of = {}, {}, {}
 for i = 8, #ARGV, 3 do
-  local post, ver = ARGV[i], ver_of[ARGV[i]]
-  if not ver then posts[#posts + 1] = post end
-  if not ver or tonumber(ver) <= tonumber(ARGV[i + 2]) then
-    likes_of[post], ver_of[post] = ARGV[i + 1], ARGV[i + 2]
+  local post, version = ARGV[i], version_of[ARGV[i]]
+  if not version then posts[#posts + 1] = post end
+  if not version or tonumber(version) <= tonumber(ARGV[i + 2]) then
+    likes_of[post], version_of[post] = ARGV[i + 1], ARGV[i + 2]
   end
 end
 -- Each part comes with its name, and only after the one before: a Redis that lost some of them is not whole.
@@ -35,10 +35,10 @@ if ARGV[5] == '0' or ARGV[5] ~= '' and redis.call('GET', KEYS[5]) == ARGV[5] the
 end
 if #posts == 0 then return 0 end
 local heard = redis.call('HMGET', KEYS[2], unpack(posts))
-local vers, times, likes, none = {}, {}, {}, {}
+local versions, times, likes, none = {}, {}, {}, {}
 for i, post in ipairs(posts) do
-  if not heard[i] or tonumber(heard[i]) <= tonumber(ver_of[post]) then
-    vers[#vers + 1] = post; vers[#vers + 1] = ver_of[post]
+  if not heard[i] or tonumber(heard[i]) <= tonumber(version_of[post]) then
+    versions[#versions + 1] = post; versions[#versions + 1] = version_of[post]
     times[#times + 1] = now; times[#times + 1] = post
     if tonumber(likes_of[post]) > 0 then
       likes[#likes + 1] = likes_of[post]; likes[#likes + 1] = post
@@ -47,8 +47,8 @@ for i, post in ipairs(posts) do
     end
   end
 end
-if #vers == 0 then return 0 end
-redis.call('HSET', KEYS[2], unpack(vers))
+if #versions == 0 then return 0 end
+redis.call('HSET', KEYS[2], unpack(versions))
 redis.call('ZADD', KEYS[3], unpack(times))
 if #likes > 0 then redis.call('ZADD', KEYS[1], unpack(likes)) end
 if #none > 0 then redis.call('ZREM', KEYS[1], unpack(none)) end
@@ -76,4 +76,4 @@ if extra > 0 then
     end
   end
 end
-return #vers / 2
+return #versions / 2

@@ -1,8 +1,8 @@
 --[[ read: the total of a target, and whether one actor reacted to it.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: s, base, delta, complete, bloom, ...
-  KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:ver:base:nonce
-  KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> ver, the newest saved actors
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: db_version, base, delta, complete, bloom, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:version:base:nonce
+  KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> version, the newest saved actors
   KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of saved actors that are not in recent
   KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter that is being built, if any
   ARGV[1]  run_id of this node
@@ -22,7 +22,7 @@
 local meta = read_meta(KEYS[1], ARGV[1])
 if not meta then return false end
 local total = meta.base + meta.delta
-if meta.waiting == 0 then keep_warm(KEYS[1], KEYS[3], KEYS[4], KEYS[5], tonumber(ARGV[3])) end
+if meta.outbox_count == 0 then renew_ttl(KEYS[1], KEYS[3], KEYS[4], KEYS[5], tonumber(ARGV[3])) end
 if ARGV[2] == '' then return {total, '0', 0} end
 local entry = redis.call('HGET', KEYS[2], ARGV[2])
 if entry then return {total, string.sub(entry, 1, 1), 0} end

@@ -1,12 +1,12 @@
 --[[ rebase: compare a page of the outbox of a target that is being loaded with the rows of its actors.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:ver:base:nonce
+  KEYS[1]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:version:base:nonce
   KEYS[2]  {<shard>}:<kind>:<target>:lease    string: who loads the target
-  KEYS[3]  {<shard>}:<kind>:<target>:loading  hash: token, page, delta, waiting, ver: sums of the pages so far
+  KEYS[3]  {<shard>}:<kind>:<target>:loading  hash: token, page, delta, outbox_count, version: sums of the pages so far
   ARGV[1]  token of the caller's lease
   ARGV[2]  page: 1 for the first, then one more each time
   ARGV[3]  TTL of the lease from now on, milliseconds
-  ARGV[4]  rows: "actor ver state;...", 0 and 0 for an actor without a row, at most 250
+  ARGV[4]  rows: "actor version state;...", 0 and 0 for an actor without a row, at most 250
 
   Bounded by: 250 rows.
 
@@ -16,7 +16,7 @@
 local outbox, lease, loading = KEYS[1], KEYS[2], KEYS[3]
 if redis.call('GET', lease) ~= ARGV[1] then return 'STALE' end
 redis.call('PEXPIRE', lease, ARGV[3])
-local l = redis.call('HMGET', loading, 'token', 'page', 'delta', 'waiting', 'ver')
+local l = redis.call('HMGET', loading, 'token', 'page', 'delta', 'outbox_count', 'version')
 if l[1] ~= ARGV[1] then
   redis.call('UNLINK', loading)
   l = {ARGV[1], 0, 0, 0, 0}
@@ -25,32 +25,32 @@ local page = tonumber(ARGV[2])
 if tonumber(l[2]) == page then return 'DONE' end
 if tonumber(l[2]) ~= page - 1 then return 'STALE' end
 
-local delta, waiting, newest = tonumber(l[3]), tonumber(l[4]), tonumber(l[5])
-local actors, vers, states = {}, {}, {}
-for actor, ver, state in string.gmatch(ARGV[4], '(%d+) (%d+) (%d)') do
+local delta, outbox_count, newest = tonumber(l[3]), tonumber(l[4]), tonumber(l[5])
+local actors, versions, states = {}, {}, {}
+for actor, version, state in string.gmatch(ARGV[4], '(%d+) (%d+) (%d)') do
   local i = #actors + 1
-  actors[i], vers[i], states[i] = actor, ver, state
+  actors[i], versions[i], states[i] = actor, version, state
 end
 local entries, done, moved = {}, {}, {}
 if #actors > 0 then entries = redis.call('HMGET', outbox, unpack(actors)) end
 for i, entry in ipairs(entries) do
   if entry then
-    local want, held, at, base = string.match(entry, '^(%d):(%d+):()(%d)')
+    local want, entry_version, at, base = string.match(entry, '^(%d):(%d+):()(%d)')
     local state = states[i]
-    if tonumber(vers[i]) >= tonumber(held) then
+    if tonumber(versions[i]) >= tonumber(entry_version) then
       done[#done + 1] = actors[i]
     else
       if base ~= state then
         moved[#moved + 1] = actors[i]
         moved[#moved + 1] = string.sub(entry, 1, at - 1) .. state .. string.sub(entry, at + 1)
       end
-      delta, waiting, newest = delta + (want - state), waiting + 1, math.max(newest, tonumber(held))
+      delta, outbox_count, newest = delta + (want - state), outbox_count + 1, math.max(newest, tonumber(entry_version))
     end
   end
 end
 if #done > 0 then redis.call('HDEL', outbox, unpack(done)) end
 if #moved > 0 then redis.call('HSET', outbox, unpack(moved)) end
-redis.call('HSET', loading, 'token', ARGV[1], 'page', page, 'delta', delta, 'waiting', waiting,
-  'ver', string.format('%.0f', newest))
+redis.call('HSET', loading, 'token', ARGV[1], 'page', page, 'delta', delta, 'outbox_count', outbox_count,
+  'version', string.format('%.0f', newest))
 redis.call('PEXPIRE', loading, ARGV[3])
 return 'DONE'

@@ -6,14 +6,14 @@ local REBUILD_AGAIN_MS = 600000 -- a build requested and not finished by then wa
 -- be older than what was acknowledged. Additional fields, if named, are at index 11 and up of the second result.
 -- A small hash is searched from its beginning: hydrate writes these fields first.
 local function read_meta(key, run_id, ...)
-  local m = redis.call('HMGET', key, 's', 'run_id', 'protocol', 'base', 'delta', 'ver', 'waiting', 'complete', 'bloom',
-    'gone', ...)
+  local m = redis.call('HMGET', key, 'db_version', 'run_id', 'protocol', 'base', 'delta', 'version', 'outbox_count', 'complete', 'bloom',
+    'deleted', ...)
   if not m[1] then return nil end
   if m[3] ~= PROTOCOL then error({err = 'PROTOCOL ' .. tostring(m[3]) .. ' of this target is not supported'}) end
   if m[2] ~= run_id then return nil end
   return {
-    s = tonumber(m[1]), base = tonumber(m[4]), delta = tonumber(m[5]), ver = tonumber(m[6]), waiting = tonumber(m[7]),
-    complete = m[8] == '1', bloom = tonumber(m[9]), gone = m[10] == '1',
+    db_version = tonumber(m[1]), base = tonumber(m[4]), delta = tonumber(m[5]), version = tonumber(m[6]), outbox_count = tonumber(m[7]),
+    complete = m[8] == '1', bloom = tonumber(m[9]), deleted = m[10] == '1',
   }, m
 end
 
@@ -28,12 +28,12 @@ end
 -- build, whose fields it uses: each function of an include costs every run of a script.
 local function request_rebuild(key, meta)
   if meta.complete then return 0 end
-  if meta.bloom > 0 and (meta.bloom >= meta.base * BLOOM_BITS_PER_ACTOR / 2 or meta.bloom >= BLOOM_MOST_BITS) then
+  if meta.bloom > 0 and (meta.bloom >= meta.base * BLOOM_BITS_PER_ACTOR / 2 or meta.bloom >= BLOOM_MAX_BITS) then
     return 0
   end
   local now = redis.call('TIME')
   local now_ms = now[1] * 1000 + math.floor(now[2] / 1000)
-  if tonumber(redis.call('HGET', key, 'asked_at') or 0) > now_ms - REBUILD_AGAIN_MS then return 0 end
-  redis.call('HSET', key, 'asked_at', now_ms)
+  if tonumber(redis.call('HGET', key, 'build_requested_at') or 0) > now_ms - REBUILD_AGAIN_MS then return 0 end
+  redis.call('HSET', key, 'build_requested_at', now_ms)
   return 1
 end

@@ -1,7 +1,7 @@
 --[[ sweep: what of a target waited too long in the outbox, and when to look again.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: s, run_id, blocked, sweeps, sweep_cursor, ...
-  KEYS[2]  {<shard>}:<kind>:<target>:outbox  hash: actor -> want:ver:base:nonce
+  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, run_id, blocked, sweeps, sweep_cursor, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:outbox  hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:outboxes                zset: member -> version of the oldest entry, or when it may be swept again
   ARGV[1]  run_id of this node
   ARGV[2]  member: the target's name in outboxes
@@ -11,10 +11,10 @@
 
   Bounded by: ARGV[4] entries, about.
 
-  Returns {code, s, actor, entry, actor, entry, ...}: entries to publish again
+  Returns {code, db_version, actor, entry, actor, entry, ...}: entries to publish again
     code  SWEPT; COLD (not loaded: hydrate, so that its entries are answered); GAP (a commit was lost on its way: drop
-          the target if it is still at s, then hydrate)
-    s     version of the counter that the target is at
+          the target if it is still at db_version, then hydrate)
+    db_version  version of the counter that the target is at
 
   Safe to repeat: an event that is published twice is saved once. ]]
 --!include bloom
@@ -36,10 +36,10 @@ elseif blocked and now_us - blocked > MIN_WAIT_US then code = 'GAP' end
 
 local sweeps, cursor = meta and tonumber(fields[12] or 0) or 0, meta and fields[13] or '0'
 local page = redis.call('HSCAN', outbox, cursor, 'COUNT', ARGV[4])
-local found = {code, meta and string.format('%.0f', meta.s) or '0'}
+local found = {code, meta and string.format('%.0f', meta.db_version) or '0'}
 for i = 1, #page[2], 2 do
-  local ver = tonumber(string.match(page[2][i + 1], ':(%d+):'))
-  if ver <= now_us - grace_us then
+  local version = tonumber(string.match(page[2][i + 1], ':(%d+):'))
+  if version <= now_us - grace_us then
     found[#found + 1], found[#found + 2] = page[2][i], page[2][i + 1]
   end
 end
@@ -54,5 +54,5 @@ if page[1] == '0' then
   wait_us = sweep_wait_us(wait_us, grace_us, ARGV[5])
 end
 if meta then redis.call('HSET', meta_key, 'sweeps', sweeps, 'sweep_cursor', page[1]) end
-look_again(index, member, now_us, wait_us, grace_us)
+reschedule_outbox(index, member, now_us, wait_us, grace_us)
 return found

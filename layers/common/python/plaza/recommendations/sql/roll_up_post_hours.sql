@@ -4,13 +4,13 @@
 -- hour_us:    3600000000; the version of a reaction is its time in microseconds
 -- first_hour: hours before it are left out
 INSERT INTO post_hour (hour, post_id, net)
-SELECT ver DIV %(hour_us)s AS hour, target_id, SUM(change_by)
+SELECT version DIV %(hour_us)s AS hour, target_id, SUM(change_by)
 FROM reaction_log FORCE INDEX (by_seq)
 WHERE seq > %(begin)s
   AND seq <= %(end)s
   AND target_type = 'post'
   AND kind = 'like'
-  AND ver >= %(first_hour)s * %(hour_us)s
+  AND version >= %(first_hour)s * %(hour_us)s
 GROUP BY hour, target_id
 HAVING SUM(change_by) <> 0
 ORDER BY hour, target_id

@@ -1,8 +1,8 @@
 --[[ begin_places: start to build a set of places.
 
-  KEYS[1]  {<shard>}:shops:<set>:meta         hash: built_at, filling_by, filling_at, asked_at
+  KEYS[1]  {<shard>}:shops:<set>:meta         hash: built_at, build_id, build_active_at, build_requested_at
   KEYS[2]  {<shard>}:shops:<set>:places:next  zset: the set that is being built
-  KEYS[3]  {<shard>}:shops:<set>:vers:next    hash: its versions
+  KEYS[3]  {<shard>}:shops:<set>:versions:next    hash: its versions
   ARGV[1]  build: a name nobody else uses
   ARGV[2]  for how long a build that does nothing is left alone, milliseconds
 
@@ -11,8 +11,8 @@
   Safe to repeat: a build that has begun goes on, nothing in it is lost. ]]
 --!include build
 local now_ms = build_time_ms()
-local meta = redis.call('HMGET', KEYS[1], 'filling_by', 'filling_at')
-local begun = has_begun(ARGV[1], meta[1], meta[2], redis.call('EXISTS', KEYS[3]) == 1, now_ms, ARGV[2])
+local meta = redis.call('HMGET', KEYS[1], 'build_id', 'build_active_at')
+local begun = resume_build(ARGV[1], meta[1], meta[2], redis.call('EXISTS', KEYS[3]) == 1, now_ms, ARGV[2])
 if begun ~= nil then return begun and 'BEGUN' or 'BUSY' end
 redis.call('UNLINK', KEYS[2], KEYS[3])
 redis.call('HSET', KEYS[3], '0', '0') -- so that it is there before the first shop is

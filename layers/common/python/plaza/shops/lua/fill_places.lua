@@ -1,10 +1,10 @@
 --[[ fill_places: add a page of shops to the set that is being built, and put it in use after the last.
 
-  KEYS[1]  {<shard>}:shops:<set>:meta         hash: built_at, filling_by, filling_at, asked_at
+  KEYS[1]  {<shard>}:shops:<set>:meta         hash: built_at, build_id, build_active_at, build_requested_at
   KEYS[2]  {<shard>}:shops:<set>:places       zset: shop -> place (GEO)
-  KEYS[3]  {<shard>}:shops:<set>:vers         hash: shop -> version, or until when it is taken out
+  KEYS[3]  {<shard>}:shops:<set>:versions         hash: shop -> version, or until when it is taken out
   KEYS[4]  {<shard>}:shops:<set>:places:next  zset: the set that is being built
-  KEYS[5]  {<shard>}:shops:<set>:vers:next    hash: its versions
+  KEYS[5]  {<shard>}:shops:<set>:versions:next    hash: its versions
   ARGV[1]  build: the name it was begun with
   ARGV[2]  1 when this page is the last, else 0
   ARGV[3...]  of each shop once: id, version, longitude and latitude
@@ -16,19 +16,19 @@
   Safe to repeat: of two versions of a shop the newer stays; after the end it answers LOST. ]]
 --!include build
 --!include places
-local places, vers, next_places, next_vers = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-if redis.call('HGET', KEYS[1], 'filling_by') ~= ARGV[1] then return 'LOST' end
-if redis.call('EXISTS', next_vers) == 0 then return 'LOST' end
+local places, versions, next_places, next_versions = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+if redis.call('HGET', KEYS[1], 'build_id') ~= ARGV[1] then return 'LOST' end
+if redis.call('EXISTS', next_versions) == 0 then return 'LOST' end
 local shops = {}
 for i = 3, #ARGV, 4 do
-  shops[#shops + 1] = {id = ARGV[i], ver = ARGV[i + 1], x = ARGV[i + 2], y = ARGV[i + 3]}
+  shops[#shops + 1] = {id = ARGV[i], version = ARGV[i + 1], x = ARGV[i + 2], y = ARGV[i + 3]}
 end
-put_places(next_places, next_vers, shops, math.floor(build_time_ms() / 1000), false)
+put_places(next_places, next_versions, shops, math.floor(build_time_ms() / 1000), false)
 if ARGV[2] ~= '1' then
-  keep_build(KEYS[1])
+  touch_build(KEYS[1])
   return 'FILLED'
 end
-put_in_use(next_places, places)
-put_in_use(next_vers, vers)
+swap_in_build(next_places, places)
+swap_in_build(next_versions, versions)
 finish_build(KEYS[1], 'built_at', build_time_ms())
 return 'FINISHED'

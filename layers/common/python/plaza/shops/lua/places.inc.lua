@@ -1,33 +1,37 @@
--- places: where shops are, in a GEO set, and beside it the version of each that was heard of. The newest stays.
+-- places: where shops are, in a GEO set, and beside it the version of each that is known. The newest stays.
 -- A shop that was taken out of MySQL has no version: its entry is the time, negative, until which what was read
 -- before is refused. After that any row of it is news: it was restored.
-local function put_places(places_key, vers_key, shops, now_s, known_only)
-  local ids, again = {}, {}
+local function put_places(places_key, versions_key, shops, now_s, known_only)
+  local ids, recheck = {}, {}
   for i, shop in ipairs(shops) do ids[i] = shop.id end
-  if #ids == 0 then return again end
-  local heard = redis.call('HMGET', vers_key, unpack(ids))
-  local vers, put, gone = {}, {}, {}
+  if #ids == 0 then return recheck end
+  local known_versions = redis.call('HMGET', versions_key, unpack(ids))
+  local versions, put, removed = {}, {}, {}
   for i, shop in ipairs(shops) do
-    local ver = tonumber(heard[i] or '')
-    local is_there = shop.x ~= ''
-    if shop.ver == '' then
-      if not ver or ver >= 0 then
-        if ver or not known_only then vers[#vers + 1] = shop.id; vers[#vers + 1] = -(now_s + shop.taken_out_s) end
-        if ver then gone[#gone + 1] = shop.id; again[#again + 1] = shop.id end
+    local version = tonumber(known_versions[i] or '')
+    local is_placed = shop.x ~= ''
+    if shop.version == '' then
+      if not version or version >= 0 then
+        if version or not known_only then
+          versions[#versions + 1] = shop.id; versions[#versions + 1] = -(now_s + shop.removed_ttl_s)
+        end
+        if version then removed[#removed + 1] = shop.id; recheck[#recheck + 1] = shop.id end
       end
-    elseif ver and ver < 0 and now_s < -ver then
-      if is_there then again[#again + 1] = shop.id end
-    elseif not ver or ver <= tonumber(shop.ver) then
-      if is_there or ver or not known_only then vers[#vers + 1] = shop.id; vers[#vers + 1] = shop.ver end
-      if is_there then
+    elseif version and version < 0 and now_s < -version then
+      if is_placed then recheck[#recheck + 1] = shop.id end
+    elseif not version or version <= tonumber(shop.version) then
+      if is_placed or version or not known_only then
+        versions[#versions + 1] = shop.id; versions[#versions + 1] = shop.version
+      end
+      if is_placed then
         put[#put + 1] = shop.x; put[#put + 1] = shop.y; put[#put + 1] = shop.id
-      elseif ver then
-        gone[#gone + 1] = shop.id
+      elseif version then
+        removed[#removed + 1] = shop.id
       end
     end
   end
-  if #vers > 0 then redis.call('HSET', vers_key, unpack(vers)) end
-  if #gone > 0 then redis.call('ZREM', places_key, unpack(gone)) end
+  if #versions > 0 then redis.call('HSET', versions_key, unpack(versions)) end
+  if #removed > 0 then redis.call('ZREM', places_key, unpack(removed)) end
   if #put > 0 then redis.call('GEOADD', places_key, unpack(put)) end
-  return again
+  return recheck
 end

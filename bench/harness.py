@@ -1,0 +1,112 @@
+"""Where it all runs: a Redis, a MariaDB and an answering SQS of one's own, on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.paths import ROOT, LocalError
+from local.stack.ports import free_port
+from local.stack.processes import start_process, stop_process, wait_until
+from local.stack.servers import prepare_mysql, prepare_redis, run_server
+from plaza.infra import migrations, mysql, redis
+from plaza.infra.process import clear_caches
+
+CONTENT_COLUMNS = "(content_type, content_id, author_id)"
+_QUEUES = (
+    "REACTIONS", "REBUILDS", "ACKNOWLEDGEMENTS", "FANOUTS", "FOLLOWS", "INBOXES", "REPAIRS", "SHOPS",
+    "DROPS",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Harness:
+    """The servers, which Plaza in this process uses; ``quick`` asks for a tenth of the work."""
+
+    directory: Path
+    redis_port: int
+    redis_url: str
+    mysql_url: str
+    quick: bool
+
+    def scale(self, count: int) -> int:
+        """``count``, or a tenth of it when it has to be quick."""
+        return count // 10 if self.quick else count
+
+    def clear(self) -> None:
+        """Empty Redis, and what this process remembers of it."""
+        redis.execute("FLUSHALL", "ASYNC")
+        clear_caches()
+
+    def add_posts(self, ids: Iterable[int], authors: int = 500) -> None:
+        """Posts to react to, each by one of ``authors``."""
+        rows = ",".join(f"('post',{i},{1 + i % authors})" for i in ids)
+        mysql.write(f"INSERT IGNORE INTO content {CONTENT_COLUMNS} VALUES {rows}")
+
+    def add_users(self, ids: Iterable[int]) -> None:
+        """Users to look at and to follow."""
+        rows = ",".join(f"({i},'somebody')" for i in ids)
+        mysql.write(f"INSERT IGNORE INTO user (id, nickname) VALUES {rows}")
+
+
+@contextlib.contextmanager
+def start_harness(quick: bool) -> Iterator[Harness]:
+    """The harness, set; everything is ended and removed afterwards. Raises LocalError."""
+    with contextlib.ExitStack() as ends:
+        directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-bench-")))
+        redis_server = ends.enter_context(run_server(prepare_redis(directory / "redis")))
+        mysql_server = ends.enter_context(run_server(prepare_mysql(directory / "mysql")))
+        sqs_url = ends.enter_context(_answering_sqs(directory))
+        os.environ |= _environment(redis_server.url, mysql_server.url, sqs_url)
+        log = ends.enter_context((directory / "plaza.log").open("w"))
+        ends.enter_context(contextlib.redirect_stdout(log))
+        migrations.apply_migrations()
+        ends.callback(mysql.forget_connection)
+        ends.callback(redis.forget_client)
+        yield Harness(directory, redis_server.port, redis_server.url, mysql_server.url, quick)
+
+
+def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]:
+    return {
+        "AWS_ACCESS_KEY_ID": "bench",
+        "AWS_SECRET_ACCESS_KEY": "bench",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": sqs_url,
+        "PLAZA_ENVIRONMENT": "local",
+        "PLAZA_REDIS_TIMEOUT_S": "10",  # on a busy machine half a second is no outage
+        "PLAZA_MYSQL_STATEMENT_TIMEOUT_S": "60",
+        "PLAZA_REDIS_URL": redis_url,
+        "PLAZA_MYSQL_URL": mysql_url,
+        **{f"PLAZA_QUEUE_{name}_URL": f"{sqs_url}/000000000000/{name.lower()}" for name in _QUEUES},
+        "POWERTOOLS_SERVICE_NAME": "plaza",
+    }
+
+
+@contextlib.contextmanager
+def _answering_sqs(directory: Path) -> Iterator[str]:
+    """The URL of something that answers SendMessage as SQS does, in a process of its own."""
+    port = free_port()
+    process = start_process(
+        "sqs",
+        [sys.executable, "-m", "bench.fake_sqs", str(port)],
+        log=directory / "sqs.log",
+        cwd=ROOT,
+    )
+    try:
+        if not wait_until(lambda: _listens(port), 10):
+            raise LocalError((directory / "sqs.log").read_text())
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        stop_process(process)
+
+
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False

@@ -1,0 +1,5 @@
+"""Settles that failed when their batch was saved are done again."""
+
+from plaza.reactions.persist import ACKNOWLEDGEMENTS
+
+handler = ACKNOWLEDGEMENTS.handler

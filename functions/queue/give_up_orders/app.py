@@ -1,5 +1,0 @@
-"""Reservations that could not be saved become failures, unless they were saved after all."""
-
-from plaza.flash_sales.saving import ORDERS_DLQ
-
-handler = ORDERS_DLQ.handler

@@ -1,0 +1,5 @@
+"""Sessions that have expired."""
+
+from plaza.auth.mysql_store import delete_expired
+
+__all__ = ["delete_expired"]

@@ -1,0 +1,102 @@
+"""Sessions in MySQL: the record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pymysql.cursors import Cursor
+
+from plaza.auth.sessions import Session
+from plaza.infra import clock, mysql, sql
+
+
+def insert(rows: Sequence[tuple[bytes, int, int]]) -> None:
+    """Store sessions: (hash of the token, user id, expiry in seconds since 1970).
+
+    One statement. Raises MysqlDown.
+    """
+    mysql.write(
+        f"""
+        INSERT IGNORE INTO session (token_sha256, user_id, expires_at)
+        VALUES {", ".join(["(%s, %s, FROM_UNIXTIME(%s))"] * len(rows))}
+        """,
+        [part for row in rows for part in row],
+    )
+
+
+def read(token_sha256: bytes, max_age_s: int) -> Session | None:
+    """The session of a token that has not expired and is younger than ``max_age_s``.
+
+    With the role that its user has now. One statement. Raises MysqlDown.
+    """
+    checked_at_s = int(clock.now_s())  # before the statement: the role may change during it
+    rows = mysql.fetch_all(
+        """
+        SELECT session.user_id, COALESCE(user.role, 'user'),
+               FLOOR(UNIX_TIMESTAMP(session.expires_at)),
+               FLOOR(UNIX_TIMESTAMP(session.created_at + INTERVAL %s SECOND))
+        FROM session LEFT JOIN user ON user.id = session.user_id
+        WHERE session.token_sha256 = %s
+          AND session.expires_at > UTC_TIMESTAMP(6)
+          AND session.created_at > UTC_TIMESTAMP(6) - INTERVAL %s SECOND
+        """,
+        (max_age_s, token_sha256, max_age_s),
+    )
+    if not rows:
+        return None
+    user_id, role, expires_at_s, ends_at_s = rows[0]
+    return Session(user_id, role, int(expires_at_s), int(ends_at_s), checked_at_s)
+
+
+def extend(token_sha256: bytes, expires_at_s: int) -> bool:
+    """Move the end of a session; False when there was nothing to move. Raises MysqlDown."""
+    changed = mysql.write(
+        """
+        UPDATE session
+        SET expires_at = GREATEST(expires_at, FROM_UNIXTIME(%s))
+        WHERE token_sha256 = %s
+          AND expires_at > UTC_TIMESTAMP(6)
+        """,
+        (expires_at_s, token_sha256),
+    )
+    return changed > 0
+
+
+def delete(token_sha256: bytes) -> bool:
+    """Delete a session; False when there was none. Raises MysqlDown."""
+    return mysql.write("DELETE FROM session WHERE token_sha256 = %s", (token_sha256,)) > 0
+
+
+def delete_all(
+    user_id: int, before_commit: Callable[[list[bytes]], None], *, own: bytes | None = None
+) -> int:
+    """Delete every session of a user; with ``own`` only if that one is among them.
+
+    Passes the hashes of the tokens, without ``own``, to ``before_commit``: when that fails,
+    nothing is deleted. Returns how many were deleted. Raises MysqlDown and what it raises.
+    """
+
+    def work(cursor: Cursor) -> int:
+        cursor.execute("SELECT token_sha256 FROM session WHERE user_id = %s FOR UPDATE", (user_id,))
+        found = [sha for (sha,) in cursor.fetchall()]
+        if not found or (own is not None and own not in found):
+            return 0
+        places = sql.placeholders(len(found))
+        cursor.execute(f"DELETE FROM session WHERE token_sha256 IN ({places})", found)
+        before_commit([sha for sha in found if sha != own])
+        return len(found)
+
+    return mysql.run_in_transaction(work)
+
+
+def delete_expired(limit: int) -> int:
+    """Delete at most ``limit`` sessions that have expired; how many. Raises MysqlDown."""
+    return mysql.write(
+        """
+        DELETE FROM session
+        WHERE expires_at < UTC_TIMESTAMP(6)
+        ORDER BY expires_at
+        LIMIT %s
+        """,
+        (limit,),
+    )

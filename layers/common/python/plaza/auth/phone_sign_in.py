@@ -1,0 +1,133 @@
+"""Signing in: a code to the phone, a session for the code. The first time makes the user.
+
+Who asks for a code gets a challenge, and only with it the code can be tried: strangers who know a
+phone can't burn its codes. No answer tells whether a phone has a user. Challenges and limits are in
+Redis only: while it is unavailable, new sign-ins answer 503.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from plaza.auth import redis_challenges, sms
+from plaza.auth.codes import (
+    CODE_TTL_S,
+    SENDS_PER_PHONE,
+    SENDS_PER_PHONE_AND_NETWORK,
+    CodeBudgetExhausted,
+    CodeRefused,
+    KeyedHasher,
+    TooSoon,
+    hash_challenge,
+    make_challenge,
+    make_code,
+)
+from plaza.auth.new_session import open_session
+from plaza.auth.phones import parse_phone, require_destination
+from plaza.infra import limits, secrets
+from plaza.infra.limits import Attempt, Window
+from plaza.infra.observability import record
+from plaza.infra.redis import RedisDown
+from plaza.infra.settings import BadSettings, settings
+from plaza.users import User
+from plaza.users.sign_up import sign_up
+
+
+class IssuedChallenge(NamedTuple):
+    """A challenge, and for how many seconds its code works."""
+
+    challenge: str
+    expires_in_s: int
+
+
+class SignedIn(NamedTuple):
+    """A session's token, how long it works unless it is used, and whose it is."""
+
+    token: str
+    expires_in_s: int
+    user: User
+
+
+def send_code(phone_input: str, address: str) -> IssuedChallenge:
+    """Send a new code to a phone, for a request from ``address``.
+
+    Raises BadInput, TooSoon, CodeBudgetExhausted, RedisDown, SmsDown.
+    """
+    phone, hasher = parse_phone(phone_input), _hasher()
+    require_destination(phone, settings().sms_countries, settings().sms_number_types)
+    _admit_send(phone, address, hasher)
+    challenge, code = make_challenge(), make_code()
+    redis_challenges.store(
+        hash_challenge(challenge),
+        hasher.hash_code(challenge, code),
+        hasher.encrypt_phone(challenge, phone),
+    )
+    sms.sender().send(phone, f"{code} is your Plaza code. It works for {CODE_TTL_S // 60} minutes.")
+    record("code_sent", {"codes_sent": 1})
+    return IssuedChallenge(challenge, CODE_TTL_S)
+
+
+def sign_in(challenge: str, code: str, address: str) -> SignedIn:
+    """A session for the code of a challenge. The code works once.
+
+    Raises CodeRefused; RedisDown and MysqlDown, after which it still works.
+    """
+    hasher, sha = _hasher(), hash_challenge(challenge)
+    encrypted = redis_challenges.check(sha, hasher.hash_code(challenge, code))
+    if encrypted is None:
+        record("code_refused", {"codes_refused": 1})
+        raise CodeRefused("It is wrong, was used, or is too old: ask for another")
+    phone = hasher.decrypt_phone(challenge, encrypted)
+    try:
+        user = sign_up(phone)
+        token = open_session(user.id)
+    except BaseException:
+        with suppress(RedisDown):
+            redis_challenges.release(sha)
+        raise
+    with suppress(RedisDown):  # a limit is then that of a phone that is new here
+        redis_challenges.mark_sign_in(hasher.hash_phone_and_network(phone, address))
+    record("signed_in", {"signed_in": 1}, user_id=user.id)
+    return SignedIn(token, min(settings().session_ttl_s, settings().session_max_age_s), user)
+
+
+def _admit_send(phone: str, address: str, hasher: KeyedHasher) -> None:
+    """Let a code be sent, or raise TooSoon, CodeBudgetExhausted or RedisDown.
+
+    A phone that signed in from this network before has limits of its own, which requests from
+    elsewhere and for other phones can't use up.
+    """
+    pair = hasher.hash_phone_and_network(phone, address)
+    sends: list[tuple[Attempt, Sequence[Window]]] = [
+        (Attempt("codes-to-phone-at", pair), SENDS_PER_PHONE_AND_NETWORK)
+    ]
+    is_known = redis_challenges.has_signed_in(pair)
+    if not is_known:
+        per_network = (Window(3600, settings().max_codes_per_network_per_hour),)
+        sends.append((Attempt("codes-from", hasher.hash_network(address)), per_network))
+        sends.append((Attempt("codes-to", hasher.hash_phone(phone)), SENDS_PER_PHONE))
+    budget = Attempt("codes", "known" if is_known else "new")
+    sends.append((budget, (Window(3600, settings().max_codes_per_hour),)))
+    for place, (attempt, windows) in enumerate(sends):
+        wait_ms = limits.admit(attempt, windows)
+        if not wait_ms:
+            continue
+        with suppress(RedisDown):  # what is refused counts nowhere
+            for earlier, _ in sends[:place]:
+                limits.withdraw(earlier)
+        wait_s = math.ceil(wait_ms / 1000)
+        if attempt is budget:
+            record("code_budget_exhausted", {"code_budget_refusals": 1}, what=budget.subject)
+            raise CodeBudgetExhausted("No more codes can be sent right now", retry_after_s=wait_s)
+        record("attempt_limited", {"attempts_limited": 1}, what=attempt.action)
+        raise TooSoon(f"Too often: again in {wait_s} s", retry_after_s=wait_s)
+
+
+def _hasher() -> KeyedHasher:
+    secret_id = settings().auth_secret_id
+    if secret_id is None:
+        raise BadSettings("PLAZA_AUTH_SECRET_ID is not set")
+    return KeyedHasher(secrets.read(secret_id))

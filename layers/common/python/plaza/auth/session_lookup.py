@@ -1,0 +1,78 @@
+"""Finding the session of a token: Redis stands in front, MySQL is the record."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from plaza.auth import mysql_store, redis_sessions
+from plaza.auth.sessions import Session, hash_token
+from plaza.infra import clock
+from plaza.infra.mysql import MysqlDown
+from plaza.infra.redis import RedisDown
+from plaza.infra.settings import settings
+
+
+def find_session(token: str) -> Session | None:
+    """The session of a token, extended by its use; None if there is none.
+
+    Its role is at most ``MAX_ROLE_AGE_S`` old. Works while Redis is unavailable. While MySQL is, it
+    works for what Redis holds, an hour at most. Raises MysqlDown.
+    """
+    sha = hash_token(token)
+    try:
+        cached = redis_sessions.read(sha)
+    except RedisDown:
+        cached = None
+    return resolve_session(sha, cached)
+
+
+def resolve_session(sha: bytes, session: Session | None) -> Session | None:
+    """As ``find_session``, given the session that Redis holds. Raises MysqlDown."""
+    now_s = clock.now_s()
+    if session is None:
+        session = _read(sha)
+    elif not session.is_over(now_s) and session.needs_check(now_s):
+        session = _check(sha, session)
+    if session is None or session.is_over(now_s):
+        return None
+    if session.needs_extension(now_s, settings().session_ttl_s):
+        return _extend(sha, session, now_s)
+    return session
+
+
+def _read(sha: bytes) -> Session | None:
+    session = mysql_store.read(sha, settings().session_max_age_s)
+    if session is not None:
+        with suppress(RedisDown):
+            redis_sessions.store(sha, session)
+    return session
+
+
+def _check(sha: bytes, session: Session) -> Session | None:
+    """The session as MySQL has it by now; as it is while MySQL is unavailable."""
+    try:
+        found = _read(sha)
+    except MysqlDown:
+        return session
+    if found is None:
+        _mark_ended(sha)
+    return found
+
+
+def _extend(sha: bytes, session: Session, now_s: float) -> Session | None:
+    """The session, its expiry moved; None when MySQL has no such session any more."""
+    expires_at_s = session.next_expiry_s(now_s, settings().session_ttl_s)
+    extended = replace(session, expires_at_s=expires_at_s)
+    with suppress(MysqlDown):  # the next use tries again
+        if not mysql_store.extend(sha, expires_at_s) and not _read(sha):
+            _mark_ended(sha)
+            return None
+        with suppress(RedisDown):
+            redis_sessions.store(sha, extended)
+    return extended
+
+
+def _mark_ended(sha: bytes) -> None:
+    with suppress(RedisDown):
+        redis_sessions.mark_ended([sha], redis_sessions.NO_SESSION_TTL_S)

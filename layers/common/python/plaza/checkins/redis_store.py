@@ -1,0 +1,189 @@
+"""Where check-ins are in Redis, and the scripts that touch them.
+
+Everything of a user is in their shard. Under ``{<shard>}:user:<id>:checkins``
+
+                 hash    last, the newest day, 0 for none; streak, how many in a row end there
+    :<YYYY-MM>   bitmap  32 bits: bit d is day d of the month; bit 0 says that it is whole
+    :outbox      hash    day -> when it was accepted; not yet confirmed by MySQL
+    :lease       string  which readers may bring back what MySQL says; an acknowledgement ends it
+
+and per shard ``{<shard>}:checkins:outboxes``, the index of outboxes (``infra.outbox``): user ->
+when the oldest entry was accepted, or when it is due again. Days are numbers: 1 January of year 1
+is 1 (``date.toordinal``).
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import NamedTuple
+
+from plaza.checkins.model import CheckInEvent, StoredCheckIns, next_month
+from plaza.infra import redis
+from plaza.infra.lua import load_script
+from plaza.infra.redis import Call
+from plaza.infra.shards import shard_of
+
+TTL_S = 40 * 86_400
+LEASE_TTL_S = 10
+_DAYS = 31  # the number of the lowest bit
+
+_LUA = Path(__file__).with_name("lua")
+ADD_TO_OUTBOX = load_script(_LUA / "add_to_outbox.lua")
+CHECK_IN = load_script(_LUA / "check_in.lua")
+HYDRATE = load_script(_LUA / "hydrate.lua")
+ACKNOWLEDGE = load_script(_LUA / "acknowledge.lua")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckInKeys:
+    """The keys of a user; every script gets its keys from here."""
+
+    user_id: int
+
+    @property
+    def head(self) -> str:
+        return f"{{{shard_of(f'user:{self.user_id}')}}}:user:{self.user_id}:checkins"
+
+    @property
+    def outbox(self) -> str:
+        return f"{self.head}:outbox"
+
+    @property
+    def lease(self) -> str:
+        return f"{self.head}:lease"
+
+    @property
+    def outboxes(self) -> str:
+        return outboxes_key(shard_of(f"user:{self.user_id}"))
+
+    def month(self, day: date) -> str:
+        return f"{self.head}:{day:%Y-%m}"
+
+
+class CheckInState(NamedTuple):
+    """What Redis has of a user: the streak that ends on ``last`` (None: no day), and the days of
+    the month that was asked for."""
+
+    last: date | None
+    streak: int
+    days: Sequence[int]
+
+
+class CheckInDecision(NamedTuple):
+    """What checking in came to; see check_in.lua for the codes. ``state`` None: COLD.
+
+    ``accepted_us``: when the day was accepted, 0 when MySQL has it already.
+    """
+
+    code: str
+    state: CheckInState | None
+    accepted_us: int = 0
+
+
+def outboxes_key(shard: int) -> str:
+    """The index of the outboxes of a shard."""
+    return f"{{{shard}}}:checkins:outboxes"
+
+
+def _ttl_s() -> int:
+    return int(TTL_S * random.uniform(0.9, 1.1))  # what came together need not go together
+
+
+def check_in(user_id: int, day: date, now_us: int) -> CheckInDecision:
+    """Set a day. One round trip. Raises RedisDown."""
+    keys = CheckInKeys(user_id)
+    code, *found = redis.run(
+        CHECK_IN,
+        (keys.head, keys.month(day), keys.outbox, keys.outboxes),
+        (day.toordinal(), day.day, user_id, now_us, _ttl_s()),
+    )
+    if not found:
+        return CheckInDecision(code, None)
+    *state, accepted_us = found
+    return CheckInDecision(code, _state_of(*state), int(accepted_us))
+
+
+def read(user_id: int, first: date) -> CheckInState | None:
+    """The streak and the month that begins on ``first``; None when not all is there.
+
+    One round trip. Raises RedisDown.
+    """
+    keys = CheckInKeys(user_id)
+    (last, streak), [bits] = redis.pipeline(
+        [
+            ("HMGET", keys.head, "last", "streak"),
+            ("BITFIELD", keys.month(first), "GET", "u32", 0),
+        ]
+    )
+    if last is None or not bits >> _DAYS:
+        return None
+    return _state_of(int(last), int(streak), bits)
+
+
+def acquire_lease(user_id: int) -> str:
+    """Leave to bring back what MySQL says from now on. One round trip. Raises RedisDown."""
+    key = CheckInKeys(user_id).lease
+    lease = secrets.token_hex(8)
+    # Who comes second shares the first one's: it stands as long as nothing was acknowledged since.
+    _, held = redis.pipeline([("SET", key, lease, "NX", "EX", LEASE_TTL_S), ("GET", key)])
+    return str(held)
+
+
+def hydrate(user_id: int, lease: str, first: date, stored: StoredCheckIns) -> bool:
+    """Bring the streak and the month of ``first`` back; False when the lease has ended.
+
+    One round trip. Raises RedisDown.
+    """
+    keys = CheckInKeys(user_id)
+    bits = 1 << _DAYS | sum(1 << (_DAYS - day.day) for day in stored.days)
+    length = (next_month(first) - first).days
+    runs = (day.toordinal() for run in stored.runs for day in (run.first, run.last))
+    done = redis.run(
+        HYDRATE,
+        (keys.head, keys.month(first), keys.outbox, keys.lease),
+        (lease, _ttl_s(), first.toordinal(), length, bits, *runs),
+    )
+    return bool(done)
+
+
+def acknowledge_all(events: Sequence[CheckInEvent]) -> int:
+    """Tell Redis what MySQL has; of how many it didn't know. One round trip. Raises RedisDown."""
+    calls = []
+    for event in events:
+        keys, day = CheckInKeys(event.user_id), event.day
+        calls.append(
+            Call(
+                ACKNOWLEDGE,
+                (keys.head, keys.month(day), keys.outbox, keys.lease, keys.outboxes),
+                (day.toordinal(), day.day, event.user_id),
+            )
+        )
+    return sum(redis.run_all(calls))
+
+
+def add_to_outboxes(events: Sequence[CheckInEvent]) -> int:
+    """Put days that MySQL could not take into the outbox; of how many Redis did not know.
+
+    One round trip. Raises RedisDown.
+    """
+    calls = []
+    for event in events:
+        keys, day = CheckInKeys(event.user_id), event.day
+        calls.append(
+            Call(
+                ADD_TO_OUTBOX,
+                (keys.head, keys.month(day), keys.outbox, keys.outboxes),
+                (day.toordinal(), day.day, event.user_id, event.version_us),
+            )
+        )
+    return sum(redis.run_all(calls))
+
+
+def _state_of(last: int, streak: int, bits: int) -> CheckInState:
+    days = [day for day in range(1, _DAYS + 1) if bits >> (_DAYS - day) & 1]
+    return CheckInState(date.fromordinal(last) if last else None, streak, days)

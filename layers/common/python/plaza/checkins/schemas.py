@@ -1,0 +1,44 @@
+"""What clients get about check-ins."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import Field
+
+from plaza.checkins.model import Month
+from plaza.infra.http import ResponseModel
+
+MonthParam = Annotated[
+    str,
+    Query(pattern=r"^[1-9][0-9]{3}-(0[1-9]|1[0-2])$", description="a month, YYYY-MM"),
+]
+
+
+class CheckIns(ResponseModel):
+    """My check-ins of a month, and my streak: days in a row up to today or yesterday.
+
+    ``today`` is what day it is for me, by the time zone in my profile. ``days`` are those of the
+    month, ``total`` is how many. They are null for a wish, which is counted later.
+    """
+
+    today: date
+    month: Annotated[str, Field(description="YYYY-MM")]
+    days: list[int] | None
+    total: int | None
+    streak: int | None
+    exact: bool
+
+    @classmethod
+    def of(cls, month: Month) -> CheckIns:
+        """What to answer about ``month``."""
+        return cls(
+            today=month.today,
+            month=month.first.isoformat()[:7],
+            days=None if month.days is None else list(month.days),
+            total=None if month.days is None else len(month.days),
+            streak=month.streak,
+            exact=month.exact,
+        )

@@ -1,0 +1,42 @@
+"""Sweeping: check-ins that stayed in an outbox too long are published again (``infra.outbox``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plaza.checkins import redis_outbox
+from plaza.checkins.queues import CHECKINS
+from plaza.infra import outbox
+from plaza.infra.clock import Deadline
+from plaza.infra.observability import record
+from plaza.infra.outbox import MAX_BACKLOG, MAX_WAIT_US
+
+MAX_EVENTS = 10_000
+MAX_RUN_S = 10
+_USERS_PER_SHARD = 10
+
+
+def sweep_checkins(grace_us: int | None = None) -> int:
+    """Publish again what has waited longer than ``grace_us``; how many events the queue took.
+
+    ``grace_us`` None: ``ResendAfter``. At most 10,000 or so and for 10 s; what is left is due at
+    the next run. Holds back while the queue is behind. Raises RedisDown, QueueDown.
+    """
+    waiting = CHECKINS.count_backlog()
+    if waiting > MAX_BACKLOG:
+        record("checkin_sweep_skipped", {"checkin_sweeps_skipped": 1}, backlog=waiting)
+        return 0
+
+    def find(before_us: int) -> list[int]:
+        return redis_outbox.find_due(before_us, _USERS_PER_SHARD)
+
+    def send_again(
+        user_ids: Sequence[int], after_us: int, deadline: Deadline
+    ) -> tuple[int, list[int]]:
+        events = redis_outbox.sweep_all(user_ids, after_us, MAX_WAIT_US)
+        return CHECKINS.send_all(events, deadline), [event.version_us for event in events]
+
+    swept = outbox.sweep(find, send_again, grace_us, MAX_EVENTS, MAX_RUN_S)
+    metrics = {"checkins_republished": swept.sent, "checkin_outbox_age_s": swept.age_s}
+    record("checkins_swept", metrics, users=swept.outboxes)
+    return swept.sent

@@ -1,0 +1,254 @@
+"""Content in MySQL: the record of what was written. A text is one row; deleting it sets a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from pymysql.cursors import Cursor
+
+from plaza.content.model import Draft, ListPosition, StoredText, Text
+from plaza.infra import mysql, sql
+from plaza.infra.observability import current_request_id
+from plaza.reactions import Target
+from plaza.targets import Existence
+
+_COLUMNS = (
+    "content_type, content_id, author_id, created_at, deleted_at IS NOT NULL,"
+    " parent_id, kind, title, body, images, score"
+)
+_MAX_DRAINED = 1_000
+
+
+def lock_post(cursor: Cursor, post_id: int) -> Existence:
+    """Whether the post is there, and it stays so until the commit; others may hold it too."""
+    cursor.execute(
+        """
+        SELECT deleted_at IS NOT NULL
+        FROM content
+        WHERE content_type = 'post'
+          AND content_id = %s
+        LOCK IN SHARE MODE
+        """,
+        (post_id,),
+    )
+    return _read_existence(cursor)
+
+
+def lock_shop(cursor: Cursor, shop_id: int) -> Existence:
+    """Whether the shop is there, and it stays so until the commit; others may hold it too."""
+    cursor.execute(
+        "SELECT deleted_at IS NOT NULL FROM shop WHERE id = %s LOCK IN SHARE MODE", (shop_id,)
+    )
+    return _read_existence(cursor)
+
+
+def insert(cursor: Cursor, content_id: int, draft: Draft) -> Text:
+    """Store ``draft``, and read back what was stored."""
+    cursor.execute(
+        """
+        INSERT INTO content (content_type, content_id, author_id, created_at, parent_id, kind,
+            title, body, images, score, request_id)
+        VALUES (%s, %s, %s, UTC_TIMESTAMP(6), %s, %s, %s, %s, %s, %s, %s)
+        """,
+        (
+            draft.type,
+            content_id,
+            draft.author_id,
+            draft.parent_id,
+            draft.kind,
+            draft.title,
+            draft.body,
+            json.dumps(draft.images) if draft.images else None,
+            draft.score,
+            current_request_id(),
+        ),
+    )
+    cursor.execute(
+        f"SELECT {_COLUMNS} FROM content WHERE content_type = %s AND content_id = %s",
+        (draft.type, content_id),
+    )
+    [row] = cursor.fetchall()
+    return _stored(row).text
+
+
+def mark_deleted(cursor: Cursor, target: Target) -> bool:
+    """Set the time of its deletion; False when it was set before."""
+    return (
+        cursor.execute(
+            """
+            UPDATE content
+            SET deleted_at = UTC_TIMESTAMP(6)
+            WHERE content_type = %s
+              AND content_id = %s
+              AND deleted_at IS NULL
+            """,
+            target,
+        )
+        == 1
+    )
+
+
+def delay_count(cursor: Cursor, post_id: int, comment_id: int, delta: int) -> None:
+    """Have ``delta`` added to the comments of a post later. One statement."""
+    cursor.execute(
+        "INSERT INTO delayed_comment_count (post_id, comment_id, delta) VALUES (%s, %s, %s)",
+        (post_id, comment_id, delta),
+    )
+
+
+def find_delayed_counts(post_ids: Iterable[int]) -> list[int]:
+    """Those of ``post_ids`` whose counters lack comments, in order. One statement.
+
+    Raises MysqlDown.
+    """
+    numbers = sql.render_ids(post_ids)
+    if not numbers:
+        return []
+    rows = mysql.fetch_all(
+        f"""
+        SELECT DISTINCT post_id
+        FROM delayed_comment_count
+        WHERE post_id IN ({numbers})
+        ORDER BY post_id
+        """
+    )
+    return [post_id for (post_id,) in rows]
+
+
+def drain_delayed_counts(cursor: Cursor, post_id: int) -> int:
+    """What is to be added to the comments of a post now, which nobody else adds. Two statements."""
+    cursor.execute(
+        """
+        SELECT comment_id, delta
+        FROM delayed_comment_count
+        WHERE post_id = %s
+        ORDER BY comment_id, delta LIMIT %s FOR UPDATE
+        """,
+        (post_id, _MAX_DRAINED),
+    )
+    changes = cursor.fetchall()
+    if not changes:
+        return 0
+    pairs = ",".join(f"({int(comment_id)},{int(delta)})" for comment_id, delta in changes)
+    cursor.execute(
+        f"""
+        DELETE FROM delayed_comment_count
+        WHERE post_id = %s
+          AND (comment_id, delta) IN ({pairs})
+        """,
+        (post_id,),
+    )
+    return sum(delta for _, delta in changes)
+
+
+def read(targets: Iterable[Target]) -> dict[Target, StoredText]:
+    """Those of ``targets`` that are or were there. One statement. Raises MysqlDown."""
+    arms = [
+        f"""
+        SELECT {_COLUMNS}
+        FROM content FORCE INDEX (PRIMARY)
+        WHERE content_type = '{content_type}'
+          AND content_id IN ({numbers})
+        """
+        for content_type, numbers in sql.render_ids_by_type(targets).items()
+    ]
+    found = map(_stored, mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ())
+    return {stored.text.target: stored for stored in found}
+
+
+def read_of_author(author_id: int, after: ListPosition | None, limit: int) -> list[Text]:
+    """A page of somebody's posts, newest first. One statement. Raises MysqlDown."""
+    return _read_page("post", "author_id", author_id, after, True, limit)
+
+
+def read_of_parent(
+    content_type: str, parent_id: int, after: ListPosition | None, latest: bool, limit: int
+) -> list[Text]:
+    """A page of the comments of a post or the reviews of a shop, newest first if ``latest``.
+
+    One statement. Raises MysqlDown.
+    """
+    return _read_page(content_type, "parent_id", parent_id, after, latest, limit)
+
+
+def read_positions(
+    content_type: str, owner_id: int, latest: bool, limit: int
+) -> list[ListPosition]:
+    """The first page of a list, by its index alone: whose, or what they are about, by the type.
+
+    One statement. Raises MysqlDown.
+    """
+    column, index = (
+        ("author_id", "by_author") if content_type == "post" else ("parent_id", "by_parent")
+    )
+    order = "DESC" if latest else "ASC"
+    rows = mysql.fetch_all(
+        f"""
+        SELECT created_at, content_id
+        FROM content FORCE INDEX ({index})
+        WHERE content_type = %s
+          AND {column} = %s
+          AND deleted_at IS NULL
+        ORDER BY created_at {order}, content_id {order} LIMIT {limit:d}
+        """,
+        (content_type, owner_id),
+    )
+    return [ListPosition(sql.to_us(created_at), content_id) for created_at, content_id in rows]
+
+
+def _read_page(
+    content_type: str,
+    column: str,
+    owner_id: int,
+    after: ListPosition | None,
+    latest: bool,
+    limit: int,
+) -> list[Text]:
+    index = {"author_id": "by_author", "parent_id": "by_parent"}[column]
+    sign, order = ("<", "DESC") if latest else (">", "ASC")
+    where, args = "", [content_type, owner_id]
+    if after is not None:
+        at = sql.from_us(after.created_us)
+        where = f" AND (created_at {sign} %s OR (created_at = %s AND content_id {sign} %s))"
+        args += [at, at, after.id]
+    rows = mysql.fetch_all(
+        f"""
+        SELECT {_COLUMNS}
+        FROM content FORCE INDEX ({index})
+        WHERE content_type = %s
+          AND {column} = %s
+          AND deleted_at IS NULL{where}
+        ORDER BY created_at {order}, content_id {order} LIMIT {limit:d}
+        """,
+        args,
+    )
+    return [_stored(row).text for row in rows]
+
+
+def _read_existence(cursor: Cursor) -> Existence:
+    """What the one row that was asked for says; no row: none."""
+    found = cursor.fetchone()
+    if found is None:
+        return Existence.MISSING
+    return Existence.DELETED if found[0] else Existence.LIVE
+
+
+def _stored(row: tuple[Any, ...]) -> StoredText:
+    (content_type, content_id, author_id, created_at, deleted, parent_id, kind, title, body,
+     images, score) = row  # fmt: skip
+    is_post = content_type == "post"
+    text = Text(
+        type=content_type,
+        id=content_id,
+        author_id=author_id,
+        created_us=sql.to_us(created_at),
+        parent_id=parent_id,
+        kind=kind or ("note" if is_post else None),  # rows that are only reacted to have no text
+        title=title or ("" if is_post else None),
+        body=body or "",
+        images=tuple(json.loads(images)) if images else (),
+        score=score,
+    )
+    return StoredText(text, bool(deleted))

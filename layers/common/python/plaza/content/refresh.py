@@ -1,0 +1,73 @@
+"""Telling Redis what MySQL has of texts and of what is counted about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pymysql.cursors import Cursor
+
+from plaza import counters
+from plaza.content import mysql_store, publish, redis_store
+from plaza.content.model import StoredText
+from plaza.infra import mysql
+from plaza.infra.observability import record
+from plaza.reactions import Target, react
+from plaza.targets import markers
+from plaza.targets.queues import REFRESHES, TargetRefresh
+from plaza.users import cards
+
+__all__ = ["REFRESHES", "project_texts", "refresh"]
+
+
+@REFRESHES.consumer
+def refresh(refreshes: Sequence[TargetRefresh]) -> None:
+    """Make the projections of all of ``refreshes`` again; what isn't there is passed over.
+
+    Safe to repeat, in any order. As many statements and round trips for a hundred as for ten.
+    Raises MysqlDown, RedisDown.
+    """
+    wanted = set(refreshes)
+    stored = mysql_store.read({Target(*one) for one in wanted if one.type != "user"})
+    _apply_delayed_counts(
+        {t.parent_id for t, _ in stored.values() if t.type == "comment" and t.parent_id}
+    )
+    project_texts(stored.values())
+    publish.publish_missing(
+        [text.id for text, deleted in stored.values() if text.type == "post" and not deleted]
+    )
+    cards.refresh_cards(sorted(one.id for one in wanted if one.type == "user"))
+    record("projections_refreshed", {"refreshed": len(refreshes)}, found=len(stored))
+
+
+def _apply_delayed_counts(post_ids: Iterable[int]) -> None:
+    """Move the counters of posts that were locked when somebody commented. Raises MysqlDown."""
+
+    def move(cursor: Cursor, post_id: int) -> int:
+        delta = mysql_store.drain_delayed_counts(cursor, post_id)
+        if delta:
+            counters.add_to_content(cursor, {("post", post_id): {"comment_total": delta}})
+        return delta
+
+    for post_id in mysql_store.find_delayed_counts(post_ids):
+        delta = mysql.run_in_transaction(lambda cursor, post_id=post_id: move(cursor, post_id))  # type: ignore[misc]
+        record(
+            "delayed_comments_counted", {"delayed_comments_counted": abs(delta)}, post_id=post_id
+        )
+
+
+def project_texts(stored: Iterable[StoredText]) -> None:
+    """Tell Redis about texts that were just made or deleted, gates first.
+
+    Two statements and seven round trips to Redis at most. Raises RedisDown, MysqlDown.
+    """
+    known = list(stored)
+    live = [text for text, deleted in known if not deleted]
+    if deleted := [text.target for text, deleted in known if deleted]:
+        react.tombstone(deleted)
+    redis_store.store_texts(known)
+    redis_store.drop_lists(text for text, _ in known)
+    markers.mark_all_created([text.target for text in live])
+    counters.refresh_projections(
+        sorted({text.author_id for text, _ in known if text.type == "post"}),
+        sorted({text.parent_id for text, _ in known if text.type == "comment" and text.parent_id}),
+    )

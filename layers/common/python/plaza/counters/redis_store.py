@@ -1,0 +1,155 @@
+"""Counters in Redis, as projections of MySQL's (``plaza.infra.projections``):
+
+{<shard>}:user:<id>:counters  hash  version, value: a user's totals, JSON
+{<shard>}:user:<id>:claims    zset  target -> when it was claimed, microseconds since 1970; follows
+                                     on their way into the totals
+{<shard>}:user:<id>:counted      hash  of claims that a later one covers: what was counted or taken
+                                     back meanwhile, see unclaim.lua
+{<shard>}:user:<id>:claim:<nonce>  string  the answer to a claim, for a minute: its command may be
+                                     sent again
+{<shard>}:post:<id>:comments  hash  version, value: how many comments
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from plaza.counters.model import Claim, UserCounter
+from plaza.infra import projections, redis
+from plaza.infra.lua import load_script
+from plaza.infra.projections import Projection, key_of
+from plaza.infra.redis import Call
+from plaza.infra.shards import group_by_tag
+
+CLAIM_TTL_MS = 3_600_000
+_ANSWER_TTL_MS = 60_000
+MAX_CLAIMS_PER_CALL = 250
+MAX_CLOCK_SKEW_US = (
+    10_000  # of two nodes of a cluster, at most: who claims, and what gives versions
+)
+_MAX_ID = 2**63 - 1
+_PROJECTION_KEY = re.compile(r"\{\d+\}:(user|post):([1-9]\d{0,18}):(?:counters|comments)", re.ASCII)
+_LUA = Path(__file__).with_name("lua")
+CLAIM = load_script(_LUA / "claim.lua")
+UNCLAIM = load_script(_LUA / "unclaim.lua")
+RELEASE = load_script(_LUA / "release.lua")
+
+
+def user_key(user_id: int) -> str:
+    """Where the totals of a user are projected to."""
+    return key_of(f"user:{user_id}", "counters")
+
+
+def _claims_key(user_id: int) -> str:
+    return key_of(f"user:{user_id}", "claims")
+
+
+def _counted_key(user_id: int) -> str:
+    return key_of(f"user:{user_id}", "counted")
+
+
+def comments_key(post_id: int) -> str:
+    """Where the number of comments of a post is projected to."""
+    return key_of(f"post:{post_id}", "comments")
+
+
+def read_users(user_ids: Iterable[int]) -> dict[int, UserCounter]:
+    """The totals of those who are in Redis. One round trip. Raises RedisDown."""
+    ids = list(user_ids)
+    found = projections.read_all([user_key(user_id) for user_id in ids])
+    return {
+        user_id: UserCounter.from_json(projected[1])
+        for user_id, projected in zip(ids, found, strict=True)
+        if projected is not None
+    }
+
+
+def project_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
+    """Project the totals of users. One round trip. Raises RedisDown."""
+    projections.store_all(
+        [Projection(user_key(u), total.version, total.to_json()) for u, total in totals.items()],
+        create=create,
+    )
+
+
+def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """(number of comments, version) of the posts that are in Redis. One round trip.
+
+    Raises RedisDown.
+    """
+    ids = list(post_ids)
+    found = projections.read_all([comments_key(post_id) for post_id in ids])
+    return {
+        p: (int(projected[1]), projected[0])
+        for p, projected in zip(ids, found, strict=True)
+        if projected
+    }
+
+
+def project_comments(totals: Mapping[int, tuple[int, int]], *, create: bool) -> None:
+    """Project (number of comments, version) of posts. One round trip. Raises RedisDown."""
+    projections.store_all(
+        [
+            Projection(comments_key(p), version, str(total))
+            for p, (total, version) in totals.items()
+        ],
+        create=create,
+    )
+
+
+def owner_of_key(key: str) -> tuple[str, int] | None:
+    """("user" or "post", id) whose counters or comments are projected to ``key``, else None."""
+    found = _PROJECTION_KEY.fullmatch(key)
+    if found is None:
+        return None
+    owner = found[1], int(found[2])
+    return owner if owner[1] <= _MAX_ID and _owned_key(*owner) == key else None
+
+
+def read_raw(owners: Sequence[tuple[str, int]]) -> list[tuple[str, str] | None]:
+    """(version, value) as they stand in Redis of users' counters and posts' comments; None: no value.
+
+    Nothing lives longer for it. One round trip. Raises RedisDown.
+    """
+    answers = redis.pipeline(
+        [("HMGET", _owned_key(*owner), "version", "value") for owner in owners]
+    )
+    return [None if value is None else (version or "", value) for version, value in answers]
+
+
+def drop_projections(owners: Iterable[tuple[str, int]]) -> None:
+    """Drop projections that can't be read. One round trip. Raises RedisDown."""
+    redis.pipeline(redis.delete_commands(_owned_key(*owner) for owner in owners))
+
+
+def _owned_key(of: str, owner_id: int) -> str:
+    return user_key(owner_id) if of == "user" else comments_key(owner_id)
+
+
+def claim(user_id: int, column: str, limit: int, member: str) -> tuple[bool, Claim | None]:
+    """(Are the totals in Redis, the claim if there was room); see claim.lua. Raises RedisDown."""
+    answer_key = key_of(f"user:{user_id}", f"claim:{secrets.token_hex(6)}")
+    keys = (user_key(user_id), _claims_key(user_id), answer_key)
+    args = (column, limit, member, CLAIM_TTL_MS, _ANSWER_TTL_MS)
+    code, *times = redis.run(CLAIM, keys, args)
+    return code != "COLD", Claim(*times) if code == "CLAIMED" else None
+
+
+def unclaim(user_id: int, member: str, claim: Claim) -> None:
+    """Take a claim back; see unclaim.lua. Raises RedisDown."""
+    keys = (_claims_key(user_id), _counted_key(user_id))
+    redis.run(UNCLAIM, keys, (member, *claim, CLAIM_TTL_MS))
+
+
+def release(counted: Iterable[tuple[int, str, int]]) -> None:
+    """Drop claims, as (user, member, up to which microsecond). One round trip. Raises RedisDown."""
+    claims = list(counted)
+    keys = [(_claims_key(user), _counted_key(user)) for user, _, _ in claims]
+    calls = []
+    for group in group_by_tag([of_claims for of_claims, _ in keys], MAX_CLAIMS_PER_CALL):
+        args = [x for i in group for x in (claims[i][1], claims[i][2] + MAX_CLOCK_SKEW_US)]
+        calls.append(Call(RELEASE, [key for i in group for key in keys[i]], (CLAIM_TTL_MS, *args)))
+    redis.run_all(calls)

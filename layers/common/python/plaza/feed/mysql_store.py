@@ -1,0 +1,214 @@
+"""The feed in MySQL: who follows whom, what they posted, who is a star.
+
+The ids in the statements are numbers, rendered: a list of five thousand is no placeholder's work.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import NamedTuple
+
+from plaza.content import ListPosition
+from plaza.feed.model import FeedEntry, Followee
+from plaza.infra import clock, mysql, sql
+
+# Days back from where a page begins: most feeds are full after the first.
+_WINDOWS = (1, 4, 16, 64, 256, None)
+# MariaDB makes a join of a longer list, and that can't use the time in the index.
+_AUTHORS_PER_ARM = 500
+_BY_AUTHOR = """
+    SELECT created_at, content_id, author_id
+    FROM content FORCE INDEX (by_author)
+    WHERE content_type = 'post'
+      AND deleted_at IS NULL
+    """
+_NEWEST_FIRST = "ORDER BY created_at DESC, content_id DESC"
+
+
+class PublishedPost(NamedTuple):
+    """A post that is there, and its author. ``announced``: None for who is no star."""
+
+    entry: FeedEntry
+    followers_total: int
+    announced: bool | None
+
+
+class FollowState(NamedTuple):
+    """Whether somebody follows somebody, and whether those are a star."""
+
+    on: bool
+    star: bool
+
+
+def read_published(post_ids: Collection[int]) -> dict[int, PublishedPost]:
+    """Those of the posts that are there. One statement. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        f"""
+        SELECT c.created_at, c.content_id, c.author_id, COALESCE(u.followers_total, 0),
+               s.announced
+        FROM content AS c
+        LEFT JOIN user_counter AS u ON u.user_id = c.author_id
+        LEFT JOIN star AS s ON s.user_id = c.author_id
+        WHERE c.content_type = 'post'
+          AND c.content_id IN ({sql.render_ids(post_ids)})
+          AND c.deleted_at IS NULL
+        """
+    )
+    return {
+        entry.id: PublishedPost(entry, followers, None if announced is None else announced == 1)
+        for *row, followers, announced in rows
+        for entry in [_entry(*row)]
+    }
+
+
+def add_stars(user_ids: Collection[int]) -> None:
+    """Make them stars, for ever. One statement. Raises MysqlDown."""
+    rows = ",".join(f"({user_id:d})" for user_id in sorted(user_ids))
+    mysql.write(f"INSERT IGNORE INTO star (user_id) VALUES {rows}")
+
+
+def mark_announced(user_ids: Collection[int]) -> None:
+    """The inboxes of all their followers know that they are stars. Raises MysqlDown."""
+    mysql.write(f"UPDATE star SET announced = 1 WHERE user_id IN ({sql.render_ids(user_ids)})")
+
+
+def read_followers(wanted: Sequence[tuple[int, int]], count: int) -> list[list[int]]:
+    """For each (user, after_id) a page of who follows the user, by id. One statement.
+
+    A page comes as one row: a thousand rows cost the driver half of what pushing to them does.
+    Raises MysqlDown.
+    """
+    arms = [
+        f"""
+        SELECT {index}, JSON_ARRAYAGG(actor_id)
+        FROM (
+            SELECT actor_id
+            FROM reaction FORCE INDEX (PRIMARY)
+            WHERE target_type = 'user'
+              AND target_id = {user_id:d}
+              AND kind = 'follow'
+              AND actor_id > {after_id:d}
+              AND state = 1
+            ORDER BY actor_id LIMIT {count:d}
+        ) AS page
+        """
+        for index, (user_id, after_id) in enumerate(wanted)
+    ]
+    pages: list[list[int]] = [[] for _ in wanted]
+    for index, page in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
+        pages[index] = sorted(json.loads(page)) if page else []
+    return pages
+
+
+def read_followees(user_id: int) -> list[Followee]:
+    """Everybody whom a user follows. One statement. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        """
+        SELECT r.target_id, s.user_id IS NOT NULL
+        FROM reaction AS r FORCE INDEX (by_actor)
+        LEFT JOIN star AS s ON s.user_id = r.target_id
+        WHERE r.actor_id = %s
+          AND r.kind = 'follow'
+          AND r.state = 1
+        """,
+        (user_id,),
+    )
+    return [Followee(followee_id, star == 1) for followee_id, star in rows]
+
+
+def read_follow_states(pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], FollowState]:
+    """For each (who, whom) whether they follow. One statement. Raises MysqlDown."""
+    wanted = sorted(set(pairs))
+    rows = mysql.fetch_all(
+        """
+        SELECT k.actor_id, k.user_id, COALESCE(r.state, 0), s.user_id IS NOT NULL
+        FROM JSON_TABLE(%s, '$[*]' COLUMNS (actor_id BIGINT PATH '$[0]',
+            user_id BIGINT PATH '$[1]')) AS k
+        LEFT JOIN reaction AS r FORCE INDEX (PRIMARY) ON r.target_type = 'user'
+            AND r.target_id = k.user_id
+            AND r.kind = 'follow'
+            AND r.actor_id = k.actor_id
+        LEFT JOIN star AS s ON s.user_id = k.user_id
+        """,
+        (json.dumps(wanted),),
+    )
+    return {(who, whom): FollowState(state == 1, star == 1) for who, whom, state, star in rows}
+
+
+def read_newest(author_ids: Collection[int], count: int) -> dict[int, list[FeedEntry]]:
+    """The newest ``count`` posts of each author, newest first. One statement. Raises MysqlDown."""
+    arms = [
+        f"({_BY_AUTHOR} AND author_id = {author_id:d} {_NEWEST_FIRST} LIMIT {count:d})"
+        for author_id in author_ids
+    ]
+    found: dict[int, list[FeedEntry]] = {author_id: [] for author_id in author_ids}
+    for row in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
+        entry = _entry(*row)
+        found[entry.author_id].append(entry)
+    return {author_id: sorted(entries, reverse=True) for author_id, entries in found.items()}
+
+
+def read_page(
+    author_ids: Collection[int], after: ListPosition | None, floor_us: int, count: int
+) -> list[FeedEntry]:
+    """The newest ``count`` posts of all the authors past ``after`` and at or below ``floor_us``.
+
+    Six statements at most: each looks at four times as many days as the one before. Raises
+    MysqlDown.
+    """
+    found: list[FeedEntry] = []
+    if not author_ids:
+        return found
+    bounds = [sql.from_us(floor_us), *([sql.from_us(after.created_us)] if after else [])]
+    end = min(*bounds, sql.from_us(clock.now_us()))
+    for days in _WINDOWS:
+        begin = None
+        if days is not None and end - sql.from_us(0) >= timedelta(days):
+            begin = end - timedelta(days)
+        found += _read_window(author_ids, after, min(bounds), begin, count - len(found))
+        if len(found) >= count or begin is None:
+            break
+        bounds.append(begin)
+    return found
+
+
+def _read_window(
+    author_ids: Collection[int],
+    after: ListPosition | None,
+    to: datetime,
+    begin: datetime | None,
+    count: int,
+) -> list[FeedEntry]:
+    """The newest ``count`` posts past ``after``, from ``to`` back to ``begin``, exclusive."""
+    where, args = " AND created_at <= %s", [to]
+    if begin is not None:
+        where += " AND created_at > %s"
+        args.append(begin)
+    if after is not None and sql.from_us(after.created_us) == to:
+        where += " AND (created_at < %s OR content_id < " + str(int(after.id)) + ")"
+        args.append(to)
+    arms = [
+        f"""
+        (
+            {_BY_AUTHOR}
+              AND author_id IN ({sql.render_ids(some)}){where}
+            {_NEWEST_FIRST} LIMIT {count:d}
+        )
+        """
+        for some in _arms(author_ids)
+    ]
+    rows = mysql.fetch_all(" UNION ALL ".join(arms), args * len(arms))
+    return sorted((_entry(*row) for row in rows), reverse=True)[:count]
+
+
+def _arms(author_ids: Collection[int]) -> Iterator[list[int]]:
+    todo = iter(author_ids)
+    while some := list(islice(todo, _AUTHORS_PER_ARM)):
+        yield some
+
+
+def _entry(created_at: datetime, post_id: int, author_id: int) -> FeedEntry:
+    return FeedEntry(sql.to_us(created_at), post_id, author_id)

@@ -1,0 +1,65 @@
+"""Rebuilding: timelines that aren't in Redis, or have grown old, are filled from MySQL.
+
+A timeline is pushed to from when its build begins, and MySQL is read after that: a post, a follow
+or a new star that MySQL did not have yet when it was read comes by a push.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plaza.feed import mysql_store, redis_store
+from plaza.feed.model import INBOX, MAX_FLOOR_US, MAX_TIMELINES, Timeline, floor_of
+from plaza.feed.queues import INBOXES
+from plaza.feed.redis_store import Push
+from plaza.infra.observability import error_fields, record
+from plaza.infra.queues import QueueDown
+
+__all__ = ["INBOXES", "rebuild", "request_rebuild"]
+
+
+def request_rebuild(timelines: Sequence[Timeline]) -> None:
+    """Have timelines rebuilt. When the queue is away, the next reader asks in ten seconds."""
+    parts = [
+        timelines[start : start + MAX_TIMELINES]
+        for start in range(0, len(timelines), MAX_TIMELINES)
+    ]
+    try:
+        INBOXES.send_all(parts)
+    except QueueDown as error:
+        record("inbox_rebuild_not_queued", {"inbox_rebuilds_not_queued": 1}, **error_fields(error))
+
+
+@INBOXES.consumer
+def rebuild(batches: Sequence[Sequence[Timeline]]) -> None:
+    """Fill timelines from MySQL.
+
+    Safe to repeat: what was built within a minute is left alone. One statement for all lists of
+    stars, seven at most for an inbox. Raises MysqlDown, RedisDown.
+    """
+    builds = redis_store.begin_all(sorted({one for batch in batches for one in batch}))
+    if not builds:
+        return
+    pushes = _posts([one for one in builds if one.kind != INBOX])
+    pushes += [_inbox(one) for one in builds if one.kind == INBOX]
+    filled = redis_store.fill_all([(builds[push.timeline], push) for push in pushes])
+    record("timelines_built", {"timelines_built": filled}, refused=len(pushes) - filled)
+
+
+def _posts(timelines: Sequence[Timeline]) -> list[Push]:
+    if not timelines:
+        return []
+    cap = timelines[0].cap
+    newest = mysql_store.read_newest([one.user_id for one in timelines], cap)
+    return [
+        Push(one, newest[one.user_id], floor_us=floor_of(newest[one.user_id], cap))
+        for one in timelines
+    ]
+
+
+def _inbox(inbox: Timeline) -> Push:
+    followees = mysql_store.read_followees(inbox.user_id)
+    stars = [followee.user_id for followee in followees if followee.star]
+    others = [followee.user_id for followee in followees if not followee.star]
+    newest = mysql_store.read_page(others, None, MAX_FLOOR_US, inbox.cap)
+    return Push(inbox, newest, stars, floor_of(newest, inbox.cap))

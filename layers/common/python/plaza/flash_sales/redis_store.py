@@ -1,0 +1,372 @@
+"""Where the state of a sale is in Redis, and the scripts that touch it.
+
+Everything of a voucher has the hash tag of its shard. Under ``{<shard>}:voucher:<id>``:
+
+    :state                     hash    generation, the sale this is; phase: loading, draining, live, withdrawn;
+                                       initial_stock = stock + pending + sold, at every instant;
+                                       opens_us, closes_us; drain_until_us, until when it may be draining;
+                                       cursor, the buyer up to whom it is loaded;
+                                       full_us: when the bucket that lets orders in is full again
+    :lease                     string  somebody is bringing the state back
+    :<generation>:buyers:<bucket>  hash  buyer -> status:order, of those who have one
+    :<generation>:recovery  zset  order:buyer -> when it was reserved or last recovered,
+                                       microseconds; exactly those that are pending
+
+And per user, in their own shard, ``{<shard>}:user:<id>:orders``, a zset: order:voucher -> the
+second in the order's id. It is written before anybody is told the id, and after the order has its
+second copy, on the queue or in MySQL: what is in it gets decided whatever Redis loses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+from zlib import crc32
+
+from plaza.flash_sales.model import (
+    PENDING,
+    SUCCESS,
+    NotReady,
+    Order,
+    OrderEvent,
+    OrderRow,
+    SaleGeneration,
+    Voucher,
+)
+from plaza.infra import redis
+from plaza.infra.hot_keys import Argument
+from plaza.infra.lua import load_script
+from plaza.infra.redis import Call
+from plaza.infra.resends import count_resends
+from plaza.infra.settings import settings
+from plaza.infra.shards import shard_of
+
+LEASE_MS = 10_000
+MAX_DRAIN_US = 30_000_000
+POINTERS_KEPT = 200
+POINTERS_TTL_S = 7 * 86_400
+FINALIZED_TTL_S = 86_400
+_MAX_ATTEMPTS = 5
+_PER_TRIP = 1_000
+MAX_ORDERS_PER_CALL = 250
+
+_LUA = Path(__file__).with_name("lua")
+LOAD = load_script(_LUA / "load.lua")
+OPEN = load_script(_LUA / "open.lua")
+RESERVE = load_script(_LUA / "reserve.lua")
+CONFIRM = load_script(_LUA / "confirm.lua")
+FAIL = load_script(_LUA / "fail.lua")
+RECOVER = load_script(_LUA / "recover.lua")
+WITHDRAW = load_script(_LUA / "withdraw.lua")
+_STALE = "STALE_GENERATION"
+
+
+class AcknowledgeResult(NamedTuple):
+    """What telling Redis came to: how many orders of an older sale it took in, how many units
+    went back."""
+
+    adopted: int
+    returned: int
+
+
+class Reservation(NamedTuple):
+    """What ``reserve`` came to, see reserve.lua; whether the id may be used for another order."""
+
+    code: str
+    detail: str
+    id_unused: bool
+
+
+class SaleCounts(NamedTuple):
+    """The counts of a voucher in Redis."""
+
+    generation: int
+    live: bool
+    initial_stock: int
+    stock: int
+    pending: int
+    sold: int
+
+
+def state_key(voucher_id: int) -> str:
+    """The state of a voucher."""
+    return f"{_base(voucher_id)}:state"
+
+
+def recovery_key(sale: SaleGeneration) -> str:
+    """The pending orders of a sale."""
+    return f"{_base(sale.voucher_id)}:{sale.generation}:recovery"
+
+
+def buyers_key(sale: SaleGeneration, buyer_id: int) -> str:
+    """The bucket of a buyer in a sale."""
+    return _bucket_key(sale, crc32(b"%d" % buyer_id) % sale.buckets)
+
+
+def pointers_key(buyer_id: int) -> str:
+    """The orders of a user, as far as Redis knows where they are."""
+    return f"{{{shard_of(f'user:{buyer_id}')}}}:user:{buyer_id}:orders"
+
+
+def find_sales(voucher_ids: Sequence[int]) -> dict[int, SaleGeneration]:
+    """The present sales of those of ``voucher_ids`` that are in Redis. Raises RedisDown."""
+    found = redis.pipeline(
+        [("HMGET", state_key(v), "generation", "initial_stock") for v in voucher_ids]
+    )
+    return {
+        voucher_id: SaleGeneration(voucher_id, int(generation), int(initial_stock))
+        for voucher_id, (generation, initial_stock) in zip(voucher_ids, found, strict=True)
+        if generation is not None
+    }
+
+
+def acquire_lease(voucher_id: int) -> bool:
+    """True for one who may bring the state back now. Raises RedisDown."""
+    return redis.try_lock(f"{_base(voucher_id)}:lease", LEASE_MS / 1000) is not None
+
+
+def release_lease(voucher_id: int) -> None:
+    """Let others try. Raises RedisDown."""
+    redis.execute("DEL", f"{_base(voucher_id)}:lease")
+
+
+def read_progress(voucher_id: int) -> tuple[SaleGeneration, str, int] | None:
+    """The present sale, its phase and its cursor, as ``load`` has them. Raises RedisDown."""
+    names = ("generation", "initial_stock", "phase", "cursor")
+    generation, initial_stock, phase, cursor = redis.execute("HMGET", state_key(voucher_id), *names)
+    if generation is None:
+        return None
+    return SaleGeneration(voucher_id, int(generation), int(initial_stock)), phase, int(cursor)
+
+
+def begin_loading(
+    sale: SaleGeneration, voucher: Voucher, max_drain_us: int
+) -> tuple[SaleGeneration, str, int]:
+    """Begin a sale unless there is one; (the one there is, its phase, its cursor), see load.lua.
+
+    Raises RedisDown.
+    """
+    terms = voucher.terms
+    args = (sale.generation, sale.initial_stock, terms.opens_us, terms.closes_us, max_drain_us)
+    generation, phase, cursor = redis.run(LOAD, (state_key(sale.voucher_id),), args)
+    return sale._replace(generation=int(generation)), phase, int(cursor)
+
+
+def open_sale(sale: SaleGeneration, cursor: int | None, drained: bool) -> str:
+    """All is in up to the buyer ``cursor``, None: everybody. What it came to, see open.lua.
+
+    Raises RedisDown.
+    """
+    args = (sale.generation, "" if cursor is None else cursor, int(drained))
+    return str(redis.run(OPEN, (state_key(sale.voucher_id),), args))
+
+
+def reserve(sale: SaleGeneration, order_id: int, buyer_id: int) -> Reservation:
+    """Take one unit for a buyer. One round trip. Raises RedisDown: it may be taken all the same.
+
+    A command that was sent again may have been executed before, or be executed later: its id is
+    used whatever the reply is.
+    """
+    rate, before = settings().orders_per_s, count_resends()
+    args = (sale.generation, order_id, buyer_id, rate, rate, settings().max_pending_orders)
+    code, *rest = redis.run(RESERVE, _keys(sale, buyer_id), args)
+    detail = str(rest[0]) if rest else ""
+    if code == "EXISTS" and detail == f"{PENDING}:{order_id}":
+        code = "RESERVED"  # by the first copy, whose reply was lost
+    return Reservation(code, detail, code != "RESERVED" and count_resends() == before)
+
+
+def withdraw(sales: Sequence[SaleGeneration], shop_deleted: bool) -> int:
+    """Let nobody reserve in sales whose shop is ``shop_deleted``, or load them anew when the shop is back.
+
+    Returns how many phases that changed. One round trip. Raises RedisDown.
+    """
+    calls = [
+        Call(WITHDRAW, (state_key(v.voucher_id),), (v.generation, int(shop_deleted))) for v in sales
+    ]
+    return sum(code == "CHANGED" for [code] in redis.run_all(calls))
+
+
+def acknowledge(rows: Sequence[OrderRow]) -> AcknowledgeResult:
+    """Tell Redis what MySQL decided. Two round trips, unless a sale ends meanwhile.
+
+    Vouchers that aren't in Redis need not know: whoever brings them back reads MySQL after.
+    Raises RedisDown; NotReady when sales ended each time.
+    """
+    todo, adopted, returned = list(rows), 0, 0
+    for _ in range(_MAX_ATTEMPTS):
+        sales = find_sales(sorted({row.voucher_id for row in todo}))
+        todo = [row for row in todo if row.voucher_id in sales]
+        if not todo:
+            return AcknowledgeResult(adopted, returned)
+        won, lost = _confirm_calls(todo, sales), [row for row in todo if not row.is_success]
+        calls = won + [
+            Call(
+                FAIL,
+                _keys(sales[row.voucher_id], row.buyer_id),
+                (sales[row.voucher_id].generation, row.order_id, row.buyer_id),
+            )
+            for row in lost
+        ]
+        replies = redis.run_all(calls)
+        adopted += sum(max(0, int(count[0])) for _, *count in replies[: len(won)] if count)
+        returned += sum(int(count[0]) for _, *count in replies[len(won) :] if count)
+        if not any(code == _STALE for code, *_ in replies):
+            return AcknowledgeResult(adopted, returned)
+    raise NotReady("The sale was brought back each time it was told something")
+
+
+def load_successes(sale: SaleGeneration, successes: Sequence[tuple[int, int]]) -> bool:
+    """Bring (order, buyer) into a sale that is being loaded; False when another has begun.
+
+    Raises RedisDown.
+    """
+    rows = [OrderRow(order, sale.voucher_id, buyer, None) for order, buyer in successes]
+    calls = _confirm_calls(rows, {sale.voucher_id: sale})
+    for start in range(0, len(calls), _PER_TRIP):
+        replies = redis.run_all(calls[start : start + _PER_TRIP])
+        if any(code != "CONFIRMED" for code, *_ in replies):
+            return False
+    return True
+
+
+def find_overdue(sales: Sequence[SaleGeneration], grace_us: int, limit: int) -> list[OrderEvent]:
+    """The orders that have been pending for longer than ``grace_us``. Raises RedisDown."""
+    calls = [
+        Call(RECOVER, (state_key(v.voucher_id), recovery_key(v)), (v.generation, grace_us, limit))
+        for v in sales
+    ]
+    return [
+        OrderEvent(order_id, sale.voucher_id, buyer_id, sale.generation)
+        for sale, members in zip(sales, redis.run_all(calls), strict=True)
+        for order_id, buyer_id in (map(int, member.split(":")) for member in members)
+    ]
+
+
+def find_order_of_buyer(sale: SaleGeneration, buyer_id: int) -> Order | None:
+    """The order that a buyer has in a sale, by what this process knows of it. Raises RedisDown."""
+    return read_entry(sale, redis.execute("HGET", buyers_key(sale, buyer_id), str(buyer_id)))
+
+
+def read_entry(sale: SaleGeneration, entry: str | None) -> Order | None:
+    """The order in ``status:order``."""
+    if entry is None:
+        return None
+    status, _, order_id = entry.partition(":")
+    return Order(int(order_id), sale.voucher_id, status)
+
+
+def find_orders(buyer_id: int, orders: Mapping[int, int]) -> dict[int, Order]:
+    """Those of ``orders`` (order -> voucher) of a buyer that Redis has. Two round trips.
+
+    Raises RedisDown.
+    """
+    sales = find_sales(sorted(set(orders.values())))
+    wanted = [(order, sales[voucher]) for order, voucher in orders.items() if voucher in sales]
+    commands: list[tuple[Argument, ...]] = []
+    for order_id, sale in wanted:
+        commands.append(("HGET", buyers_key(sale, buyer_id), str(buyer_id)))
+        commands.append(("ZSCORE", recovery_key(sale), f"{order_id}:{buyer_id}"))
+    answers = redis.pipeline(commands)
+    found = {}
+    for (order_id, sale), entry, pending in zip(wanted, answers[::2], answers[1::2], strict=True):
+        if entry == f"{SUCCESS}:{order_id}":
+            found[order_id] = Order(order_id, sale.voucher_id, SUCCESS)
+        elif pending is not None:
+            found[order_id] = Order(order_id, sale.voucher_id, PENDING)
+    return found
+
+
+def write_pointer(buyer_id: int, order_id: int, voucher_id: int) -> None:
+    """Let the buyer find the voucher of their order. One round trip. Raises RedisDown."""
+    key = pointers_key(buyer_id)
+    redis.pipeline(
+        [
+            ("ZADD", key, order_id >> 32, f"{order_id}:{voucher_id}"),
+            ("ZREMRANGEBYRANK", key, 0, -POINTERS_KEPT - 1),
+            ("EXPIRE", key, POINTERS_TTL_S),
+        ]
+    )
+
+
+def has_pointer(order: Order, buyer_id: int) -> bool:
+    """Whether a buyer can find an order, so that it has its second copy. Raises RedisDown."""
+    member = f"{order.id}:{order.voucher_id}"
+    return redis.execute("ZSCORE", pointers_key(buyer_id), member) is not None
+
+
+def read_pointer(buyer_id: int, order_id: int) -> int | None:
+    """The voucher of an order of a buyer, None when Redis knows of none. Raises RedisDown."""
+    second = order_id >> 32
+    for member in redis.execute("ZRANGEBYSCORE", pointers_key(buyer_id), second, second):
+        of_order, _, voucher_id = member.partition(":")
+        if int(of_order) == order_id:
+            return int(voucher_id)
+    return None
+
+
+def read_pointers(buyer_id: int) -> dict[int, int]:
+    """The newest orders of a buyer: order -> voucher. Raises RedisDown."""
+    members = redis.execute("ZRANGE", pointers_key(buyer_id), 0, -1)
+    return {int(order): int(voucher) for order, voucher in (m.split(":") for m in members)}
+
+
+def read_counts(voucher_ids: Sequence[int]) -> dict[int, SaleCounts]:
+    """The counts of those of ``voucher_ids`` that are in Redis. Raises RedisDown."""
+    names = ("generation", "phase", "initial_stock", "stock", "pending", "sold")
+    found = redis.pipeline([("HMGET", state_key(v), *names) for v in voucher_ids])
+    return {
+        voucher_id: SaleCounts(int(generation), phase == "live", *map(int, counts))
+        for voucher_id, (generation, phase, *counts) in zip(voucher_ids, found, strict=True)
+        if generation is not None
+    }
+
+
+def expire(sale: SaleGeneration) -> None:
+    """Let all of a sale run out within a day. Raises RedisDown."""
+    keys = [_bucket_key(sale, bucket) for bucket in range(sale.buckets)]
+    keys += [recovery_key(sale), state_key(sale.voucher_id)]
+    for start in range(0, len(keys), _PER_TRIP):
+        part = keys[start : start + _PER_TRIP]
+        redis.pipeline([("EXPIRE", key, FINALIZED_TTL_S) for key in part])
+
+
+def drop(sale: SaleGeneration) -> None:
+    """Remove what a sale that is over may have left. Raises RedisDown."""
+    keys = [recovery_key(sale), *(_bucket_key(sale, bucket) for bucket in range(sale.buckets))]
+    for start in range(0, len(keys), _PER_TRIP):
+        redis.pipeline([("UNLINK", key) for key in keys[start : start + _PER_TRIP]])
+
+
+@lru_cache(maxsize=1024)
+def _base(voucher_id: int) -> str:
+    name = f"voucher:{voucher_id}"
+    return f"{{{shard_of(name)}}}:{name}"
+
+
+def _bucket_key(sale: SaleGeneration, bucket: int) -> str:
+    return f"{_base(sale.voucher_id)}:{sale.generation}:buyers:{bucket}"
+
+
+def _keys(sale: SaleGeneration, buyer_id: int) -> tuple[str, str, str]:
+    return state_key(sale.voucher_id), buyers_key(sale, buyer_id), recovery_key(sale)
+
+
+def _confirm_calls(rows: Sequence[OrderRow], sales: Mapping[int, SaleGeneration]) -> list[Call]:
+    """The runs of ``confirm`` that the successes take: each is of one bucket."""
+    found: dict[str, tuple[tuple[str, str, str], int, list[Argument]]] = {}
+    for row in rows:
+        if row.is_success:
+            sale = sales[row.voucher_id]
+            keys = _keys(sale, row.buyer_id)
+            found.setdefault(keys[1], (keys, sale.generation, []))[2].extend(
+                (row.order_id, row.buyer_id)
+            )
+    size = 2 * MAX_ORDERS_PER_CALL
+    return [
+        Call(CONFIRM, keys, (generation, *orders[start : start + size]))
+        for keys, generation, orders in found.values()
+        for start in range(0, len(orders), size)
+    ]

@@ -1,0 +1,24 @@
+--[[ evict: forget a target but for its outbox; the next caller loads it from MySQL.
+
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: db_version, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:recent   zset
+  KEYS[3]  {<shard>}:<kind>:<target>:bloom    bitmap
+  KEYS[4]  {<shard>}:<kind>:<target>:filling  bitmap
+  KEYS[5]  {<shard>}:<kind>:<target>:ahead    hash
+  KEYS[6]  {<shard>}:<kind>:<target>:fence    string: newest db_version heard of while the target was not loaded
+  KEYS[7]  {<shard>}:<kind>:<target>:lease    string: who loads the target
+  KEYS[8]  {<shard>}:<kind>:<target>:row_requests    hash
+  KEYS[9]  {<shard>}:<kind>:<target>:loading  hash
+  ARGV[1]  the db_version that the target is dropped for, '' for any
+  ARGV[2]  TTL of the fence, seconds
+
+  Returns EVICTED, or MOVED (it is at another db_version by now, or not loaded: nothing was done)
+
+  Safe to repeat: what is not there is dropped already. Who reads a snapshot loses the lease and reads again. ]]
+local db_version = redis.call('HGET', KEYS[1], 'db_version')
+if ARGV[1] ~= '' and db_version ~= ARGV[1] then return 'MOVED' end
+if db_version and tonumber(db_version) > tonumber(redis.call('GET', KEYS[6]) or 0) then
+  redis.call('SET', KEYS[6], db_version, 'EX', ARGV[2])
+end
+redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[7], KEYS[8], KEYS[9])
+return 'EVICTED'

@@ -1,0 +1,25 @@
+--[[ lease_hydration: become the one who loads a target.
+
+  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, run_id, ...
+  KEYS[2]  {<shard>}:<kind>:<target>:outbox  hash: actor -> want:version:base:nonce
+  KEYS[3]  {<shard>}:<kind>:<target>:lease   string: who loads the target
+  ARGV[1]  run_id of this node
+  ARGV[2]  token of the caller
+  ARGV[3]  TTL of the lease, milliseconds
+
+  Returns {code, entries}
+    code     TAKEN; BUSY (leased by another caller), PRESENT (loaded already)
+    entries  how many the outbox has
+
+  What was loaded in another run of the node is removed with the lease: the outbox is compared with rows from now on,
+  and what is removed from it then would be missing in delta.
+
+  Safe to repeat: a repeat has the token that is in the lease. ]]
+local m = redis.call('HMGET', KEYS[1], 'db_version', 'run_id')
+local entries = redis.call('HLEN', KEYS[2])
+if m[1] and m[2] == ARGV[1] then return {'PRESENT', entries} end
+if redis.call('SET', KEYS[3], ARGV[2], 'NX', 'PX', ARGV[3]) or redis.call('GET', KEYS[3]) == ARGV[2] then
+  if m[1] then redis.call('UNLINK', KEYS[1]) end
+  return {'TAKEN', entries}
+end
+return {'BUSY', entries}

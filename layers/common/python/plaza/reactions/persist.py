@@ -1,0 +1,294 @@
+"""Saving: events from the queue into MySQL, then each commit into Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pymysql.cursors import Cursor
+
+from plaza import counters
+from plaza.counters import ContentCounter, UserCounter
+from plaza.infra import clock, mysql
+from plaza.infra.errors import Unavailable
+from plaza.infra.observability import error_fields, record
+from plaza.infra.redis import RedisDown
+from plaza.reactions import mysql_reactions, redis_commits, redis_hydration, redis_rankings
+from plaza.reactions.model import (
+    FOLLOW,
+    KINDS,
+    LIKE,
+    Commit,
+    Kind,
+    PostLikes,
+    ReactionEvent,
+    ReactionKey,
+    ReactionRow,
+    Target,
+    latest_rows,
+    replay,
+    sum_by_counter,
+    sum_changes,
+)
+from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, MAX_PAIRS, REACTIONS, Unacknowledged
+from plaza.reactions.react import hydrate, request_rebuild
+from plaza.reactions.redis_hydration import MAX_ROWS
+from plaza.targets import lookup
+
+__all__ = [
+    "ACKNOWLEDGEMENTS",
+    "REACTIONS",
+    "PersistedBatch",
+    "acknowledge",
+    "acknowledge_again",
+    "resync",
+    "save",
+]
+
+_NEVER = ReactionRow(False, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PersistedBatch:
+    """What MySQL has after a transaction: commits of targets, and totals of users.
+
+    ``changed_us`` are the versions of the rows that it changed.
+    """
+
+    commits: Sequence[Commit]
+    users: Mapping[int, UserCounter]
+    changed_us: Sequence[int] = ()
+
+
+@REACTIONS.consumer
+def save(events: Sequence[ReactionEvent]) -> None:
+    """Save a batch of events in one transaction, then acknowledge them in Redis.
+
+    Nine statements at most; two more when a target has no counter yet.
+
+    Safe to repeat. Commits that Redis does not take go onto a queue of their own: the batch is not
+    saved again. Raises MysqlDown; QueueDown when Redis is unavailable too or a follow is in the
+    batch, and then the batch comes again.
+    """
+    saved = mysql.run_in_transaction(lambda cursor: _persist_batch(cursor, events))
+    record(
+        "reactions_saved",
+        {"accepted": len(events), "changed": len(saved.changed_us)},
+        targets=len(saved.commits),
+    )
+    leads_ms = [e.sent_ms - e.version_us / 1000 for e in events if e.version_us and e.sent_ms]
+    if leads_ms:
+        record("queue_clock_measured", {"queue_clock_lead_min_ms": round(min(leads_ms), 1)})
+    try:
+        acknowledge(saved)
+        _record_lag(saved.changed_us)
+    except RedisDown as error:
+        ACKNOWLEDGEMENTS.send(Unacknowledged(commits=saved.commits))
+        record(
+            "acknowledgement_postponed",
+            {"acknowledgements_postponed": len(saved.commits)},
+            **error_fields(error),
+        )
+    _publish_follow_changes(events)
+
+
+def _record_lag(changed_us: Sequence[int]) -> None:
+    """How long ago what a batch changed was accepted; Redis has just been told that it is saved."""
+    if changed_us:
+        now_us = clock.now_us()
+        lags_s = [
+            max(0.0, round((now_us - version_us) / 1e6, 3)) for version_us in sorted(changed_us)
+        ]
+        metrics = {
+            "acknowledge_lag_max_s": lags_s[0],
+            "acknowledge_lag_p50_s": lags_s[len(lags_s) // 2],
+        }
+        record("reactions_acknowledged", metrics)
+
+
+def _publish_follow_changes(events: Sequence[ReactionEvent]) -> None:
+    """Send whose follows may have changed, also when this batch changed none: the consumer that
+    saved them may have been killed before. Raises QueueDown; the batch comes again then."""
+    pairs = sorted({(e.key.actor_id, e.key.target_id) for e in events if e.key.kind == FOLLOW.name})
+    for start in range(0, len(pairs), MAX_PAIRS):
+        FOLLOWS.send(pairs[start : start + MAX_PAIRS])
+
+
+def acknowledge(saved: PersistedBatch) -> None:
+    """Bring Redis to what MySQL has. Four round trips when all is in order. Raises RedisDown."""
+    applied = redis_commits.apply_all(saved.commits)
+    counters.project_users(saved.users)
+    redis_rankings.project_likes(
+        [
+            PostLikes(c.target.id, c.total, c.db_version)
+            for c in saved.commits
+            if c.kind is LIKE and c.target.type == "post"
+        ]
+    )
+    limited = [c for c in saved.commits if c.kind.given]
+    # Last: until a follow is in the actor's total, its claim stands for it.
+    counters.release(
+        (actor, str(c.target), version) for c in limited for actor, version, _ in c.rows
+    )
+    lost, cold = [], []
+    for commit, (code, outbox_count, rebuild, s) in zip(saved.commits, applied, strict=True):
+        if rebuild:
+            request_rebuild(commit.kind, commit.target)
+        if code == "GAP":
+            lost.append((commit.kind, commit.target, s))
+        elif code == "COLD" and outbox_count:
+            cold.append((commit.kind, commit.target))
+    resync(lost, cold)
+
+
+def resync(
+    lost: Sequence[tuple[Kind, Target, int]], cold: Iterable[tuple[Kind, Target]] = ()
+) -> None:
+    """Drop targets that miss a commit if they are still at a version; hydrate them and cold ones.
+
+    What MySQL cannot answer now is loaded by the next reader or sweep. Raises RedisDown.
+    """
+    todo = list(cold)
+    if lost:
+        codes = redis_hydration.evict_all(lost)
+        dropped = [of[:2] for of, code in zip(lost, codes, strict=True) if code == "EVICTED"]
+        record("targets_resynced", {"resynced": len(dropped)})
+        todo += dropped
+    try:
+        if todo:
+            hydrate(todo, wait_s=0)
+    except Unavailable as error:
+        if isinstance(error, RedisDown):
+            raise
+        record("hydration_postponed", targets=len(todo), **error_fields(error))
+
+
+@ACKNOWLEDGEMENTS.consumer
+def acknowledge_again(messages: Sequence[Unacknowledged]) -> None:
+    """Apply commits that Redis did not take, and what MySQL has of some keys by now.
+
+    Raises MysqlDown, RedisDown.
+    """
+    for message in messages:
+        rows_of = [
+            ReactionKey(*c.target, c.kind.name, row[0]) for c in message.commits for row in c.rows
+        ]
+        if rows_of:
+            users = mysql.run_in_transaction(partial(_read_users_of, keys=rows_of))
+            acknowledge(PersistedBatch(message.commits, users))
+    keys = sorted({key for message in messages for key in message.keys})
+    for start in range(0, len(keys), MAX_ROWS):
+        part = keys[start : start + MAX_ROWS]
+        acknowledge(mysql.run_in_transaction(lambda cursor, part=part: _read_current(cursor, part)))  # type: ignore[misc]
+
+
+def _persist_batch(cursor: Cursor, events: Sequence[ReactionEvent]) -> PersistedBatch:
+    epoch = mysql_reactions.pass_log_gate(cursor)
+    keys = {event.key for event in events}
+    owners = lookup.read_owners(cursor, _targets(keys))
+    # From here to the commit no other transaction saves reactions to these targets.
+    held = counters.lock_content(cursor, _targets(keys))
+    before = mysql_reactions.read_rows(cursor, keys)
+    entries = replay(before, events)
+    rows = latest_rows(before, entries)
+    turns = sum_changes(entries)
+    # Also where changes cancel out: rows have changed, and what was read before is old.
+    moves = dict.fromkeys((key[:3] for key in rows), 0) | sum_by_counter(turns)
+    of_keys = {key: before.get(key, _NEVER) for key in keys} | rows
+    commits, versions = _commits(epoch, held, turns, moves, of_keys)
+    mysql_reactions.append_log(cursor, entries, versions)
+    if rows:
+        mysql_reactions.upsert_rows(cursor, rows)
+    _move_counters(cursor, owners, turns, moves, commits)
+    changed_us = [row.version_us for row in rows.values()]
+    return PersistedBatch(commits, _read_users(cursor, owners, keys), changed_us)
+
+
+def _read_current(cursor: Cursor, keys: Collection[ReactionKey]) -> PersistedBatch:
+    epoch = mysql_reactions.pass_log_gate(cursor)
+    owners = lookup.read_owners(cursor, _targets(keys))
+    held = counters.lock_content(cursor, _targets(keys))
+    rows = mysql_reactions.read_rows(cursor, keys)
+    commits, _ = _commits(epoch, held, {}, {}, rows)
+    return PersistedBatch(commits, _read_users(cursor, owners, keys))
+
+
+def _read_users_of(cursor: Cursor, keys: Collection[ReactionKey]) -> dict[int, UserCounter]:
+    return _read_users(cursor, lookup.read_owners(cursor, _targets(keys)), keys)
+
+
+def _read_users(
+    cursor: Cursor, owners: Mapping[tuple[str, int], int], keys: Collection[ReactionKey]
+) -> dict[int, UserCounter]:
+    """The totals of all users that ``keys`` concern, changed or not: the consumer that saved them
+    may have been killed before Redis was told."""
+    actors = {key.actor_id for key in keys if KINDS[key.kind].given}
+    return counters.read_users_in(cursor, sorted({*owners.values(), *actors}))
+
+
+def _targets(keys: Collection[ReactionKey]) -> list[Target]:
+    return [Target(*target) for target in sorted({key[:2] for key in keys})]
+
+
+def _move_counters(
+    cursor: Cursor,
+    owners: Mapping[tuple[str, int], int],
+    turns: Mapping[ReactionKey, int],
+    moves: Mapping[tuple[str, int, str], int],
+    commits: Iterable[Commit],
+) -> None:
+    """Add up what turned, in the counters of targets, of their owners and of the actors."""
+    of_content: dict[tuple[str, int], dict[str, int]] = {}
+    of_users: dict[tuple[int], dict[str, int]] = {}
+
+    def move_user(user_id: int, column: str, by: int) -> None:
+        totals = of_users.setdefault((user_id,), {})
+        totals[column] = totals.get(column, 0) + by
+
+    for (of, target_id, kind_name), by in moves.items():
+        kind, target = KINDS[kind_name], (of, target_id)
+        of_content.setdefault(target, {})[kind.total] = by
+        if by and target in owners:
+            move_user(owners[target], kind.received, by)
+    for key, by in turns.items():
+        if given := KINDS[key.kind].given:
+            move_user(key.actor_id, given, by)
+    raised: dict[tuple[tuple[str, int], str], int] = {}
+    for commit in commits:
+        counted = commit.target, commit.kind.total
+        raised[counted] = raised.get(counted, 0) + commit.is_new
+    counters.add_to_content(cursor, of_content, raised)
+    counters.add_to_users(cursor, of_users)
+
+
+def _commits(
+    epoch: int,
+    held: Mapping[tuple[str, int], ContentCounter],
+    turns: Mapping[ReactionKey, int],
+    moves: Mapping[tuple[str, int, str], int],
+    rows: Mapping[ReactionKey, ReactionRow],
+) -> tuple[list[Commit], dict[ReactionKey, int]]:
+    """What becomes of ``rows``: per target and kind one commit for each 250, in the order of ``n``.
+
+    Also the ``n`` of each key. A script applies a commit in one run, so its rows are bounded; the
+    transaction is one.
+    """
+    by_target: dict[tuple[str, int, str], list[ReactionKey]] = {}
+    for key in rows:
+        by_target.setdefault(key[:3], []).append(key)
+    commits, versions = [], {}
+    for moved, keys in sorted(by_target.items()):
+        target, kind, is_new = Target(*moved[:2]), KINDS[moved[2]], moved in moves
+        counter = held[target]
+        total, n = counter.totals[kind.total], epoch + counter.versions[kind.total]
+        for start in range(0, len(keys), MAX_ROWS):
+            n += is_new
+            of_part = []
+            for key in keys[start : start + MAX_ROWS]:
+                on, version_us = rows[key]
+                total += turns.get(key, 0)
+                versions[key] = n
+                of_part.append((key.actor_id, version_us, on))
+            commits.append(Commit(kind, target, n, total, is_new, of_part))
+    return commits, versions

@@ -1,0 +1,30 @@
+"""The Bloom filter of a target, built in pages (``infra.builds``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from plaza.infra import redis
+from plaza.infra.lua import load_script
+from plaza.reactions.model import Kind, Target
+from plaza.reactions.redis_keys import keys_of, run_id_of
+
+_LUA = Path(__file__).with_name("lua")
+BEGIN_BLOOM = load_script(_LUA / "begin_bloom.lua")
+FILL_BLOOM = load_script(_LUA / "fill_bloom.lua")
+
+
+def begin_bloom(kind: Kind, target: Target, build: str, actors: int) -> str:
+    """Start to build the filter for ``actors``; see begin_bloom.lua. Raises RedisDown."""
+    keys = keys_of(kind.name, target)
+    args = (run_id_of(keys), build, actors)
+    return str(redis.run(BEGIN_BLOOM, (keys.meta, keys.filling), args))
+
+
+def fill_bloom(kind: Kind, target: Target, build: str, actor_ids: Sequence[int], last: bool) -> str:
+    """Add a page to the filter; see fill_bloom.lua. Raises RedisDown."""
+    keys = keys_of(kind.name, target)
+    return str(
+        redis.run(FILL_BLOOM, (keys.meta, keys.filling, keys.bloom), (build, int(last), *actor_ids))
+    )

@@ -1,0 +1,193 @@
+"""Loading targets into Redis from snapshots of MySQL, and dropping them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from plaza.infra import redis
+from plaza.infra.lua import load_script
+from plaza.infra.redis import Call
+from plaza.reactions.model import KINDS, Kind, Snapshot, Target
+from plaza.reactions.redis_keys import idle_ttl_ms, keys_of, run_id_of
+
+FENCE_TTL_S = 300
+HYDRATION_LEASE_TTL_MS = 10_000
+MAX_ROWS = 250  # of one call of a script
+
+_LUA = Path(__file__).with_name("lua")
+LEASE_HYDRATION = load_script(_LUA / "lease_hydration.lua")
+REBASE = load_script(_LUA / "rebase.lua")
+HYDRATE = load_script(_LUA / "hydrate.lua")
+EVICT = load_script(_LUA / "evict.lua")
+TOMBSTONE = load_script(_LUA / "tombstone.lua")
+
+
+class HydrationLease(NamedTuple):
+    """Permission to load a target, taken at a node in one of its runs.
+
+    ``code``: TAKEN, BUSY, PRESENT; ``entries``: how many the outbox has.
+    """
+
+    code: str
+    token: str
+    run_id: str
+    entries: int
+
+
+def take_hydration_leases(wanted: Sequence[tuple[Kind, Target]]) -> list[HydrationLease]:
+    """Ask for permission to load targets, for 10 s. One round trip. Raises RedisDown."""
+    token = secrets.token_hex(8)
+    calls, run_ids = [], []
+    for kind, target in wanted:
+        keys = keys_of(kind.name, target)
+        run_ids.append(run_id_of(keys))
+        calls.append(
+            Call(
+                LEASE_HYDRATION,
+                (keys.meta, keys.outbox, keys.lease),
+                (run_ids[-1], token, HYDRATION_LEASE_TTL_MS),
+            )
+        )
+    return [
+        HydrationLease(code, token, run_id, entries)
+        for run_id, (code, entries) in zip(run_ids, redis.run_all(calls), strict=True)
+    ]
+
+
+def read_outboxes(wanted: Sequence[tuple[Kind, Target, int]]) -> list[list[int]]:
+    """The actors in the outbox of each (kind, target, entries), which must not change meanwhile.
+
+    One round trip, and one for each 250 entries of an outbox that has more. Raises RedisDown.
+    """
+    found: list[list[int]] = [[] for _ in wanted]
+    small = [i for i, (_, _, entries) in enumerate(wanted) if 0 < entries <= MAX_ROWS]
+    keys = [keys_of(kind.name, target).outbox for kind, target, _ in wanted]
+    if small:
+        answers = redis.pipeline([("HKEYS", keys[i]) for i in small])
+        for i, actors in zip(small, answers, strict=True):
+            found[i] = [int(actor) for actor in actors]
+    for i, (_, _, entries) in enumerate(wanted):
+        cursor: str | None = "0" if entries > MAX_ROWS else None
+        seen: set[int] = set()
+        while cursor is not None:
+            following, of_actors = redis.execute("HSCAN", keys[i], cursor, "COUNT", MAX_ROWS)
+            seen.update(map(int, of_actors))
+            cursor = None if following in ("0", 0) else following
+            found[i] = sorted(seen)
+    return found
+
+
+def hydrate_all(found: Sequence[tuple[Kind, Target, HydrationLease, Snapshot]]) -> list[str]:
+    """Load targets from snapshots; see hydrate.lua for the codes.
+
+    One round trip; one more for each 250 entries of the largest outbox. Raises RedisDown.
+    """
+    pages = [
+        [s.rows[start : start + MAX_ROWS] for start in range(0, len(s.rows), MAX_ROWS)]
+        for _, _, _, s in found
+    ]
+    for number in range(max(map(len, pages), default=0)):
+        redis.run_all(
+            [
+                _rebase_call(kind, target, lease, number + 1, of_target[number])
+                for (kind, target, lease, _), of_target in zip(found, pages, strict=True)
+                if number < len(of_target)
+            ]
+        )
+    calls = []
+    for kind, target, lease, snapshot in found:
+        keys = keys_of(kind.name, target)
+        calls.append(
+            Call(
+                HYDRATE,
+                (
+                    keys.meta,
+                    keys.outbox,
+                    keys.recent,
+                    keys.bloom,
+                    keys.filling,
+                    keys.ahead,
+                    keys.fence,
+                    keys.lease,
+                    keys.row_requests,
+                    keys.outboxes,
+                    keys.loading,
+                    keys.existence,
+                ),
+                (
+                    lease.run_id,
+                    lease.token,
+                    snapshot.db_version,
+                    snapshot.total,
+                    int(snapshot.is_complete),
+                    snapshot.last_version_us,
+                    keys.member,
+                    idle_ttl_ms(),
+                    *(part for pair in snapshot.newest for part in pair),
+                ),
+            )
+        )
+    return redis.run_all(calls)
+
+
+def render_rows(rows: Iterable[tuple[int, int, bool]]) -> str:
+    """(actor, version, state) of rows as scripts take them."""
+    return ";".join([f"{actor_id} {version_us} {on:d}" for actor_id, version_us, on in rows])
+
+
+def _rebase_call(
+    kind: Kind,
+    target: Target,
+    lease: HydrationLease,
+    page: int,
+    rows: Sequence[tuple[int, int, bool]],
+) -> Call:
+    keys = keys_of(kind.name, target)
+    return Call(
+        REBASE,
+        (keys.outbox, keys.lease, keys.loading),
+        (lease.token, page, HYDRATION_LEASE_TTL_MS, render_rows(rows)),
+    )
+
+
+def evict_all(targets: Iterable[tuple[Kind, Target, int | None]]) -> list[str]:
+    """Drop targets but for their outbox; with a version only if they are at it still.
+
+    One round trip. Raises RedisDown.
+    """
+    calls = []
+    for kind, target, s in targets:
+        keys = keys_of(kind.name, target)
+        calls.append(
+            Call(
+                EVICT,
+                (
+                    keys.meta,
+                    keys.recent,
+                    keys.bloom,
+                    keys.filling,
+                    keys.ahead,
+                    keys.fence,
+                    keys.lease,
+                    keys.row_requests,
+                    keys.loading,
+                ),
+                ("" if s is None else s, FENCE_TTL_S),
+            )
+        )
+    return redis.run_all(calls)
+
+
+def tombstone_all(deleted: Iterable[Target]) -> None:
+    """Mark deleted targets that are loaded, of all kinds. One round trip. Raises RedisDown."""
+    redis.run_all(
+        [
+            Call(TOMBSTONE, (keys_of(kind.name, target).meta,), ())
+            for target in deleted
+            for kind in KINDS.values()
+            if target.type in kind.targets
+        ]
+    )

@@ -1,0 +1,77 @@
+"""Lists of the newest reactions of users.
+
+A list is filled in one call, under a lease that ends when a reaction of the user is saved: it is no
+build of ``infra.builds``, which goes on for pages while others write.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from plaza.infra import redis
+from plaza.infra.lua import load_script
+from plaza.infra.redis import Node
+from plaza.reactions.model import Kind, ReactedTarget, Target
+from plaza.reactions.redis_keys import list_keys
+
+FILL_LIST = load_script(Path(__file__).with_name("lua") / "fill_list.lua")
+
+LIST_LENGTH = 100
+LIST_TTL_S = 86_400
+LEASE_TTL_S = 10
+
+
+class ListLease(NamedTuple):
+    """Leave to fill the list of a user, given by ``node``."""
+
+    token: str
+    node: Node
+
+
+def read_list(kind: Kind, actor_id: int) -> tuple[int, list[ReactedTarget]] | None:
+    """(floor_us, the newest reactions of a user): whole above the floor, in no order.
+
+    None when it isn't in Redis, or was filled before the node restarted, maybe with older data.
+    One round trip. Raises RedisDown.
+    """
+    key, _ = list_keys(kind.name, actor_id)
+    pairs = iter(redis.execute("ZRANGE", key, 0, -1, "WITHSCORES"))
+    score_of = dict(zip(pairs, pairs, strict=True))
+    floor = score_of.pop(_floor_at(redis.find_node(key)), None)
+    if floor is None:
+        return None
+    found = []
+    for member, score in score_of.items():
+        target_type, _, target_id = member.partition(":")
+        found.append(ReactedTarget(Target(target_type, int(target_id)), int(float(score))))
+    return int(float(floor)), found
+
+
+def take_lease(kind: Kind, actor_id: int) -> ListLease:
+    """Leave to fill the user's list with what MySQL says from now on.
+
+    One round trip. Raises RedisDown.
+    """
+    key, token = list_keys(kind.name, actor_id)[1], secrets.token_hex(8)
+    redis.execute("SET", key, token, "EX", LEASE_TTL_S)
+    return ListLease(token, redis.find_node(key))
+
+
+def fill_list(
+    kind: Kind, actor_id: int, lease: ListLease, newest: Sequence[ReactedTarget], floor_us: int
+) -> None:
+    """Keep ``newest`` as the user's list unless it changed since the lease.
+
+    One round trip. Raises RedisDown.
+    """
+    members: list[int | str] = [floor_us, _floor_at(lease.node)]
+    for reacted in newest:
+        members += [reacted.version_us, str(reacted.target)]
+    redis.run(FILL_LIST, list_keys(kind.name, actor_id), (lease.token, LIST_TTL_S, *members))
+
+
+def _floor_at(node: Node) -> str:
+    return f"floor:{node.run_id}"

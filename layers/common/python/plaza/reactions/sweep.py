@@ -1,0 +1,72 @@
+"""Sweeping: entries that stayed in an outbox too long are published again (``infra.outbox``).
+
+A target that misses a commit, or is not loaded and has an outbox, is loaded from MySQL. The sweep
+pauses while the queue is behind: a slow consumer must not be fed duplicates. What the queue refused
+and MySQL has is sent first, however far behind it is: it was not sent before.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from plaza.infra import outbox, sqs
+from plaza.infra.clock import Deadline
+from plaza.infra.mysql import MysqlDown
+from plaza.infra.observability import error_fields, record
+from plaza.infra.outbox import MAX_BACKLOG, MAX_WAIT_US
+from plaza.infra.spill import send_spilled
+from plaza.reactions import redis_outbox
+from plaza.reactions.model import Kind, Target
+from plaza.reactions.persist import resync
+from plaza.reactions.queues import REACTIONS
+
+MAX_EVENTS = 50_000
+MAX_RUN_S = 20
+_TARGETS_PER_SHARD = 2
+_TARGETS_PER_ROUND = 100
+EVENTS_PER_TARGET = 500
+
+
+def sweep_outbox(grace_us: int | None = None) -> int:
+    """Publish again what has waited longer than ``grace_us``; how many events the queue took.
+
+    ``grace_us`` None: ``ResendAfter``. At most 50,000 and for 20 s; what is left is due at the next
+    run. Raises RedisDown, QueueDown.
+    """
+    spilled = _send_spilled()
+    backlog = REACTIONS.count_backlog()
+    if backlog > MAX_BACKLOG:
+        record("sweep_paused", {"sweeps_paused": 1}, backlog=backlog)
+        return spilled
+
+    def find(before_us: int) -> list[tuple[Kind, Target]]:
+        due = redis_outbox.find_due(before_us, _TARGETS_PER_SHARD)
+        return random.sample(due, min(len(due), _TARGETS_PER_ROUND))
+
+    def send_again(
+        due: Sequence[tuple[Kind, Target]], after_us: int, deadline: Deadline
+    ) -> tuple[int, list[int]]:
+        swept = redis_outbox.sweep_all(due, after_us, EVENTS_PER_TARGET, MAX_WAIT_US)
+        events = [event for of_target in swept for event in of_target.events]
+        taken = REACTIONS.send_all(events, deadline)
+        resync(
+            [(s.kind, s.target, s.db_version) for s in swept if s.code == "GAP"],
+            [(s.kind, s.target) for s in swept if s.code == "COLD"],
+        )
+        return taken, [event.effective_version_us for event in events]
+
+    swept = outbox.sweep(find, send_again, grace_us, MAX_EVENTS, MAX_RUN_S)
+    sent = swept.sent + spilled
+    metrics = {"republished": sent, "outbox_age_s": swept.age_s}
+    record("outbox_swept", metrics, targets=swept.outboxes)
+    return sent
+
+
+def _send_spilled() -> int:
+    """Send what the queue refused before; returns how many messages it took. Raises QueueDown."""
+    try:
+        return send_spilled(REACTIONS.name, lambda messages: sqs.send_all(REACTIONS.name, messages))
+    except MysqlDown as error:
+        record("spill_resend_postponed", **error_fields(error))
+        return 0

@@ -1,0 +1,113 @@
+"""Recommending the best reviews of a shop: the list is made in the background and read as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plaza.content import ContentView, queries
+from plaza.infra.clock import Deadline
+from plaza.infra.observability import error_fields, record
+from plaza.infra.queues import QueueDown
+from plaza.infra.redis import RedisDown
+from plaza.infra.token_bucket import TokenBucket
+from plaza.recommendations import mysql_recommendations, redis_store
+from plaza.recommendations.model import MAX_SHOPS_PER_MESSAGE, RebuildLists, RecommendedPage
+from plaza.recommendations.queues import RECOMMENDATIONS
+
+__all__ = [
+    "MAX_RUN_S",
+    "RECOMMENDATIONS",
+    "rebuild_recommendations",
+    "recommend",
+    "refresh_recommendations",
+]
+
+MAX_RUN_S = 40
+_SHOPS_PER_PAGE = 1_000
+_MAX_BACKLOG = 1_000
+_PAGES_TRIED = 3
+
+# What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
+_fallback_budget = TokenBucket(rate_per_s=20, burst=40)
+
+
+def recommend(shop_id: int, offset: int, limit: int, actor_id: int | None) -> RecommendedPage:
+    """The best reviews of a shop from ``offset`` (0: the best) on, with what is counted about them.
+
+    Empty for who asks first, until the list is made. Raises ShopMissing, ShopDeleted, MysqlDown,
+    RedisDown.
+    """
+    queries.require_shop(shop_id)
+    review_ids = _read_list(shop_id)
+    found: list[ContentView] = []
+    # Deleted reviews leave gaps: a page is filled up from what follows.
+    for _ in range(_PAGES_TRIED):
+        part = review_ids[offset : offset + limit - len(found)]
+        reviews = queries.read_reviews(part, actor_id)
+        found += [reviews[review_id] for review_id in part if review_id in reviews]
+        offset += len(part)
+        if len(found) == limit or offset >= len(review_ids):
+            break
+    return RecommendedPage(found, offset if offset < len(review_ids) else None)
+
+
+def _read_list(shop_id: int) -> Sequence[int]:
+    try:
+        cached = redis_store.read_list(shop_id)
+    except RedisDown:
+        if not _fallback_budget.take():
+            raise
+        return mysql_recommendations.read_best_reviews([shop_id])[shop_id].review_ids
+    if cached.needs_rebuild:
+        try:
+            RECOMMENDATIONS.send(RebuildLists([shop_id]))
+        except QueueDown as error:  # the next reader asks, in two seconds
+            record(
+                "rebuild_not_queued",
+                {"rebuilds_not_queued": 1},
+                shop_id=shop_id,
+                **error_fields(error),
+            )
+    return cached.review_ids
+
+
+@RECOMMENDATIONS.consumer
+def rebuild_recommendations(rebuilds: Sequence[RebuildLists]) -> None:
+    """Make the lists of shops again, as MySQL has them now.
+
+    Of two rebuilds of a list the one that began last puts it in place: the other may have read
+    MySQL before. One statement to read, two round trips, one statement more if they were stale.
+    Safe to repeat. Raises MysqlDown, RedisDown.
+    """
+    shop_ids = sorted({shop_id for rebuild in rebuilds for shop_id in rebuild.shop_ids})
+    rebuild = redis_store.begin_rebuilds(shop_ids)
+    lists = mysql_recommendations.read_best_reviews(shop_ids)
+    swapped = redis_store.replace_lists(lists, rebuild)
+    mysql_recommendations.clear_stale_marks({shop_id: lists[shop_id] for shop_id in swapped})
+    record("recommendations_rebuilt", {"lists_rebuilt": len(swapped)})
+
+
+def refresh_recommendations() -> int:
+    """Ask for the rebuild of each list that isn't up to date with the votes; how many.
+
+    Nothing is asked for while the queue is behind. A list stays due until its rebuild is done.
+    Raises MysqlDown, QueueDown.
+    """
+    waiting = RECOMMENDATIONS.count_backlog()
+    if waiting > _MAX_BACKLOG:
+        record("refresh_skipped", {"refreshes_skipped": 1}, backlog=waiting)
+        return 0
+    deadline, asked, after_id = Deadline.in_s(MAX_RUN_S), 0, 0
+    while not deadline.has_passed:
+        shop_ids = mysql_recommendations.find_stale_shops(after_id, _SHOPS_PER_PAGE)
+        parts = [
+            shop_ids[i : i + MAX_SHOPS_PER_MESSAGE]
+            for i in range(0, len(shop_ids), MAX_SHOPS_PER_MESSAGE)
+        ]
+        RECOMMENDATIONS.send_all(map(RebuildLists, parts))
+        asked += len(shop_ids)
+        if len(shop_ids) < _SHOPS_PER_PAGE:
+            break
+        after_id = shop_ids[-1]
+    record("recommendations_refreshed", {"rebuilds_requested": asked})
+    return asked

@@ -1,0 +1,139 @@
+"""Runs: begun or gone on with, taken further step by step, and ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plaza.infra.clock import Deadline
+from plaza.infra.observability import record
+from plaza.infra.queues import QueueDown
+from plaza.reconciliation import mysql_runs, run_steps
+from plaza.reconciliation.model import MAX_ID, ComparePart, RunPart, RunReport
+from plaza.reconciliation.queues import COMPARISONS
+from plaza.reconciliation.run_steps import RECHECK, SEND_REPAIRS
+
+__all__ = [
+    "COMPARISONS",
+    "EXAMPLES",
+    "MAX_RUN_S",
+    "RECHECK_DELAY_S",
+    "process_parts",
+    "read_report",
+    "read_reports",
+    "start",
+]
+
+MAX_RUN_S = 15.0
+RECHECK_DELAY_S = 20  # longer than what was written is announced before (plaza.targets.announce)
+EXAMPLES = 20
+
+
+def start() -> int:
+    """Begin a run, or go on with the one that has not ended; its id.
+
+    Parts that somebody else works on are sent too: of two who do the same step, one has done it.
+    Raises MysqlDown, RedisDown, QueueDown.
+    """
+    run_id, began = mysql_runs.begin(run_steps.list_initial_parts())
+    record("reconciliation_started", {"runs_resumed": int(not began)}, run=run_id)
+    _send_pending(run_id, mysql_runs.read_parts(run_id))
+    return run_id
+
+
+@COMPARISONS.consumer
+def process_parts(messages: Sequence[ComparePart]) -> None:
+    """Take each part further for about 15 s, then let the queue bring it back.
+
+    Safe to repeat, and for many at once. Raises MysqlDown, RedisDown, QueueDown.
+    """
+    for run_id, name in dict.fromkeys(messages):
+        _process(run_id, name)
+
+
+def read_reports(before_id: int | None = None, limit: int = 1) -> list[RunReport]:
+    """The newest runs, the newest first; those before ``before_id``. Raises MysqlDown."""
+    return mysql_runs.read_reports(before_id or MAX_ID, limit, EXAMPLES)
+
+
+def read_report(run_id: int) -> RunReport:
+    """A run. Raises LookupError, MysqlDown."""
+    for report in mysql_runs.read_reports(run_id + 1, 1, EXAMPLES):
+        if report.run_id == run_id:
+            return report
+    raise LookupError(f"there is no run {run_id}")
+
+
+def _process(run_id: int, name: str) -> None:
+    deadline, steps = Deadline.in_s(MAX_RUN_S), 0
+    while part := mysql_runs.read_part(run_id, name):
+        if steps and deadline.has_passed:
+            COMPARISONS.send(ComparePart(run_id, name))
+            break
+        done = run_steps.execute(part)
+        if not mysql_runs.commit_step(part, done):
+            record("step_discarded", run=run_id, part=name)
+            return  # somebody else is at it, and goes on
+        steps += 1
+    else:
+        _schedule_next(run_id, name)
+    record("part_processed", run=run_id, part=name, steps=steps)
+
+
+def _schedule_next(run_id: int, name: str) -> None:
+    """A part is through, perhaps for long: see to what comes after it."""
+    if name.startswith("redis:"):
+        parts = mysql_runs.read_parts(run_id)
+        _send_parts([p for p in parts if not p.is_done and not p.position and _is_late_addition(p)])
+    if not mysql_runs.has_unfinished(run_id, (RECHECK, SEND_REPAIRS)):
+        _send_pending(run_id, mysql_runs.read_parts(run_id))
+
+
+def _send_pending(run_id: int, parts: Sequence[RunPart]) -> None:
+    """Send what is to be done now. The parts of a run that has ended are none."""
+    last = {part.name: part for part in parts if part.name in (RECHECK, SEND_REPAIRS)}
+    unfinished = [part for part in parts if not part.is_done and part.name not in last]
+    if unfinished:
+        _send_parts(unfinished)
+    elif parts:
+        for name in (RECHECK, SEND_REPAIRS):
+            if name not in last:
+                mysql_runs.add_part(run_id, name)
+            if name not in last or not last[name].is_done:
+                wait = name == RECHECK and mysql_runs.has_suspects(run_id)
+                COMPARISONS.send(ComparePart(run_id, name), RECHECK_DELAY_S if wait else 0)
+                return
+        _end(run_id)
+
+
+def _is_late_addition(part: RunPart) -> bool:
+    """It was not there when the run began, or may not have been."""
+    return part.name.startswith(("filter:", "redis:"))
+
+
+def _send_parts(parts: Sequence[RunPart]) -> None:
+    if COMPARISONS.send_all(ComparePart(part.run_id, part.name) for part in parts) < len(parts):
+        raise QueueDown("SQS did not take all parts")
+
+
+def _end(run_id: int) -> None:
+    if not mysql_runs.end(run_id):
+        return
+    report = read_report(run_id)
+    record(
+        "reconciliation_ended",
+        {
+            "targets_compared": report.tally.targets,
+            "relations_compared": report.tally.relations,
+            "users_compared": report.tally.users,
+            "cached_compared": report.tally.cached,
+            "drift_found": report.differing,
+            "comparisons_skipped": report.tally.skipped,
+        },
+        run=run_id,
+        reason_counts=report.reason_counts,
+        examples=[
+            f"{e.finding.reason} {e.finding.subject.what} {e.finding.subject.target}:"
+            f" {e.finding.details}"
+            for e in report.examples[:5]
+        ],
+    )

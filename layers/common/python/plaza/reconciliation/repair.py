@@ -1,0 +1,205 @@
+"""Repairing: MySQL's counters by its rows, then Redis by MySQL, each with a newer version.
+
+A finding says only where to look. What is right is found out while the counters are held, so a
+repair that comes late or twice finds nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pymysql.cursors import Cursor
+
+from plaza import counters
+from plaza.counters import ContentCounter, UserCounter
+from plaza.infra import mysql
+from plaza.infra.observability import record
+from plaza.reactions import KINDS, LIKE, Kind, Target, inspection, rankings
+from plaza.reactions.model import CachedTarget, PostLikes
+from plaza.recommendations import vote_roll_up
+from plaza.reconciliation import mysql_counts, mysql_runs
+from plaza.reconciliation.comparison import compare_subjects
+from plaza.reconciliation.model import (
+    CONTENT_TOTALS,
+    COUNTER,
+    UNREADABLE,
+    Finding,
+    RepairFindings,
+    parse_version,
+)
+from plaza.reconciliation.queues import REPAIRS
+
+__all__ = ["REPAIRS", "CorrectedCounters", "repair"]
+
+_COMMENTS = "comment_total"
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedCounters:
+    """The counters as they are after the commit, and how many of them were wrong.
+
+    Versions of content are those of rows; ``epoch`` is added where Redis compares them.
+    """
+
+    content: Mapping[Target, ContentCounter]
+    users: Mapping[int, UserCounter]
+    corrected_count: int
+    epoch: int
+
+
+@REPAIRS.consumer
+def repair(messages: Sequence[RepairFindings]) -> None:
+    """Put right what was found, where it is still wrong.
+
+    Per message two transactions of nine statements at most. Raises MysqlDown, RedisDown.
+    """
+    for message in messages:
+        _repair(message.finding_ids)
+
+
+def _repair(finding_ids: Collection[int]) -> None:
+    findings = mysql_runs.read_findings(finding_ids)
+    if not findings:
+        return
+    found = list(findings.values())
+    targets = sorted({f.subject.target for f in found if f.subject.what in CONTENT_TOTALS})
+    user_ids = sorted({f.subject.id for f in found if f.subject.what not in CONTENT_TOTALS})
+    pairs = _list_kinds(targets)
+    min_versions = _read_target_versions(pairs, targets), _read_user_versions(user_ids)
+    corrected = mysql.run_in_transaction(lambda cursor: _correct(cursor, found, *min_versions))
+    reviews = [target.id for target in corrected.content if target.type == "review"]
+    vote_roll_up.sync_review_votes(reviews)
+    _update_redis(found, pairs, corrected)
+    repaired = mysql_runs.mark_repaired(findings)
+    record(
+        "drift_repaired",
+        {"drift_repaired": repaired, "counters_corrected": corrected.corrected_count},
+        findings=len(found),
+    )
+
+
+def _list_kinds(targets: Sequence[Target]) -> list[tuple[Kind, Target]]:
+    return [
+        (kind, target)
+        for target in targets
+        for kind in KINDS.values()
+        if target.type in kind.targets
+    ]
+
+
+def _read_target_versions(
+    pairs: Sequence[tuple[Kind, Target]], targets: Sequence[Target]
+) -> dict[tuple[Target, str], int]:
+    """The newest version of each total that Redis has; MySQL's must not be older."""
+    newest: dict[tuple[Target, str], int] = {}
+    for (kind, target), held in zip(pairs, inspection.inspect_all(pairs, 1), strict=True):
+        if isinstance(held, CachedTarget):
+            newest[target, kind.total] = held.db_version
+    posts = [target for target in targets if target.type == "post"]
+    for target, raw in zip(posts, counters.read_raw(posts), strict=True):
+        if raw is not None:
+            newest[target, _COMMENTS] = parse_version(raw[0]) or 0
+    return newest
+
+
+def _read_user_versions(user_ids: Sequence[int]) -> dict[int, int]:
+    held = counters.read_raw([("user", user_id) for user_id in user_ids])
+    return {
+        user_id: parse_version(raw[0]) or 0
+        for user_id, raw in zip(user_ids, held, strict=True)
+        if raw is not None
+    }
+
+
+def _correct(
+    cursor: Cursor,
+    found: Sequence[Finding],
+    min_target_versions: Mapping[tuple[Target, str], int],
+    min_user_versions: Mapping[int, int],
+) -> CorrectedCounters:
+    """Hold the counters, content before users, count what they count, and set those that are wrong.
+
+    A counter that Redis has a newer version of gets one that is newer still.
+    """
+    of_targets = {f.subject.target: False for f in found if f.subject.what in CONTENT_TOTALS}
+    of_users = {f.subject.id: False for f in found if f.subject.what not in CONTENT_TOTALS}
+    for finding in found:
+        if finding.reason == COUNTER and finding.subject.what in CONTENT_TOTALS:
+            of_targets[finding.subject.target] = True
+        elif finding.reason == COUNTER:
+            of_users[finding.subject.id] = True
+
+    epoch = 0
+    content: dict[Target, ContentCounter] = {}
+    users: dict[int, UserCounter] = {}
+    wrong_content: dict[tuple[str, int], ContentCounter] = {}
+    wrong_users: dict[int, UserCounter] = {}
+    if of_targets:
+        epoch = inspection.read_epoch(cursor)
+        held = counters.lock_content(cursor, sorted(of_targets))
+        right = mysql_counts.recount_targets(
+            cursor, [t for t, wrong in of_targets.items() if wrong]
+        )
+        for target in of_targets:
+            counter = held[target]
+            totals = right.get(target, counter.totals)
+            versions = {
+                column: _raise_version(version, min_target_versions.get((target, column), 0), epoch)
+                if totals[column] == counter.totals[column]
+                else _raise_version(version, min_target_versions.get((target, column), 0), epoch)
+                + 1
+                for column, version in counter.versions.items()
+            }
+            if versions != counter.versions:
+                counter = ContentCounter(totals, versions)
+                wrong_content[target] = counter
+            content[target] = counter
+    if of_users:
+        held_users = counters.lock_users(cursor, sorted(of_users))
+        counted = mysql_counts.recount_users(cursor, [u for u, wrong in of_users.items() if wrong])
+        for user_id in of_users:
+            user, least = held_users[user_id], min_user_versions.get(user_id, 0)
+            right_user = user._replace(**counted.get(user_id, {}))
+            if right_user != user or least > user.version:
+                user = right_user._replace(version=max(user.version, least) + 1)
+                wrong_users[user_id] = user
+            users[user_id] = user
+    if wrong_content:
+        counters.correct_content(cursor, wrong_content)
+    if wrong_users:
+        counters.correct_users(cursor, wrong_users)
+    return CorrectedCounters(content, users, len(wrong_content) + len(wrong_users), epoch)
+
+
+def _raise_version(version: int, cached: int, epoch: int) -> int:
+    """A version of MySQL that is newer than what Redis has heard of, if that is ahead of it."""
+    cached = cached - epoch if cached >= epoch else cached
+    return version if cached <= version else cached + 1
+
+
+def _update_redis(
+    found: Sequence[Finding], pairs: Sequence[tuple[Kind, Target]], corrected: CorrectedCounters
+) -> None:
+    """Drop the targets from Redis, and project the totals again. Raises RedisDown, MysqlDown."""
+    projected = sorted({f.subject for f in found if f.subject.what in ("user", "comments")})
+    comparisons = compare_subjects(projected)
+    if unreadable := [
+        s for s, observation in comparisons.items() if UNREADABLE in observation.comparison.reasons
+    ]:
+        counters.drop_projections((s.type, s.id) for s in unreadable)
+    # Also what is not loaded: a reader of the counter as it was loses its lease.
+    inspection.evict_all((kind, target, None) for kind, target in pairs)
+    rankings.project_likes(
+        [
+            PostLikes(
+                target.id,
+                counter.totals[LIKE.total],
+                corrected.epoch + counter.versions[LIKE.total],
+            )
+            for target, counter in corrected.content.items()
+            if target.type == "post"
+        ]
+    )
+    posts = [target.id for target in corrected.content if target.type == "post"]
+    counters.refresh_projections(list(corrected.users), posts)

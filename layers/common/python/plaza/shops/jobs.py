@@ -1,0 +1,86 @@
+"""Work on all shops in bounded steps: filter and places are built, everything is told anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from plaza.infra import builds
+from plaza.infra.builds import BEGUN, FILLED, FINISHED, Builder, BuildProgress
+from plaza.shops import mysql_shops, redis_store, refresh
+from plaza.shops.model import EVERYTHING, FILTER, ShopJobStep, ShopPlace, ShopRefresh
+from plaza.shops.queues import SHOPS
+
+__all__ = ["PAGE", "PAGES_PER_STEP", "SHOPS", "run_jobs"]
+
+T = TypeVar("T")
+
+PAGE = 1_000
+PAGES_PER_STEP = 50
+
+
+@SHOPS.consumer
+def run_jobs(messages: Sequence[ShopRefresh | ShopJobStep]) -> None:
+    """Refresh all shops that the messages name, and take each job one step further.
+
+    Safe to repeat. Raises MysqlDown, RedisDown, QueueDown.
+    """
+    refreshes = [message for message in messages if isinstance(message, ShopRefresh)]
+    if refreshes:
+        refresh.refresh(sorted({shop_id for one in refreshes for shop_id in one.shop_ids}))
+        if not all(one.shop_ids for one in refreshes):
+            refresh.refresh_types()
+    for message in messages:
+        if isinstance(message, ShopJobStep):
+            _run_step(message)
+
+
+def _run_step(step: ShopJobStep) -> None:
+    """A page after the other, and when it was many, the rest through the queue again."""
+    if step.job == FILTER:
+        done = _advance(step, _FILTER)
+    elif step.job == EVERYTHING:
+        done = _advance(step, _EVERYTHING)
+    else:
+        done = _advance(step, _places(step.type_id))
+    if done.code == FILLED:
+        SHOPS.send(step._replace(build=done.build, after_id=done.after_id))
+
+
+def _advance(step: ShopJobStep, builder: Builder[T]) -> BuildProgress:
+    return builds.advance(builder, step.build, step.after_id, PAGE, PAGES_PER_STEP)
+
+
+def _places(type_id: int | None) -> Builder[ShopPlace]:
+    """The places of a type, of all shops if None."""
+    return Builder(
+        f"places of {'all shops' if type_id is None else type_id}",
+        lambda build: redis_store.begin_places(type_id, build),
+        lambda after_id, limit: mysql_shops.read_places(type_id, after_id, limit),
+        lambda build, placed, last: redis_store.fill_places(type_id, build, placed, last),
+        lambda one: one.shop_id,
+    )
+
+
+def _project_page(_: str, shop_ids: Sequence[int], last: bool) -> str:
+    """Tell Redis of a page of all shops. What was read before is older: their versions move."""
+    if shop_ids:
+        mysql_shops.bump_page_versions(shop_ids[0] - 1, shop_ids[-1])
+    refresh.refresh(shop_ids)
+    return FINISHED if last else FILLED
+
+
+_FILTER: Builder[int] = Builder(
+    "filter of shops",
+    lambda build: redis_store.SHOP_IDS.begin(build, mysql_shops.count()),
+    lambda after_id, limit: mysql_shops.read_ids(after_id, limit),
+    lambda build, shop_ids, last: redis_store.SHOP_IDS.fill(build, shop_ids, last),
+    int,
+)
+_EVERYTHING: Builder[int] = Builder(
+    "everything of shops",
+    lambda _: BEGUN,
+    lambda after_id, limit: mysql_shops.read_ids(after_id, limit),
+    _project_page,
+    int,
+)

@@ -1,0 +1,129 @@
+--[[ search_near: the shops around a place, nearest first, from behind one of them on.
+
+  KEYS[1]  {<shard>}:shops:<set>:meta    hash: built_at, build_id, build_active_at, build_requested_at
+  KEYS[2]  {<shard>}:shops:<set>:places  zset: shop -> place (GEO)
+  ARGV[1]  longitude
+  ARGV[2]  latitude
+  ARGV[3]  radius, metres
+  ARGV[4]  behind this distance, in tenths of a millimetre
+  ARGV[5]  and behind this shop among those of the same distance
+  ARGV[6]  count: how many shops to return, at most
+  ARGV[7]  how many cells to count, at most
+  ARGV[8]  how many shops to measure, at most
+  ARGV[9]  after how long a set is to be built again, milliseconds
+  ARGV[10]  after how long another caller is told to have it built, milliseconds
+
+  Bounded by: ARGV[7] cells and ARGV[8] shops, whatever the radius.
+
+  Returns {is_built, build_due, truncated, shop, distance, shop, distance, ...}
+    is_built  1 the set was searched; 0 there is none
+    build_due  1 the caller is to ask for its build
+    truncated  1 the cells or shops allowed were used up: shops farther than the last are not found
+
+  Safe to repeat: who repeats it isn't asked again, and the next after a while is. ]]
+--!include build
+--!include cells
+local now_ms = build_time_ms()
+local meta = redis.call('HMGET', KEYS[1], 'built_at', 'build_requested_at')
+local is_due = not meta[1] or now_ms - meta[1] > tonumber(ARGV[9])
+local build_due = request_build(KEYS[1], is_due, meta[2], now_ms, ARGV[10])
+if not meta[1] then return {0, build_due, 0} end
+
+local places = KEYS[2]
+local LEAF = 8 -- a cell of so few shops is read, a fuller one is split into four
+local SLACK = 10 -- tenths of a millimetre: bounds of cells are floats, and have to be sure
+local x, y, max_distance = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]) * 10000
+local behind, behind_shop, count = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6])
+local cells, shops = tonumber(ARGV[7]), tonumber(ARGV[8])
+local cos_y = cos(y * CELL_RADIANS)
+local within, beyond = cell_of_metres((max_distance + SLACK) / 10000), cell_of_metres(max(behind - SLACK, 0) / 10000)
+
+local function is_lower(a, b) -- ids have 63 bits, numbers here only 53
+  return #a < #b or #a == #b and a < b
+end
+
+-- A heap of cells and shops, the nearest on top. A shop's key is its distance in tenths of a millimetre; a cell's,
+-- where it begins, is lower than that of every shop in it.
+local keys, items, size = {}, {}, 0
+local function push(key, item)
+  size = size + 1
+  local i = size
+  while i > 1 do
+    local parent = floor(i / 2)
+    if keys[parent] <= key then break end
+    keys[i], items[i] = keys[parent], items[parent]
+    i = parent
+  end
+  keys[i], items[i] = key, item
+end
+local function pop()
+  local top, key, item = items[1], keys[size], items[size]
+  keys[size], items[size], size = nil, nil, size - 1
+  local i, child = 1, 2
+  while child <= size do
+    if child < size and keys[child + 1] < keys[child] then child = child + 1 end
+    if keys[child] >= key then break end
+    keys[i], items[i] = keys[child], items[child]
+    i, child = child, child * 2
+  end
+  if size > 0 then keys[i], items[i] = key, item end
+  return top
+end
+
+local function read(cell)
+  local last = cell.first + cell.side * cell.side - 1
+  local found = redis.call('ZRANGE', places, cell.first, last, 'BYSCORE', 'LIMIT', 0, cell.shops, 'WITHSCORES')
+  for i = 1, #found, 2 do
+    local shop = found[i]
+    local at = floor(cell_place_distance(x, y, cos_y, cell, tonumber(found[i + 1])) * 10000 + 0.5)
+    if at <= max_distance and (at > behind or at == behind and is_lower(behind_shop, shop)) then
+      push(at, shop)
+    end
+  end
+  shops = shops - cell.shops
+end
+
+local function split(cell)
+  local side, left = cell.side / 2, cell.shops
+  local span, rows = side * side, {}
+  for row = 0, 1 do rows[row] = {cell_row(y, cell.iy + row * side, side)} end
+  for column = 0, 1 do
+    local near_x, far_x = cell_column(x, cell.ix + column * side, side)
+    for row = 0, 1 do
+      local near_y, far_y, least, greatest = unpack(rows[row])
+      local nearest, farthest = near_y + cos_y * least * near_x, far_y + cos_y * greatest * far_x
+      if left > 0 and nearest <= within and farthest >= beyond then
+        local first = cell.first + (2 * column + row) * span
+        local inside = redis.call('ZCOUNT', places, first, first + span - 1)
+        cells, left = cells - 1, left - inside
+        if inside > 0 then
+          push(cell_metres(nearest) * 10000 - SLACK, {
+            ix = cell.ix + column * side, iy = cell.iy + row * side, side = side, first = first, shops = inside,
+          })
+        end
+      end
+    end
+  end
+end
+
+-- Shops of one distance leave the heap in any order: all of them are needed to put them in theirs.
+local page, last, truncated = {}, nil, 0
+push(-SLACK, {ix = 0, iy = 0, side = CELL_SIDE, first = 0, shops = redis.call('ZCARD', places)})
+while size > 0 and truncated == 0 and (#page < count or keys[1] <= last) do
+  local at, item = keys[1], pop()
+  if type(item) == 'string' then
+    page[#page + 1], last = {item, at}, at
+  elseif item.shops <= LEAF or item.side == 1 then
+    if item.shops > shops then truncated = 1 else read(item) end
+  elseif cells < 4 then
+    truncated = 1
+  else
+    split(item)
+  end
+end
+table.sort(page, function(a, b) return a[2] < b[2] or a[2] == b[2] and is_lower(a[1], b[1]) end)
+local answer = {1, build_due, truncated}
+for i = 1, min(count, #page) do
+  answer[2 * i + 2], answer[2 * i + 3] = page[i][1], page[i][2]
+end
+return answer

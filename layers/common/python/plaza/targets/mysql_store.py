@@ -1,0 +1,67 @@
+"""Targets in MySQL: content, and users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pymysql.cursors import Cursor
+
+from plaza.infra import mysql, sql
+from plaza.targets.model import Existence
+
+
+def read_existence(target_type: str, target_id: int) -> Existence:
+    """Whether it is there. Raises MysqlDown."""
+    if target_type == "user":
+        found = mysql.fetch_all("SELECT 0 FROM user WHERE id = %s", (target_id,))
+    else:
+        found = mysql.fetch_all(
+            """
+            SELECT deleted_at IS NOT NULL
+            FROM content
+            WHERE content_type = %s
+              AND content_id = %s
+            """,
+            (target_type, target_id),
+        )
+    if not found:
+        return Existence.MISSING
+    return Existence.DELETED if found[0][0] else Existence.LIVE
+
+
+def read_all_existence(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Existence]:
+    """Returns whether each of ``targets`` is there. One statement at most. Raises MysqlDown."""
+    wanted = list(targets)
+    arms = [
+        f"SELECT 'user', id, 0 FROM user WHERE id IN ({numbers})"
+        if target_type == "user"
+        else f"""
+        SELECT content_type, content_id, deleted_at IS NOT NULL
+        FROM content
+        WHERE content_type = '{target_type}'
+          AND content_id IN ({numbers})
+        """
+        for target_type, numbers in sql.render_ids_by_type(wanted).items()
+    ]
+    rows = mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ()
+    found = {(row[0], row[1]): Existence.DELETED if row[2] else Existence.LIVE for row in rows}
+    return {target: found.get(target, Existence.MISSING) for target in wanted}
+
+
+def read_owners(cursor: Cursor, targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """Whose each of ``targets`` is: its author, or the user themselves. One statement at most."""
+    wanted = set(targets)
+    owners = {target: target[1] for target in wanted if target[0] == "user"}
+    arms = [
+        f"""
+        SELECT content_type, content_id, author_id
+        FROM content
+        WHERE content_type = '{target_type}'
+          AND content_id IN ({numbers})
+        """
+        for target_type, numbers in sql.render_ids_by_type(wanted - owners.keys()).items()
+    ]
+    if arms:
+        cursor.execute(" UNION ALL ".join(arms))
+        owners |= {(target_type, target_id): owner for target_type, target_id, owner in cursor}
+    return owners

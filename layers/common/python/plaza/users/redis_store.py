@@ -1,0 +1,78 @@
+"""Users in Redis, as projections of MySQL's (``plaza.infra.projections``):
+
+{<shard>}:user:<id>:card  hash  version, value: nickname and avatar, JSON
+{<shard>}:user:<id>:zone  hash  version, value: time zone, a space, latest day
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from plaza import counters
+from plaza.counters import UserCounter
+from plaza.infra import projections
+from plaza.infra.projections import Projection, key_of
+from plaza.users.model import Card
+from plaza.users.zones import Zone
+
+
+def card_key(user_id: int) -> str:
+    """Where the card of a user is projected to."""
+    return key_of(f"user:{user_id}", "card")
+
+
+def read_cards(user_ids: Iterable[int]) -> dict[int, tuple[Card, int]]:
+    """(card, version) of those who are in Redis. One round trip. Raises RedisDown."""
+    ids = list(user_ids)
+    found = projections.read_all([card_key(user_id) for user_id in ids])
+    return {
+        user_id: (Card.from_json(user_id, entry[1]), entry[0])
+        for user_id, entry in zip(ids, found, strict=True)
+        if entry is not None
+    }
+
+
+def zone_key(user_id: int) -> str:
+    """Where the time zone of a user is projected to."""
+    return key_of(f"user:{user_id}", "zone")
+
+
+def read_zones(user_ids: Sequence[int]) -> dict[int, tuple[Zone, int]]:
+    """(time zone, version) of those who are in Redis. One round trip. Raises RedisDown."""
+    found = projections.read_all([zone_key(user_id) for user_id in user_ids])
+    return {
+        user_id: (Zone.from_text(entry[1]), entry[0])
+        for user_id, entry in zip(user_ids, found, strict=True)
+        if entry is not None
+    }
+
+
+def store_zones(zones: Mapping[int, tuple[Zone, int]], *, create: bool) -> None:
+    """Project (time zone, version) of users. One round trip. Raises RedisDown."""
+    projections.store_all(
+        [Projection(zone_key(i), version, zone.to_text()) for i, (zone, version) in zones.items()],
+        create=create,
+    )
+
+
+def read_profile(user_id: int) -> tuple[Card | None, UserCounter | None]:
+    """The card and the totals of a user, None for what isn't there. One round trip.
+
+    Raises RedisDown.
+    """
+    card, totals = projections.read_all([card_key(user_id), counters.user_key(user_id)])
+    return (
+        Card.from_json(user_id, card[1]) if card else None,
+        UserCounter.from_json(totals[1]) if totals else None,
+    )
+
+
+def store_cards(cards: Mapping[int, tuple[Card, int]], *, create: bool) -> None:
+    """Project (card, version) of users. One round trip. Raises RedisDown."""
+    projections.store_all(
+        [
+            Projection(card_key(user_id), version, card.to_json())
+            for user_id, (card, version) in cards.items()
+        ],
+        create=create,
+    )

@@ -1,0 +1,30 @@
+"""Signing up: who comes with a phone that nobody had before is a new user."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from plaza.infra.ids import new_id
+from plaza.infra.observability import record
+from plaza.infra.redis import RedisDown
+from plaza.targets import markers
+from plaza.users import mysql_phones
+from plaza.users.model import User
+from plaza.users.nicknames import make_nickname
+
+
+def sign_up(phone: str) -> User:
+    """The user of ``phone`` (E.164), made now if there was none, under a made-up name.
+
+    Several at once make one. Raises MysqlDown, and for somebody new RedisDown.
+    """
+    user = mysql_phones.find(phone)
+    if user is not None:
+        return user
+    user_id = new_id()
+    user = mysql_phones.find_or_insert(phone, user_id, make_nickname())
+    if user.id == user_id:
+        record("user_created", {"users_created": 1}, user_id=user_id)
+        with suppress(RedisDown):  # the marker that says none, if there is one, ends by itself
+            markers.mark_created("user", user_id)
+    return user

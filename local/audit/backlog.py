@@ -1,0 +1,123 @@
+"""Quiet: nothing pending in Redis, in the queues or in MySQL for them. Waiting for it, and helping
+it along.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import NamedTuple
+
+import pymysql
+from botocore.exceptions import EndpointConnectionError
+
+from local.paths import LocalError
+from local.stack.servers import connect_mysql, connect_redis
+from local.stack.stack import Stack
+from local.stack.status import count_messages
+
+TIMEOUT_S = 300.0
+SHORT_VISIBILITY_TIMEOUT_S = (
+    30  # as long as a consumer may run; sooner, and a slow batch is delivered twice
+)
+_POLL_INTERVAL_S = 0.25
+_FIRST_SWEEP_AFTER_S = 5.0
+_MAX_SWEEP_WAIT_S = 30.0
+
+
+class Backlog(NamedTuple):
+    """What is on its way: targets with an outbox or due for a sweep, messages that are not dead,
+    and those that the queue did not take."""
+
+    targets: int
+    waiting: int
+    in_flight: int
+    spilled: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.targets} targets with changes pending, {self.waiting} messages waiting,"
+            f" {self.in_flight} in flight, {self.spilled} in MySQL for the queues"
+        )
+
+
+def _ignore_progress(text: str) -> None:
+    pass
+
+
+def read_backlog(stack: Stack) -> Backlog:
+    """What is on its way now."""
+    depths = [depth for name, depth in count_messages(stack).items() if not name.endswith("_dlq")]
+    with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
+        targets, shards = 0, []
+        for key in set(client.scan_iter(count=1000)):
+            targets += key.startswith("{") and key.endswith(":outbox")
+            if key.startswith("{") and key.endswith(":outboxes"):
+                shards.append(key)
+        pipe = client.pipeline(transaction=False)
+        for key in shards:
+            pipe.zcard(key)
+        outbox_index = sum(pipe.execute())
+    waiting, in_flight = sum(d[0] for d in depths), sum(d[1] for d in depths)
+    return Backlog(max(targets, outbox_index), waiting, in_flight, _count_spilled(stack.mysql_url))
+
+
+def _count_spilled(mysql_url: str) -> int:
+    """How many messages the sweeper has yet to send; 1 while MySQL cannot say."""
+    try:
+        with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT COUNT(*) FROM spilled_message")
+            [(count,)] = cursor.fetchall()
+            return int(count)
+    except pymysql.err.OperationalError:
+        return 1
+
+
+def wait_until_quiet(
+    stack: Stack,
+    timeout_s: float = TIMEOUT_S,
+    on_progress: Callable[[str], None] = _ignore_progress,
+) -> bool:
+    """Wait until nothing is on its way; False when it still was after ``timeout_s``.
+
+    What only the sweeper can mend is not left to the schedule: it is invoked, less often each time.
+    """
+    began_s = time.monotonic()
+    sweep_at_s, wait_s = began_s + _FIRST_SWEEP_AFTER_S, _FIRST_SWEEP_AFTER_S
+    while any(backlog := read_backlog(stack)):
+        now_s = time.monotonic()
+        on_progress(str(backlog))
+        if now_s - began_s > timeout_s:
+            return False
+        if (backlog.targets or backlog.spilled) and not backlog.waiting and now_s >= sweep_at_s:
+            with contextlib.suppress(LocalError):  # a server is away: the next sweep may do
+                stack.invoke("SweepOutbox", {})
+            wait_s = min(wait_s * 1.5, _MAX_SWEEP_WAIT_S)
+            sweep_at_s = time.monotonic() + wait_s
+        time.sleep(_POLL_INTERVAL_S)
+    return True
+
+
+@contextlib.contextmanager
+def shorten_visibility_timeout(
+    stack: Stack, *queues: str, visibility_timeout_s: int = SHORT_VISIBILITY_TIMEOUT_S
+) -> Iterator[None]:
+    """Deliver the messages of killed consumers again after ``visibility_timeout_s``, not after minutes.
+
+    It has to be longer than the consumers' time limit. Only meanwhile: the queues get their own
+    visibility timeout back.
+    """
+    sqs = stack.connect("sqs")
+    name = "VisibilityTimeout"
+    before = {
+        url: sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"][name]
+        for url in (stack.queues[queue] for queue in queues)
+    }
+    try:
+        for url in before:
+            sqs.set_queue_attributes(QueueUrl=url, Attributes={name: str(visibility_timeout_s)})
+        yield
+    finally:
+        with contextlib.suppress(EndpointConnectionError):  # the stack ended, and they with it
+            for url, timeout_s in before.items():
+                sqs.set_queue_attributes(QueueUrl=url, Attributes={name: timeout_s})

@@ -1,0 +1,113 @@
+"""Check-ins for the audit: the days that MySQL has, and what Redis makes of them."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+
+import redis
+from pymysql.cursors import Cursor
+
+from plaza.checkins.redis_store import CheckInKeys
+
+_KEY = re.compile(r"\{\d+\}:user:(\d{1,19}):checkins(?::(\d{4}-\d\d)|:outbox)?", re.ASCII)
+_OUTBOX_INDEX_KEY = re.compile(r"\{\d+\}:checkins:outboxes", re.ASCII)
+_WHOLE = 31  # the number of the bit that says a month is whole
+
+
+@dataclass(slots=True)
+class Calendar:
+    """What Redis holds of a user: the streak that ends on ``last``, months that are whole, and how
+    many days are in the outbox."""
+
+    streak: tuple[date | None, int] | None = None
+    months: dict[date, frozenset[date]] = field(default_factory=dict)
+    pending: int = 0
+
+
+@dataclass(slots=True)
+class CheckinKeys:
+    """The keys of Redis that concern check-ins: user -> months, and the indexes of outboxes."""
+
+    users: dict[int, set[date]] = field(default_factory=dict)
+    outbox_index: set[str] = field(default_factory=set)
+
+    def add_key(self, key: str) -> None:
+        """Keep ``key`` if it is one of those."""
+        if _OUTBOX_INDEX_KEY.fullmatch(key):
+            self.outbox_index.add(key)
+        elif match := _KEY.fullmatch(key):
+            months = self.users.setdefault(int(match[1]), set())
+            if match[2]:
+                months.add(date.fromisoformat(f"{match[2]}-01"))
+
+
+def read_days(cursor: Cursor) -> dict[int, set[date]]:
+    """The days of every user. One statement."""
+    cursor.execute("SELECT user_id, day FROM checkin")
+    days: dict[int, set[date]] = {}
+    for user_id, day in cursor:
+        days.setdefault(user_id, set()).add(day)
+    return days
+
+
+def read_calendars(client: redis.Redis, found: CheckinKeys) -> dict[int, Calendar]:
+    """What Redis holds of the users that were found. One pipeline."""
+    pipe = client.pipeline(transaction=False)
+    for user_id, months in found.users.items():
+        keys = CheckInKeys(user_id)
+        pipe.hmget(keys.head, ["last", "streak"])
+        pipe.hlen(keys.outbox)
+        for month in sorted(months):
+            pipe.bitfield(keys.month(month)).get("u32", 0).execute()
+    answers = iter(pipe.execute() if found.users else ())
+    calendars = {}
+    for user_id, months in found.users.items():
+        last, streak = next(answers)
+        calendar = Calendar(pending=next(answers))
+        if last is not None:
+            newest = date.fromordinal(int(last)) if int(last) else None
+            calendar.streak = newest, int(streak)
+        for month in sorted(months):
+            [bits] = next(answers)
+            if bits >> _WHOLE:
+                calendar.months[month] = frozenset(
+                    month + timedelta(days=day - 1)
+                    for day in range(1, _WHOLE + 1)
+                    if bits >> (_WHOLE - day) & 1
+                )
+        calendars[user_id] = calendar
+    return calendars
+
+
+def find_wrong_calendars(
+    days: Mapping[int, Collection[date]], calendars: Mapping[int, Calendar]
+) -> Iterator[tuple[str, str]]:
+    """Where Redis shows other days or another streak than MySQL has.
+
+    Of users with nothing pending: of the others, Redis knows more.
+    """
+    for user_id, calendar in sorted(calendars.items()):
+        own_days = set(days.get(user_id, ()))
+        if calendar.pending:
+            continue
+        wanted = count_streak(own_days)
+        if calendar.streak is not None and calendar.streak != wanted:
+            said = "Redis {1} up to {0}, rows {3} up to {2}".format(*calendar.streak, *wanted)
+            yield f"streak of user {user_id}", said
+        for month, shown in sorted(calendar.months.items()):
+            rows = {day for day in own_days if day.replace(day=1) == month}
+            if differing := sorted(shown ^ rows):
+                said = f"Redis {len(shown)} days, rows {len(rows)}; they differ on {differing[0]}"
+                yield f"check-ins of user {user_id} in {month:%Y-%m}", said
+
+
+def count_streak(days: Collection[date]) -> tuple[date | None, int]:
+    """(the newest day, how many in a row end there)."""
+    if not days:
+        return None, 0
+    held, last = set(days), max(days)
+    length = 1
+    while last - timedelta(days=length) in held:
+        length += 1
+    return last, length

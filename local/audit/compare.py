@@ -1,0 +1,470 @@
+"""The audit report: what Redis, the counters, the rows and the log say, and where they differ.
+
+Comparing is arithmetic on what ``local.audit.stores`` read, and an independent oracle: nothing of
+it runs the product's code. Reactions are compared while the system is busy, too: a target in Redis
+is what MySQL had at one version of its counter, and the log says what was committed since. The rest
+is exact only while the system is quiet; what is on its way is told as pending.
+"""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from local.audit.checkins import find_wrong_calendars
+from local.audit.orders import QUEUES, find_reused_ids, find_stranded_orders
+from local.audit.stores import CachedCounter, Difference, MysqlState, RedisState, TargetState
+from local.audit.vouchers import find_oversold, find_wrong_sales
+from plaza.counters import UserCounter
+from plaza.counters.model import USER_COLUMNS
+from plaza.reactions import KINDS, Target
+
+USER_COUNTERS = {column.removesuffix("_total"): column for column in USER_COLUMNS}
+MAX_FILTER_CHECKS = 10_000  # actors of one target that are looked up in its Bloom filter
+MAX_SWEEP_WAIT_US = 7_200_000_000  # a target that is due later is not swept any more
+SWEPT_QUEUES = frozenset({"reactions"})  # whose spilled messages the sweeper sends
+_COMMENTS = "comment_total"
+
+
+class Sums(NamedTuple):
+    """One counter, added up: its rows, the counters, and of those that Redis holds: Redis, and
+    the counters."""
+
+    rows: int
+    counters: int
+    hot: int
+    hot_counters: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """The audit report. Clean: all agree and nothing is on its way or lost.
+
+    ``drift`` counts the totals that are not what they count, ``others`` everything else that
+    differs. ``queued``, ``spilled`` and ``dead`` count messages by queue. ``moving``: targets
+    that changed each time they were read, and were not compared with MySQL. ``totals`` are by kind
+    of reaction; ``counters`` are those of comments and of users, by name. ``sold``: units of
+    ``vouchers``, and ``checkins``: days, as MySQL has them.
+    """
+
+    targets: int
+    hot: int
+    drift: int
+    others: int
+    pending: int
+    outbox_index: int
+    accepted: int
+    persisted: int
+    queued: Mapping[str, int]
+    dead: Mapping[str, int]
+    totals: Mapping[str, Sums]
+    counters: Mapping[str, Sums]
+    differences: Sequence[Difference]
+    vouchers: int = 0
+    sold: int = 0
+    checkins: int = 0
+    spilled: Mapping[str, int] = field(default_factory=dict)
+    moving: int = 0
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing is on its way."""
+        return not (
+            self.pending
+            or self.outbox_index
+            or self.moving
+            or any(self.queued.values())
+            or any(self.spilled.values())
+        )
+
+    @property
+    def clean(self) -> bool:
+        """Quiet, all agree, and nothing was given up."""
+        return self.quiet and not (self.differences or any(self.dead.values()))
+
+    def to_json(self) -> dict[str, Any]:
+        """For a machine; the first 20 differences."""
+        return {
+            "clean": self.clean,
+            "targets": self.targets,
+            "hot": self.hot,
+            "drift": self.drift,
+            "others": self.others,
+            "pending": self.pending,
+            "outbox_index": self.outbox_index,
+            "queued": sum(self.queued.values()),
+            "dead": sum(self.dead.values()),
+            "spilled": sum(self.spilled.values()),
+            "moving": self.moving,
+            "accepted": self.accepted,
+            "persisted": self.persisted,
+            "totals": {kind: sums._asdict() for kind, sums in self.totals.items()},
+            "counters": {name: sums._asdict() for name, sums in self.counters.items()},
+            "vouchers": self.vouchers,
+            "sold": self.sold,
+            "checkins": self.checkins,
+            "differences": [str(difference) for difference in self.differences[:20]],
+        }
+
+
+def compare(
+    record: MysqlState, cache: RedisState, depths: Mapping[str, tuple[int, int]]
+) -> AuditReport:
+    """Hold all of it against each other. ``depths``: queue -> (messages waiting, in work)."""
+    messages = {name: sum(depth) for name, depth in depths.items()}
+    queued = {name: depth for name, depth in messages.items() if not name.endswith("_dlq")}
+    of_users = count_rows(record)
+    drift = [
+        *find_drift(record, cache),
+        *find_wrong_users(record, of_users),
+        *find_wrong_comments(record),
+        *record.rolled_up_differences,
+        *(Difference(*found) for found in find_oversold(record.vouchers)),
+        *(Difference(*found) for found in find_reused_ids(record.orders, cache.orders)),
+    ]
+    outbox_index = len(cache.outbox_index) + len(cache.checkin_outbox_index)
+    stored = len(record.orders.stored) + sum(record.spilled.values())
+    is_quiet = not (cache.pending or stored or outbox_index or any(queued.values()))
+    others = [
+        *find_wrong_versions(record, cache, is_quiet),
+        *find_wrong_lists(record, cache),
+        *record.log_differences,
+        *find_wrong_outboxes(record, cache),
+        *find_lost_commits(cache),
+        *find_lost_messages(record),
+    ]
+    if not any(messages.get(name) for name in QUEUES):
+        epochs = {voucher_id: sale.generation for voucher_id, sale in cache.sales.items()}
+        stranded = find_stranded_orders(record.orders, cache.orders, epochs, is_quiet)
+        others += [Difference(*found) for found in stranded]
+    if is_quiet:
+        others += [*find_wrong_projections(record, cache), *find_claims(cache)]
+        others += [
+            Difference(*found)
+            for found in (
+                *find_wrong_sales(record.vouchers, cache.sales),
+                *find_wrong_calendars(record.days, cache.calendars),
+            )
+        ]
+    targets = {target for _, target in [*record.on, *cache.hot]} | set(record.totals)
+    waiting = sum(
+        max(_row_versions(record, counted, actor_id)) < entry.version_us
+        for counted, hot in cache.hot.items()
+        for actor_id, entry in hot.outbox.items()
+    )
+    return AuditReport(
+        targets=len(targets),
+        hot=sum(hot.loaded for hot in cache.hot.values()),
+        drift=len(drift),
+        others=len(others),
+        pending=cache.pending + stored,
+        outbox_index=outbox_index,
+        accepted=record.log + waiting,
+        persisted=record.log,
+        queued=queued,
+        dead={name: depth for name, depth in messages.items() if name.endswith("_dlq")},
+        totals={kind: _sum_reactions(kind, record, cache) for kind in KINDS},
+        counters={
+            "comments": _sum_comments(record, cache),
+            **_sum_users(record, cache, of_users),
+        },
+        differences=[*drift, *others],
+        vouchers=len(record.vouchers),
+        sold=sum(voucher.sold for voucher in record.vouchers.values()),
+        checkins=sum(map(len, record.days.values())),
+        spilled=record.spilled,
+        moving=sum(hot.moving for hot in cache.hot.values()),
+    )
+
+
+def count_rows(record: MysqlState) -> dict[int, Counter[str]]:
+    """What the counters of users must be: user -> column -> how many rows it counts.
+
+    What somebody received for content that was deleted stays theirs.
+    """
+    counted: dict[int, Counter[str]] = {}
+
+    def count(user_id: int, column: str, rows: int) -> None:
+        counted.setdefault(user_id, Counter())[column] += rows
+
+    for (name, target), actors in record.on.items():
+        kind = KINDS.get(name)
+        if kind is None:  # no counter can be right about it: drift says so
+            continue
+        owner_id = target.id if target.type == "user" else record.authors.get(target)
+        if owner_id is not None:
+            count(owner_id, kind.received, len(actors))
+        if kind.given is not None:
+            for actor_id in actors:
+                count(actor_id, kind.given, 1)
+    for author_id, posts in record.posts.items():
+        count(author_id, "posts_total", posts)
+    return counted
+
+
+def find_drift(record: MysqlState, cache: RedisState) -> list[Difference]:
+    """Where rows, counter, the log's changes and Redis differ, of every target, loaded or not.
+
+    What Redis has is held against the counter as it was at the version that Redis is at.
+    """
+    counted = {(kind, target) for target in record.totals for kind in KINDS}
+    counted |= set(record.changes or ())
+    differences = []
+    for name, target in sorted(counted | set(record.on) | set(cache.hot)):
+        rows = len(record.on.get((name, target), ()))
+        kind = KINDS.get(name)
+        counter = record.total(target, kind.total) if kind else 0
+        logged = rows if record.changes is None else record.changes.get((name, target), 0)
+        hot = cache.hot.get((name, target), TargetState())
+        since = _find_since(record, (name, target), hot)
+        base = hot.base if since is not None else counter
+        if counter != rows or logged != rows or base != counter - sum((since or {}).values()):
+            shown = "not there" if hot.total is None else str(hot.total)
+            shown += f" with {len(hot.outbox)} pending" if hot.outbox else ""
+            shown += f" @{hot.db_version}, {sum(since.values())} since" if since else ""
+            said = f"Redis {shown}, counter {counter}, rows {rows}"
+            said += f", log {logged}" if logged != rows else ""
+            differences.append(Difference(f"{name} {target}", said))
+    return differences
+
+
+def _find_since(
+    record: MysqlState, counted: tuple[str, Target], hot: TargetState
+) -> Mapping[int, int] | None:
+    """What was committed since the version that Redis has, by actor; None: it can't be compared."""
+    if not hot.loaded or hot.moving or counted[0] not in KINDS:
+        return None
+    return {} if hot.db_version >= record.version(*counted) else record.since.get(counted)
+
+
+def _row_versions(
+    record: MysqlState, counted: tuple[str, Target], actor_id: int
+) -> tuple[int, int]:
+    """(the version of a row that is on, of one that is off), 0 for none."""
+    return (
+        record.on.get(counted, {}).get(actor_id, 0),
+        record.off.get(counted, {}).get(actor_id, 0),
+    )
+
+
+def find_wrong_users(
+    record: MysqlState, of_users: Mapping[int, Mapping[str, int]]
+) -> Iterator[Difference]:
+    """Counters of users that are not the number of rows they count."""
+    for user_id in sorted(record.users.keys() | of_users.keys()):
+        counter = record.users.get(user_id, UserCounter())
+        rows = of_users.get(user_id, {})
+        for name, column in USER_COUNTERS.items():
+            said, counted = getattr(counter, column), rows.get(column, 0)
+            if said != counted:
+                of = f"{name.replace('_', ' ')} of user {user_id}"
+                yield Difference(of, f"counter {said}, rows {counted}")
+
+
+def find_wrong_comments(record: MysqlState) -> Iterator[Difference]:
+    """Counters of comments that are not the number of live comments."""
+    for target in sorted(record.totals.keys() | {Target("post", id_) for id_ in record.comments}):
+        rows = record.comments[target.id] if target.type == "post" else 0
+        if (counter := record.total(target, _COMMENTS)) != rows:
+            yield Difference(f"comments of {target}", f"counter {counter}, rows {rows}")
+
+
+def find_wrong_lists(record: MysqlState, cache: RedisState) -> Iterator[Difference]:
+    """Who is saved as on in Redis and isn't, or isn't and should be; of actors without a commit
+    since the version that Redis has."""
+    for counted, hot in sorted(cache.hot.items()):
+        since = _find_since(record, counted, hot)
+        if since is None:
+            continue
+        of = f"{counted[0]} {counted[1]}"
+        on = {a: version for a, version in record.on.get(counted, {}).items() if a not in since}
+        recent = {a: version for a, version in hot.recent.items() if a not in since}
+        newest = {a for a, version in on.items() if hot.complete or version > hot.floor_us}
+        if extra := sorted(recent.keys() - on.keys()):
+            yield Difference(of, f"in Redis and not in the rows: {_format_sample(extra)}")
+        if missing := sorted(newest - recent.keys()):
+            yield Difference(of, f"in the rows and not in Redis: {_format_sample(missing)}")
+        if other := sorted(a for a in recent.keys() & on.keys() if recent[a] != on[a]):
+            yield Difference(of, f"at another version in Redis: {_format_sample(other)}")
+        if denied := _find_denied(hot, on.keys() - recent.keys() - newest):
+            yield Difference(of, f"in the rows and denied by the filter: {_format_sample(denied)}")
+
+
+def _find_denied(hot: TargetState, actor_ids: Collection[int]) -> list[int]:
+    """Which of some actors that are on, or of a sample of them, the Bloom filter does not have."""
+    if not hot.bits:
+        return []
+    asked = sorted(actor_ids)
+    if len(asked) > MAX_FILTER_CHECKS:
+        asked = sorted(random.sample(asked, MAX_FILTER_CHECKS))
+    return [actor_id for actor_id in asked if not hot.may_have(actor_id)]
+
+
+def find_wrong_outboxes(record: MysqlState, cache: RedisState) -> Iterator[Difference]:
+    """Outboxes that are not what Redis says of them, or that the sweeper would not find."""
+    last_us = time.time_ns() // 1000 + MAX_SWEEP_WAIT_US
+    for counted, hot in sorted(cache.hot.items()):
+        of = f"{counted[0]} {counted[1]}"
+        if hot.unreadable:
+            yield Difference(of, f"unreadable: {hot.unreadable}")
+        if hot.moving:
+            continue
+        if hot.outbox and hot.due_us is None:
+            yield Difference(of, f"{len(hot.outbox)} pending, and not in outboxes")
+        elif hot.outbox and (hot.due_us or 0) > last_us:
+            yield Difference(of, f"{len(hot.outbox)} pending, and not swept before {hot.due_us}")
+        if not hot.loaded:
+            continue
+        if hot.outbox_count != len(hot.outbox):
+            yield Difference(of, f"waits for {hot.outbox_count}, the outbox has {len(hot.outbox)}")
+        delta = sum(entry.want - entry.base for entry in hot.outbox.values())
+        if hot.delta != delta:
+            yield Difference(of, f"delta {hot.delta}, the outbox comes to {delta}")
+        newest = max(
+            [*(e.version_us for e in hot.outbox.values()), *hot.recent.values()], default=0
+        )
+        if newest > hot.version_us:
+            yield Difference(of, f"version {hot.version_us}, and an actor has {newest}")
+        since = _find_since(record, counted, hot)
+        if since is not None and (
+            wrong := sorted(
+                actor_id
+                for actor_id, entry in hot.outbox.items()
+                if actor_id not in since and entry.base != (actor_id in record.on.get(counted, {}))
+            )
+        ):
+            yield Difference(
+                of, f"pending with another base than the rows: {_format_sample(wrong)}"
+            )
+    for user_id, calendar in sorted(cache.calendars.items()):
+        if calendar.pending and str(user_id) not in cache.checkin_outbox_index:
+            yield Difference(
+                f"check-ins of user {user_id}",
+                f"{calendar.pending} pending, and not in the outbox index",
+            )
+
+
+def find_lost_commits(cache: RedisState) -> Iterator[Difference]:
+    """Commits in Redis that wait for none, or for one that no sweep will find to be missing."""
+    for (kind, target), hot in sorted(cache.hot.items()):
+        of, ahead = f"{kind} {target}", sorted(hot.ahead)
+        if hot.moving or not ahead:
+            continue
+        if not hot.loaded:
+            if hot.ahead_stays:
+                yield Difference(
+                    of, f"not loaded, commits are ahead for ever: {_format_sample(ahead)}"
+                )
+            continue
+        if past := [n for n in ahead if n <= hot.db_version]:
+            yield Difference(
+                of, f"commits are ahead that are applied @{hot.db_version}: {_format_sample(past)}"
+            )
+        elif not hot.blocked or hot.due_us is None:
+            yield Difference(
+                of, f"commits are ahead @{hot.db_version}, and not swept: {_format_sample(ahead)}"
+            )
+
+
+def find_lost_messages(record: MysqlState) -> Iterator[Difference]:
+    """Messages that a queue did not take and that no sweeper sends."""
+    for queue, count in sorted(record.spilled.items()):
+        if queue not in SWEPT_QUEUES:
+            yield Difference(f"queue {queue}", f"{count} spilled, and sent by no sweeper")
+
+
+def find_wrong_versions(
+    record: MysqlState, cache: RedisState, is_quiet: bool
+) -> Iterator[Difference]:
+    """Targets at a version that MySQL never had or, when nothing is on its way, at an older one."""
+    for (kind, target), hot in sorted(cache.hot.items()):
+        if hot.loaded and not hot.moving and kind in KINDS:
+            n = record.version(kind, target)
+            if hot.db_version > n or (is_quiet and hot.db_version < n):
+                yield Difference(f"{kind} {target}", f"Redis @{hot.db_version}, MySQL @{n}")
+
+
+def find_wrong_projections(record: MysqlState, cache: RedisState) -> Iterator[Difference]:
+    """Counters that Redis shows otherwise than MySQL has them.
+
+    One of a version that MySQL never had would not be replaced.
+    """
+    for user_id, projected in sorted(cache.users.items()):
+        counter = record.users.get(user_id, UserCounter())
+        if _read_user(projected) != _totals_of(counter) or projected.version > counter.version:
+            yield _differs(
+                f"counters of user {user_id}", projected, counter.to_json(), counter.version
+            )
+    for post_id, projected in sorted(cache.comments.items()):
+        target = Target("post", post_id)
+        total = record.total(target, _COMMENTS)
+        version = record.totals[target].versions[_COMMENTS] if target in record.totals else 0
+        if projected.value != str(total) or projected.version > version:
+            yield _differs(f"comments of {target}", projected, str(total), version)
+
+
+def find_claims(cache: RedisState) -> Iterator[Difference]:
+    """What users claimed and nobody released although it is settled."""
+    for user_id, claims in sorted(cache.claims.items()):
+        yield Difference(f"claims of user {user_id}", f"not released: {_format_sample(claims)}")
+
+
+def _differs(of: str, projected: CachedCounter, value: str, version: int) -> Difference:
+    return Difference(of, f"Redis {projected.value} @{projected.version}, MySQL {value} @{version}")
+
+
+def _read_user(projected: CachedCounter) -> dict[str, int]:
+    """The totals that Redis shows of a user, none if they can't be read."""
+    try:
+        return _totals_of(UserCounter.from_json(projected.value))
+    except (ValueError, TypeError):
+        return {}
+
+
+def _totals_of(counter: UserCounter) -> dict[str, int]:
+    return {column: getattr(counter, column) for column in USER_COLUMNS}
+
+
+def _sum_reactions(kind: str, record: MysqlState, cache: RedisState) -> Sums:
+    column = KINDS[kind].total
+    held = {
+        t: hot.total for (k, t), hot in cache.hot.items() if k == kind and hot.total is not None
+    }
+    return Sums(
+        rows=sum(len(actors) for (k, _), actors in record.on.items() if k == kind),
+        counters=sum(counter.totals[column] for counter in record.totals.values()),
+        hot=sum(held.values()),
+        hot_counters=sum(record.total(target, column) for target in held),
+    )
+
+
+def _sum_comments(record: MysqlState, cache: RedisState) -> Sums:
+    return Sums(
+        rows=record.comments.total(),
+        counters=sum(counter.totals[_COMMENTS] for counter in record.totals.values()),
+        hot=sum(int(held.value) for held in cache.comments.values() if held.value.isdigit()),
+        hot_counters=sum(record.total(Target("post", id_), _COMMENTS) for id_ in cache.comments),
+    )
+
+
+def _sum_users(
+    record: MysqlState, cache: RedisState, of_users: Mapping[int, Mapping[str, int]]
+) -> dict[str, Sums]:
+    held = [_read_user(projected) for projected in cache.users.values()]
+    counters = [record.users.get(user_id, UserCounter()) for user_id in cache.users]
+    return {
+        name: Sums(
+            rows=sum(rows.get(column, 0) for rows in of_users.values()),
+            counters=sum(getattr(counter, column) for counter in record.users.values()),
+            hot=sum(totals.get(column, 0) for totals in held),
+            hot_counters=sum(getattr(counter, column) for counter in counters),
+        )
+        for name, column in USER_COUNTERS.items()
+    }
+
+
+def _format_sample(members: Sequence[object]) -> str:
+    shown = ", ".join(map(str, members[:5]))
+    return shown if len(members) <= 5 else f"{shown} and {len(members) - 5} more"

@@ -1,0 +1,488 @@
+"""What MySQL and Redis say, read for the audit: one snapshot, one SCAN and a few pipelines.
+
+How often they are asked does not depend on what is in there. This is an independent oracle: it
+reads keys, tables and the bits of Bloom filters by itself, and runs none of the product's scripts,
+so that what a script gets wrong is not hidden by the same script.
+"""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import date
+from itertools import islice
+from typing import Any, NamedTuple
+
+from pymysql.cursors import SSCursor
+
+from local.audit.checkins import Calendar, CheckinKeys, read_calendars, read_days
+from local.audit.orders import OrderEntry, OrderKeys, OrderRecord, read_entries, read_orders
+from local.audit.vouchers import SaleState, VoucherRow, read_sales, read_vouchers
+from local.stack.servers import connect_mysql, connect_redis
+from plaza.counters import ContentCounter, UserCounter
+from plaza.counters.model import USER_COLUMNS
+from plaza.counters.mysql_store import CONTENT_COLUMNS, VERSION_COLUMNS, read_counter
+from plaza.reactions import KINDS, Target
+from plaza.reactions.mysql_reactions import EPOCH
+from plaza.reactions.redis_keys import TargetKeys, keys_of
+from plaza.vote_log import recount
+
+TargetKind = tuple[str, Target]  # a kind of reaction and what it is given to
+
+PROTOCOL = "2"
+_BATCH = 500
+_MAX_READS = 4  # of a target that changes while it is read
+_REPLIES_PER_TARGET = 8  # of Redis, for each target
+_REACTIONS = re.compile(r"\{\d+\}:(\w+):(\w+):(\d{1,19}):(?:meta|outbox|ahead)", re.ASCII)
+_COUNTERS = re.compile(r"\{\d+\}:(user|post):(\d{1,19}):(counters|claims|comments)", re.ASCII)
+_OUTBOX_INDEX_KEY = re.compile(r"\{\d+\}:outboxes", re.ASCII)
+_SALE = re.compile(r"\{\d+\}:voucher:(\d{1,19}):state", re.ASCII)
+# What the commits after a version of a counter changed in it, by actor.
+_SINCE = """
+    SELECT place, l.actor_id, SUM(l.change_by) FROM JSON_TABLE(%s, '$[*]' COLUMNS (
+        place INT PATH '$[0]', kind VARCHAR(16) CHARACTER SET ascii PATH '$[1]',
+        target_type VARCHAR(16) CHARACTER SET ascii PATH '$[2]', target_id BIGINT PATH '$[3]',
+        n BIGINT PATH '$[4]')) AS behind
+    STRAIGHT_JOIN reaction_log AS l FORCE INDEX (PRIMARY) USING (target_type, target_id, kind)
+    WHERE l.db_version > behind.n GROUP BY place, l.actor_id"""
+_ROLLED_UP = """
+    (SELECT COALESCE(MAX(seq), 0) FROM reaction_log)
+    <= (SELECT COALESCE(MAX(seq), 0) FROM watermark WHERE name = 'votes')"""
+_VOTES_DIFFER = """
+    SELECT 'votes', content_type, content_id, votes, COALESCE(like_total, 0)
+    FROM content LEFT JOIN content_counter
+    ON target_type = content_type AND target_id = content_id
+    WHERE content_type = 'review' AND votes <> COALESCE(like_total, 0)"""
+# Of a younger post, all likes are in hours that post_hour keeps, unless one says that it is older.
+_HOURS_DIFFER = """
+    SELECT 'hours', content_type, content_id, COALESCE(net, 0), COALESCE(like_total, 0)
+    FROM content AS c LEFT JOIN content_counter
+    ON target_type = content_type AND target_id = content_id
+    LEFT JOIN (SELECT post_id, SUM(net) AS net FROM post_hour GROUP BY post_id) AS hours
+    ON post_id = content_id
+    WHERE content_type = 'post' AND created_at > UTC_TIMESTAMP(6) - INTERVAL 160 HOUR
+    AND NOT EXISTS (SELECT 1 FROM reaction AS r
+        WHERE r.target_type = 'post' AND r.target_id = content_id AND kind = 'like'
+        AND r.version < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', c.created_at))
+    AND COALESCE(net, 0) <> COALESCE(like_total, 0)"""
+
+
+class Difference(NamedTuple):
+    """Two that should say the same and don't: ``subject`` and what each says."""
+
+    subject: str
+    details: str
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.details}"
+
+
+@dataclass(slots=True)
+class MysqlState:
+    """What MySQL says, at one instant.
+
+    ``on``: who is on, as actor -> version; ``off``: who was, likewise. ``totals`` and ``users``:
+    the counters of targets and of users; ``epoch`` is where the versions of the former begin.
+    ``since``: for each target that Redis has at an older version, what each actor's commits changed
+    since then. ``changes``: the sum of the changes in the log, empty unless all of it is in MySQL.
+    ``authors``: whose content is, deleted or not; ``posts``, by author, and ``comments``, by post,
+    count what is live of it. ``log``: how many facts were ever saved. ``rolled_up_differences``:
+    votes of reviews and hours of posts that are not their likes, looked for only if all of the log
+    was rolled up. ``spilled``: messages that the queue did not take, by queue. ``days``: of
+    check-ins, by user.
+    """
+
+    on: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
+    off: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
+    totals: dict[Target, ContentCounter] = field(default_factory=dict)
+    epoch: int = 0
+    since: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
+    changes: dict[TargetKind, int] | None = None
+    users: dict[int, UserCounter] = field(default_factory=dict)
+    authors: dict[Target, int] = field(default_factory=dict)
+    posts: Counter[int] = field(default_factory=Counter)
+    comments: Counter[int] = field(default_factory=Counter)
+    log: int = 0
+    log_differences: list[Difference] = field(default_factory=list)
+    rolled_up_differences: list[Difference] = field(default_factory=list)
+    spilled: dict[str, int] = field(default_factory=dict)
+    vouchers: dict[int, VoucherRow] = field(default_factory=dict)
+    orders: OrderRecord = field(default_factory=OrderRecord)
+    days: dict[int, set[date]] = field(default_factory=dict)
+
+    def total(self, target: Target, column: str) -> int:
+        """What a target's counter says; without one, nothing was counted."""
+        counter = self.totals.get(target)
+        return counter.totals[column] if counter else 0
+
+    def version(self, kind: str, target: Target) -> int:
+        """The version of a target's counter, as Redis and the log have it."""
+        counter = self.totals.get(target)
+        return self.epoch + (counter.versions[KINDS[kind].total] if counter else 0)
+
+
+class OutboxEntry(NamedTuple):
+    """An entry of an outbox: the state that is wanted, its version, the state in MySQL."""
+
+    want: bool
+    version_us: int
+    base: bool
+
+
+@dataclass(slots=True)
+class TargetState:
+    """What Redis has of one target and kind, at one instant.
+
+    ``loaded``: it counts for readers; else only an outbox, or what was loaded in another run of
+    Redis, is there. ``base`` is the counter at version ``s``; ``recent``: actor -> version, all
+    above ``floor_us`` or, if ``complete``, all. ``bits``: of the ``bloom`` filter, 0 without one.
+    ``ahead``: versions of commits that wait for another, ``ahead_stays`` unless they expire.
+    ``due_us``: its place in the index of the sweeper, None if it is not in there. ``moving``: it
+    changed each time it was read. ``unreadable`` shows what Plaza does not write.
+    """
+
+    loaded: bool = False
+    db_version: int = 0
+    base: int = 0
+    delta: int = 0
+    version_us: int = 0
+    outbox_count: int = 0
+    complete: bool = False
+    floor_us: int = 0
+    bits: int = 0
+    blocked: bool = False
+    outbox: dict[int, OutboxEntry] = field(default_factory=dict)
+    recent: dict[int, int] = field(default_factory=dict)
+    bloom: bytes = b""
+    ahead: frozenset[int] = frozenset()
+    ahead_stays: bool = False
+    due_us: int | None = None
+    moving: bool = False
+    unreadable: str = ""
+
+    @property
+    def total(self) -> int | None:
+        """What readers are shown, None when that is not in Redis."""
+        return self.base + self.delta if self.loaded else None
+
+    def may_have(self, actor_id: int) -> bool:
+        """Whether the Bloom filter has all four bits of an actor."""
+        digest = hashlib.sha1(str(actor_id).encode(), usedforsecurity=False).hexdigest()
+        first, step = int(digest[:8], 16), int(digest[8:16], 16)
+        return all(self._has_bit((first + i * step) % self.bits) for i in range(4))
+
+    def _has_bit(self, position: int) -> bool:
+        byte, bit = divmod(position, 8)
+        return byte < len(self.bloom) and bool(self.bloom[byte] >> (7 - bit) & 1)
+
+
+class CachedCounter(NamedTuple):
+    """A value that Redis holds of a counter in MySQL, as it was at version ``version`` of that."""
+
+    version: int
+    value: str
+
+
+@dataclass(slots=True)
+class RedisState:
+    """What Redis says.
+
+    ``outbox_index``: what its shards have for the sweeper, as <kind>:<target>. ``users``, and
+    ``comments`` by post: projections of counters. ``claims``: user -> what they claimed. ``sales``
+    are by voucher; ``calendars`` by user, and ``checkin_outbox_index`` are users for the sweeper.
+    """
+
+    hot: dict[TargetKind, TargetState] = field(default_factory=dict)
+    outbox_index: set[str] = field(default_factory=set)
+    users: dict[int, CachedCounter] = field(default_factory=dict)
+    comments: dict[int, CachedCounter] = field(default_factory=dict)
+    claims: dict[int, list[str]] = field(default_factory=dict)
+    sales: dict[int, SaleState] = field(default_factory=dict)
+    orders: list[OrderEntry] = field(default_factory=list)
+    calendars: dict[int, Calendar] = field(default_factory=dict)
+    checkin_outbox_index: set[str] = field(default_factory=set)
+
+    @property
+    def pending(self) -> int:
+        """How many changes wait in all outboxes, check-ins and orders too."""
+        return (
+            sum(len(hot.outbox) for hot in self.hot.values())
+            + sum(calendar.pending for calendar in self.calendars.values())
+            + sum(sale.pending for sale in self.sales.values())
+        )
+
+
+@dataclass(slots=True)
+class RedisKeys:
+    """The keys of Redis that concern an audit; the others are by id."""
+
+    reactions: set[TargetKind] = field(default_factory=set)
+    outbox_index: set[str] = field(default_factory=set)
+    users: dict[int, str] = field(default_factory=dict)
+    comments: dict[int, str] = field(default_factory=dict)
+    claims: dict[int, str] = field(default_factory=dict)
+    sales: set[int] = field(default_factory=set)
+    orders: OrderKeys = field(default_factory=OrderKeys)
+    checkins: CheckinKeys = field(default_factory=CheckinKeys)
+
+    def add_key(self, key: str) -> None:
+        """Keep ``key`` if it is one of those."""
+        if _OUTBOX_INDEX_KEY.fullmatch(key):
+            self.outbox_index.add(key)
+        elif match := _REACTIONS.fullmatch(key):
+            if match[1] in KINDS:
+                self.reactions.add((match[1], Target(match[2], int(match[3]))))
+        elif match := _COUNTERS.fullmatch(key):
+            keys = {
+                ("user", "counters"): self.users,
+                ("user", "claims"): self.claims,
+                ("post", "comments"): self.comments,
+            }
+            keys.get((match[1], match[3]), {})[int(match[2])] = key
+        elif match := _SALE.fullmatch(key):
+            self.sales.add(int(match[1]))
+        elif not self.orders.add_key(key):
+            self.checkins.add_key(key)
+
+
+def read_mysql_state(
+    mysql_url: str, *, archives: bool = False, cache: RedisState | None = None
+) -> MysqlState:
+    """What MySQL says, in one snapshot, and the ``archives`` of the vote log that it is part of.
+
+    ``cache``: what Redis said before; for targets that it has at an older version the log is asked
+    what was committed since. The number of statements does not depend on what is there. Raises
+    pymysql.err.MySQLError, and of archives ObjectsDown and ArchiveCorrupt.
+    """
+    record = MysqlState()
+    with closing(connect_mysql(mysql_url)) as connection, connection.cursor(SSCursor) as cursor:
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        # First of all: from here on no day of the log leaves MySQL.
+        record.log = recount.count_events(cursor, archives=archives)
+        for found in recount.find_contradictions(cursor, archives=archives):
+            record.log_differences.append(
+                Difference(
+                    f"{found.kind} {found.target} by {found.actor_id}",
+                    f"log {_show(found.log)}, row {_show(found.row)}",
+                )
+            )
+        cursor.execute(
+            "SELECT kind, target_type, target_id, actor_id, version, state FROM reaction"
+        )
+        for kind, target_type, target_id, actor_id, version, state in cursor:
+            counted = kind, Target(target_type, target_id)
+            (record.on if state else record.off).setdefault(counted, {})[actor_id] = version
+        cursor.execute("SELECT epoch FROM log_gate WHERE id = 1")
+        record.epoch = sum(epoch for (epoch,) in cursor) * EPOCH
+        cursor.execute(
+            f"SELECT target_type, target_id, {', '.join(CONTENT_COLUMNS + VERSION_COLUMNS)}"  # noqa: S608
+            " FROM content_counter"
+        )
+        for target_type, target_id, *numbers in cursor:
+            record.totals[Target(target_type, target_id)] = read_counter(numbers)
+        _read_log(cursor, record, cache)
+        cursor.execute(f"SELECT user_id, {', '.join(USER_COLUMNS)}, version FROM user_counter")  # noqa: S608
+        for user_id, *totals in cursor:
+            record.users[user_id] = UserCounter(*totals)
+        cursor.execute(
+            "SELECT content_type, content_id, author_id, parent_id, deleted_at IS NULL FROM content"
+        )
+        for content_type, content_id, author_id, parent_id, live in cursor:
+            record.authors[Target(content_type, content_id)] = author_id
+            if live and content_type == "post":
+                record.posts[author_id] += 1
+            elif live and content_type == "comment" and parent_id is not None:
+                record.comments[parent_id] += 1
+        cursor.execute(
+            f"{_VOTES_DIFFER} AND {_ROLLED_UP} UNION ALL {_HOURS_DIFFER} AND {_ROLLED_UP}"
+        )
+        for name, content_type, content_id, rolled_up, likes in cursor:
+            of = f"{name} of {content_type}:{content_id}"
+            record.rolled_up_differences.append(
+                Difference(of, f"rolled up {rolled_up}, likes {likes}")
+            )
+        cursor.execute("SELECT queue, COUNT(*) FROM spilled_message GROUP BY queue")
+        record.spilled = dict(cursor)
+        record.vouchers = read_vouchers(cursor)
+        record.orders = read_orders(cursor)
+        record.days = read_days(cursor)
+        cursor.execute("ROLLBACK")
+    return record
+
+
+def _read_log(cursor: SSCursor, record: MysqlState, cache: RedisState | None) -> None:
+    """Read what the log's changes add up to, and what was committed since Redis was told."""
+    cursor.execute(
+        "SELECT kind, target_type, target_id, SUM(change_by), COUNT(*) FROM reaction_log"
+        " GROUP BY kind, target_type, target_id"
+    )
+    changes, rows = {}, 0
+    for kind, target_type, target_id, change, count in cursor:
+        changes[kind, Target(target_type, target_id)] = int(change)
+        rows += count
+    if rows == record.log:  # else days of it are in archives only
+        record.changes = changes
+    behind = [
+        (counted, hot.db_version)
+        for counted, hot in (cache.hot.items() if cache else ())
+        if hot.loaded and hot.db_version < record.version(*counted)
+    ]
+    if behind:
+        places = [[i, kind, *target, s] for i, ((kind, target), s) in enumerate(behind)]
+        record.since = {counted: {} for counted, _ in behind}
+        cursor.execute(_SINCE, (json.dumps(places),))
+        for place, actor_id, change in cursor:
+            record.since[behind[place][0]][actor_id] = int(change)
+
+
+def _show(said: tuple[int, int] | None) -> str:
+    return "nothing" if said is None else f"{said[1]}@{said[0]}"
+
+
+def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
+    """What Redis says. One SCAN and some pipelines. Raises redis.exceptions.RedisError."""
+    with connect_redis(redis_url, cluster=cluster) as client:
+        found = RedisKeys()
+        for key in client.scan_iter(count=1000):
+            found.add_key(key)
+        outbox_index = _read_members(client, found.outbox_index)
+        claims = _read_members(client, found.claims.values())
+        checkin_outbox_index = _read_members(client, found.checkins.outbox_index)
+        return RedisState(
+            hot=_read_hot(client, found.reactions),
+            outbox_index={member for members in outbox_index.values() for member in members},
+            users=_read_projections(client, found.users),
+            comments=_read_projections(client, found.comments),
+            claims={user_id: claims[key] for user_id, key in found.claims.items() if key in claims},
+            orders=read_entries(client, found.orders),
+            sales=read_sales(client, sorted(found.sales)),
+            calendars=read_calendars(client, found.checkins),
+            checkin_outbox_index={
+                user for users in checkin_outbox_index.values() for user in users
+            },
+        )
+
+
+def _read_hot(client: Any, reactions: set[TargetKind]) -> dict[TargetKind, TargetState]:
+    """Each target at one instant: its meta is read before and after all else, until both agree."""
+    run_ids = _read_run_ids(client)
+    hot = {}
+    for batch in _batches(sorted(reactions)):
+        todo = {counted: keys_of(*counted) for counted in batch}
+        for reads in range(_MAX_READS):
+            pipe = client.pipeline(transaction=False)
+            for keys in todo.values():
+                _queue_target_reads(pipe, keys)
+            answers, moving = iter(pipe.execute()), {}
+            for counted, keys in todo.items():
+                before, *rest = (next(answers) for _ in range(_REPLIES_PER_TARGET))
+                if before != rest.pop():
+                    moving[counted] = keys
+                run_id = run_ids[_node_of(client, keys.meta)]
+                if before or rest[0] or rest[3]:
+                    hot[counted] = _read_target(before, rest, run_id, counted in moving)
+                else:
+                    hot.pop(counted, None)
+            todo = moving
+            if not todo or reads == _MAX_READS - 1:
+                break
+    return hot
+
+
+def _queue_target_reads(pipe: Any, keys: TargetKeys) -> None:
+    pipe.hgetall(keys.meta)
+    pipe.hgetall(keys.outbox)
+    pipe.zrange(keys.recent, 0, -1, withscores=True)
+    pipe.execute_command("GET", keys.bloom, NEVER_DECODE=True)
+    pipe.hkeys(keys.ahead)
+    pipe.ttl(keys.ahead)
+    pipe.zscore(keys.outboxes, keys.member)
+    pipe.hgetall(keys.meta)
+
+
+def _read_target(meta: dict[str, str], rest: list[Any], run_id: str, moving: bool) -> TargetState:
+    outbox, recent, bloom, ahead, ahead_ttl_s, due = rest
+    hot = TargetState(
+        outbox={int(actor): _read_entry(entry) for actor, entry in outbox.items()},
+        recent={int(actor): int(version) for actor, version in recent},
+        bloom=bloom or b"",
+        ahead=frozenset(map(int, ahead)),
+        ahead_stays=ahead_ttl_s == -1,
+        due_us=None if due is None else int(due),
+        moving=moving,
+    )
+    if meta.get("run_id") != run_id:
+        return hot
+    try:
+        if meta["protocol"] != PROTOCOL:
+            hot.unreadable = f"protocol {meta['protocol']}"
+            return hot
+        hot.db_version, hot.base, hot.delta = (
+            int(meta["db_version"]),
+            int(meta["base"]),
+            int(meta["delta"]),
+        )
+        hot.version_us, hot.outbox_count = int(meta["version"]), int(meta["outbox_count"])
+        hot.complete, hot.floor_us = meta["complete"] == "1", int(meta["floor"])
+        hot.bits, hot.blocked = int(meta["bloom"]), "blocked" in meta
+        hot.loaded = True
+    except (KeyError, ValueError) as error:
+        hot.unreadable = f"meta: {type(error).__name__} {error}"
+    return hot
+
+
+def _read_run_ids(client: Any) -> dict[str, str]:
+    """The run_id of each node, by its name; of a single Redis the name is ''."""
+    if not hasattr(client, "get_primaries"):
+        return {"": client.info("server")["run_id"]}
+    return {
+        node.name: client.info("server", target_nodes=node)["run_id"]
+        for node in client.get_primaries()
+    }
+
+
+def _node_of(client: Any, key: str) -> str:
+    if not hasattr(client, "get_primaries"):
+        return ""
+    return str(client.get_node_from_key(key).name)
+
+
+def _read_projections(client: Any, keys: dict[int, str]) -> dict[int, CachedCounter]:
+    """What is under ``keys``, by id. One without a value is a fence and says nothing."""
+    held = {}
+    for batch in _batches(sorted(keys)):
+        pipe = client.pipeline(transaction=False)
+        for id_ in batch:
+            pipe.hmget(keys[id_], ["version", "value"])
+        for id_, (version, value) in zip(batch, pipe.execute(), strict=True):
+            if value is not None:
+                held[id_] = CachedCounter(int(version), value)
+    return held
+
+
+def _read_members(client: Any, keys: Collection[str]) -> dict[str, list[str]]:
+    """What is in each of some sorted sets; those that went meanwhile are left out."""
+    held: dict[str, list[str]] = {}
+    for batch in _batches(sorted(keys)):
+        pipe = client.pipeline(transaction=False)
+        for key in batch:
+            pipe.zrange(key, 0, -1)
+        held |= {
+            key: members for key, members in zip(batch, pipe.execute(), strict=True) if members
+        }
+    return held
+
+
+def _read_entry(entry: str) -> OutboxEntry:
+    want, version_us, base, _ = entry.split(":", 3)
+    return OutboxEntry(want == "1", int(version_us), base == "1")
+
+
+def _batches(items: Sequence[Any]) -> Iterator[list[Any]]:
+    rest = iter(items)
+    while batch := list(islice(rest, _BATCH)):
+        yield batch

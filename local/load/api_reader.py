@@ -1,0 +1,85 @@
+"""Asking the HTTP API for what there is: answers, lists to their end, and many at once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from local.load.client import Client, open_session
+from local.load.requests import Call
+from local.paths import LocalError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_PAGE = 100  # the most a page holds
+
+
+class ApiReader(Client):
+    """Asks until there is an answer. ``on_progress`` hears how far it is."""
+
+    def __init__(
+        self,
+        base_url: str,
+        tokens: Mapping[int, str],
+        concurrency: int,
+        on_progress: Callable[[str], None],
+    ) -> None:
+        super().__init__(open_session(concurrency), base_url, tokens)
+        self._concurrency = concurrency
+        self.on_progress = on_progress
+
+    async def __aenter__(self) -> "ApiReader":
+        await self._session.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._session.__aexit__(*error)
+
+    async def fetch(
+        self, path: str, *, body: Any = None, user_id: int | None = None
+    ) -> Mapping[str, Any]:
+        """The answer to a GET, or to a POST of ``body``; to nobody unless ``user_id`` asks.
+
+        Raises LocalError.
+        """
+        method = "GET" if body is None else "POST"
+        answer = await self.send(Call(method, path, body), user_id)
+        if answer.status != 200:
+            verb = "answers" if answer.status else "gives"
+            raise LocalError(f"{method} {self._base_url}{path} {verb} {answer}")
+        return answer.body
+
+    async def read_list(self, path: str, user_id: int | None = None) -> list[Mapping[str, Any]]:
+        """All items of a list, page by page. Raises LocalError."""
+        items: list[Mapping[str, Any]] = []
+        cursor: str | None = ""
+        first = f"{path}{'&' if '?' in path else '?'}limit={_PAGE}"
+        while cursor is not None:
+            page = await self.fetch(f"{first}{cursor}", user_id=user_id)
+            items += page["items"]
+            cursor = page["next"] and f"&cursor={page['next']}"
+        return items
+
+    async def fetch_each(
+        self, name: str, items: Iterable[Item], ask: Callable[[Item], Awaitable[Result]]
+    ) -> dict[Item, Result]:
+        """What ``ask`` says of each of ``items``, in their order, some of them at a time.
+
+        Raises LocalError.
+        """
+        wanted = list(items)
+        waiting = iter(wanted)
+        results: dict[Item, Result] = {}
+
+        async def work() -> None:
+            for item in waiting:
+                results[item] = await ask(item)
+                if len(results) % 50 == 0:
+                    self.on_progress(f"{name}, {len(results):,} of {len(wanted):,}")
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self._concurrency, len(wanted))):
+                    group.create_task(work())
+        except* LocalError as errors:
+            raise errors.exceptions[0] from None
+        return {item: results[item] for item in wanted}

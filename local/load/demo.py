@@ -1,0 +1,153 @@
+"""The demo crowd: some people of its own making, what they write, like and whom they follow.
+
+All of it is skewed as in real life. Their ids are in a range of their own and never meet those of
+a replayed file.
+"""
+
+import random
+import secrets
+from itertools import accumulate
+
+from local.audit.audit import render
+from local.load import town
+from local.load.follows import Follow, Follows
+from local.load.interactions import Interaction, Interactions
+from local.load.replay import Options, replay_all, show_replay
+from local.load.requests import Request
+from local.load.scenario import Scenario
+from local.load.texts import Texts, rename, write_comment, write_post
+from local.output import console
+from local.paths import LocalError
+from local.stack.stack import Stack
+
+PEOPLE = 60
+POSTS = 40
+ACTS = 1400
+FOLLOWS = 240
+WRITTEN = 12
+COMMENTS = 30
+FIRST_ID = 9_000_001
+SEED = 7
+DUPLICATES = 0.1
+CONCURRENCY = 12
+BEGAN_S = 1_700_000_000
+
+_SKEW = 0.9  # of Zipf's law: the most popular post gets about an eighth of all
+_UNLIKES = 0.12  # of all acts: somebody takes a like back that they gave
+_NAMES = ("Ada", "Ben", "Chloe", "Dev", "Emil", "Fatou", "Gita", "Hugo", "Ines", "Jun", "Kaya")
+_PLACES = "the harbour", "the old town", "the market", "the hills", "the lake", "the night train"
+_REMARKS = "Beautiful!", "I was there last year.", "How do I get there?", "Thank you for this."
+
+
+def play(stack: Stack) -> None:
+    """Let the crowd loose on a stack and print what came of it. Raises LocalError unless clean."""
+    with console.status("building the town") as status:
+        user_ids = range(FIRST_ID, FIRST_ID + PEOPLE)
+        built = town.build(
+            stack, user_ids, SEED, lambda part: status.update(f"building the town: {part}")
+        )
+    console.print(
+        f"[bold]a town[/bold]\n{built.types} types of shops, {built.shops} shops with places, "
+        f"{built.reviews} reviews, a flash sale with {built.orders} orders\n"
+    )
+    scenarios: dict[str, Scenario] = {
+        "follows": Follows(make_follows(), DUPLICATES, SEED),
+        "likes and collects": Interactions(make_interactions(), DUPLICATES, SEED),
+        "names, posts and comments": Texts(make_texts(), DUPLICATES, SEED),
+    }
+    reports = replay_all(stack, scenarios, Options(concurrency=CONCURRENCY, seed=SEED))
+    for report in reports:
+        show_replay(report, console)
+        console.print()
+    console.print(render(reports[-1].audit_report))
+    console.print()
+    if not all(report.clean for report in reports):
+        raise LocalError("the demo crowd did not end with a clean audit")
+
+
+def make_interactions(
+    people: int = PEOPLE,
+    posts: int = POSTS,
+    acts: int = ACTS,
+    *,
+    first_id: int = FIRST_ID,
+    seed: int = SEED,
+) -> list[Interaction]:
+    """What a crowd does, in order of time; the same for the same ``seed``.
+
+    Popularity of posts and activity of people follow Zipf's law. Some take likes back.
+    """
+    chance = random.Random(seed)
+    user_ids = list(range(first_id, first_id + people))
+    item_ids = list(range(first_id, first_id + posts))
+    chance.shuffle(user_ids)
+    chance.shuffle(item_ids)
+    activity, popularity = _zipf(people), _zipf(posts)
+    liked: list[tuple[int, int]] = []
+    crowd, at_s = [], BEGAN_S
+    for _ in range(acts):
+        at_s += chance.randrange(1, 60)
+        if liked and chance.random() < _UNLIKES:
+            user_id, item_id = liked.pop(chance.randrange(len(liked)))
+            crowd.append(Interaction(user_id, item_id, 1.0, at_s))
+            continue
+        (user_id,) = chance.choices(user_ids, cum_weights=activity)
+        (item_id,) = chance.choices(item_ids, cum_weights=popularity)
+        (rating,) = chance.choices([5.0, 4.0, 3.0, 2.0], [15, 50, 30, 5])
+        if rating >= 4:
+            liked.append((user_id, item_id))
+        crowd.append(Interaction(user_id, item_id, rating, at_s))
+    return crowd
+
+
+def make_follows(
+    people: int = PEOPLE, follows: int = FOLLOWS, *, first_id: int = FIRST_ID, seed: int = SEED
+) -> list[Follow]:
+    """Who follows whom, each once; the same for the same ``seed``. Some are followed by many."""
+    chance = random.Random(seed)
+    user_ids = list(range(first_id, first_id + people))
+    stars = user_ids[:]
+    chance.shuffle(stars)
+    popularity = _zipf(people)
+    made: dict[Follow, None] = {}
+    while len(made) < follows:
+        (followee_id,) = chance.choices(stars, cum_weights=popularity)
+        follower_id = chance.choice(user_ids)
+        if follower_id != followee_id:
+            made[Follow(follower_id, followee_id)] = None
+    return list(made)
+
+
+def make_texts(
+    people: int = PEOPLE,
+    posts: int = WRITTEN,
+    comments: int = COMMENTS,
+    *,
+    first_id: int = FIRST_ID,
+    seed: int = SEED,
+) -> list[Request]:
+    """Names of the people, some posts, and comments on the first posts that the crowd likes.
+
+    The same for the same ``seed``, and made anew each time.
+    """
+    chance, run = random.Random(seed), secrets.token_hex(4)
+    user_ids = list(range(first_id, first_id + people))
+    texts = [
+        rename(user_id, f"{_NAMES[place % len(_NAMES)]} {place + 1}")
+        for place, user_id in enumerate(user_ids)
+    ]
+    for number in range(posts):
+        where = chance.choice(_PLACES)
+        title, body = f"A day at {where}", f"Today I saw {where}. More tomorrow."
+        texts.append(write_post(chance.choice(user_ids), f"{run}-post-{number}", title, body))
+    for number in range(comments):
+        (post_id,) = chance.choices(range(first_id, first_id + 10), cum_weights=_zipf(10))
+        remark = chance.choice(_REMARKS)
+        key = f"{run}-comment-{number}"
+        texts.append(write_comment(chance.choice(user_ids), key, post_id, remark))
+    return texts
+
+
+def _zipf(count: int) -> list[float]:
+    """Cumulative weights of ``count`` places."""
+    return list(accumulate(place**-_SKEW for place in range(1, count + 1)))

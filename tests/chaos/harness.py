@@ -1,0 +1,285 @@
+"""The harness of the matrix: a stack behind a proxy, and people in it whose counts are known."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from local.load.flash_sale import create_voucher
+from local.paths import LocalError
+from local.stack import sms
+from local.stack.processes import wait_until
+from local.stack.servers import connect_mysql
+from local.stack.stack import Stack
+from local.stack.tokens import create_users, open_sessions
+from plaza.auth import session_lookup
+from plaza.flash_sales.redis_store import state_key
+from tests.chaos.faults import Faults
+from tests.chaos.proxy import Proxy
+from tests.chaos.traffic import (
+    Address,
+    ClientReaction,
+    Feeds,
+    Likes,
+    Operation,
+    Orders,
+    Reads,
+    SignIns,
+    Toggles,
+)
+from tests.support.plaza import forget
+
+AUTHORS = (7_100_001, 7_100_002)
+POSTER = 7_100_101  # whom nobody follows
+FANS = range(7_100_031, 7_100_051)  # who like
+READER = 7_100_021
+# Of each kind so many reactions are toggled: each less often than the limit of changes allows.
+TOGGLED = 12
+TOGGLERS = range(7_100_061, 7_100_061 + 3 * TOGGLED)
+FIRST_FOLLOWEE = 7_400_001
+FIRST_POST = 7_200_001
+FIRST_BUYER = 7_300_001
+STOCK = 1_000_000
+_POSTS_PER_CELL = 60
+_BUYERS_PER_CELL = 800
+_NEWCOMERS_PER_CELL = 300
+_WORKERS = 7  # as many as there are operations, and one of them uses two devices
+_PARAMETERS = {"ResendOrdersAfter": "20"}  # in prod after five minutes
+
+
+class Harness:
+    """People and what they did, once; ``open_cell`` gives the operations of one cell."""
+
+    def __init__(self, stack: Stack, proxy: Proxy) -> None:
+        self.stack = stack
+        self.proxy = proxy
+        parts = urlsplit(stack.base_url)
+        self.address = Address(parts.hostname or "", parts.port or 0)
+        self._posts = itertools.count(FIRST_POST)
+        self._buyers = itertools.count(FIRST_BUYER)
+        self._newcomers = itertools.count(1)
+        self._followees = itertools.count(FIRST_FOLLOWEE)
+        self._redis_url = ""
+        self._follow_redis()
+        self.fans = dict(zip(FANS, open_sessions(stack, FANS), strict=True))
+        self.togglers = dict(zip(TOGGLERS, open_sessions(stack, TOGGLERS), strict=True))
+        [self.reader] = open_sessions(stack, [READER])
+        create_users(stack.mysql_url, [POSTER])
+        self.voucher = create_voucher(stack, STOCK)
+        self.faults = Faults(stack, proxy, state_key(self.voucher))
+        self._known = self._like_known_posts()
+        self._feed = self._fill_a_feed()
+        self._start_workers()
+
+    def rows(self, sql: str, *args: object) -> Sequence[tuple[Any, ...]]:
+        """What the stack's MySQL says, asked directly and on a connection of its own."""
+        with closing(connect_mysql(self.stack.mysql_url)) as connection:
+            connection.autocommit(True)
+            with connection.cursor() as cursor:
+                cursor.execute(sql, args)
+                return tuple(cursor.fetchall())
+
+    def open_cell(self) -> list[Operation]:
+        """Every operation, on posts, buyers and phones of its own."""
+        likes, orders, toggles = self.open_pairs()
+        for post in self._known:
+            self._do("GET", f"/posts/{post}", self.reader)
+        return [
+            likes,
+            Reads(self.address, self.reader, self._known),
+            Feeds(self.address, self.reader, self._feed),
+            orders,
+            SignIns(self.address, self._bring_newcomers(), self.read_code),
+            toggles,
+        ]
+
+    def open_pairs(self) -> tuple[Likes, Orders, Toggles]:
+        """The operations that change something others count, on posts and buyers of their own."""
+        self._follow_redis()
+        posts = self._add_posts(_POSTS_PER_CELL)
+        old = list(itertools.islice(itertools.product(self.fans, posts), 24))
+        for user, post in old:
+            self._do("PUT", f"/posts/{post}/likes/me", self.fans[user])
+        self._warm(posts)
+        wait_for("the old likes are saved", lambda: self._count_likes(posts) == len(old))
+        toggles = self._bring_toggles()
+        toggles.begin()
+        return (
+            Likes(self.address, self.fans, posts, old),
+            Orders(self.address, self._bring_buyers(), self.voucher),
+            toggles,
+        )
+
+    def read_code(self, phone: str) -> str | None:
+        """The code that a phone got; None when it is not there any more."""
+        for _ in range(5):
+            with contextlib.suppress(LocalError):
+                return sms.read_code(self.stack, phone)
+            time.sleep(0.5)
+        return None
+
+    def _follow_redis(self) -> None:
+        """This process, too, finds Redis where it is by now."""
+        if self.stack.redis_url != self._redis_url:
+            self._redis_url = self.stack.redis_url
+            os.environ.update(self.stack.environment())
+            forget()
+
+    def _like_known_posts(self) -> dict[int, tuple[int, bool]]:
+        """Posts with as many likes as their place says; the reader likes every other one."""
+        posts = self._add_posts(10)
+        known = {}
+        for place, post in enumerate(posts):
+            likers = [self.reader] * (place % 2) + list(self.fans.values())[: place % 4]
+            for token in likers:
+                self._do("PUT", f"/posts/{post}/likes/me", token)
+            known[post] = (len(likers), bool(place % 2))
+        total = sum(likes for likes, _ in known.values())
+        wait_for("the known likes are saved", lambda: self._count_likes(posts) == total)
+        return known
+
+    def _fill_a_feed(self) -> list[str]:
+        """The reader follows authors who posted; the ids of these posts, newest first."""
+        text = {"kind": "note", "title": "Noodles", "body": "Thick ones.", "images": []}
+        written = []
+        for author, token in zip(AUTHORS, open_sessions(self.stack, AUTHORS), strict=True):
+            self._do("PUT", f"/users/{author}/followers/me", self.reader)
+            written += [self._do("POST", "/posts", token, text)["id"] for _ in range(4)]
+        wanted = sorted(written, key=int, reverse=True)
+
+        def is_there() -> bool:
+            items = self._do("GET", "/feed?limit=20", self.reader)["items"]
+            return [item["id"] for item in items] == wanted
+
+        wait_for("the feed is filled", is_there)
+        return wanted
+
+    def _start_workers(self) -> None:
+        """While a part is slow more requests are in work at once, which takes more workers: their
+        cold starts are not to be measured."""
+        question = {"targets": [{"type": "post", "id": str(post)} for post in self._known]}
+        part = "mysql" if self.stack.redis_cluster else "redis"
+        self.proxy.set(part, "slow", delay_s=0.4)
+        for _ in range(2):
+            with ThreadPoolExecutor(_WORKERS) as pool:
+                for _ in range(_WORKERS):
+                    pool.submit(self._do, "POST", "/reactions/query", self.reader, question)
+        self.proxy.set(part, "pass")
+
+    def _add_posts(self, count: int) -> list[int]:
+        posts = list(itertools.islice(self._posts, count))
+        places = ", ".join(["('post', %s, %s, 'note', 'Noodles', 'Thick ones.')"] * count)
+        self.rows(
+            "INSERT INTO content (content_type, content_id, author_id, kind, title, body)"
+            f" VALUES {places}",
+            *(part for post in posts for part in (post, POSTER)),
+        )
+        self.rows(
+            "INSERT INTO user_counter (user_id, posts_total, version) VALUES (%s, %s, 1)"
+            " ON DUPLICATE KEY UPDATE posts_total = posts_total + VALUES(posts_total),"
+            " version = version + 1",
+            POSTER,
+            count,
+        )
+        return posts
+
+    def _warm(self, posts: Sequence[int]) -> None:
+        """Redis has these, and knows the sessions of who likes them."""
+        question = {"targets": [{"type": "post", "id": str(post)} for post in posts]}
+        for token in self.fans.values():
+            self._do("POST", "/reactions/query", token, question)
+
+    def _count_likes(self, posts: Sequence[int]) -> int:
+        places = ", ".join(["%s"] * len(posts))
+        [(count,)] = self.rows(
+            "SELECT COUNT(*) FROM reaction WHERE target_type = 'post' AND kind = 'like'"
+            f" AND state = 1 AND target_id IN ({places})",
+            *posts,
+        )
+        return int(count)
+
+    def _bring_buyers(self) -> Mapping[int, str]:
+        """People with sessions that Redis knows, as those of people have who use the app now."""
+        buyers = list(itertools.islice(self._buyers, _BUYERS_PER_CELL))
+        tokens = open_sessions(self.stack, buyers)
+        for token in tokens:
+            session_lookup.find_session(token)
+        return dict(zip(buyers, tokens, strict=True))
+
+    def _bring_toggles(self) -> Toggles:
+        """Reactions of each kind for one client, and for two devices; of users of their own."""
+        posts = self._add_posts(TOGGLED)
+        followees = list(itertools.islice(self._followees, TOGGLED))
+        create_users(self.stack.mysql_url, followees)
+        wanted = [
+            ClientReaction(kind, user_id, item_id)
+            for place, (kind, items) in enumerate(
+                (("like", posts), ("collect", posts), ("follow", followees))
+            )
+            for user_id, item_id in zip(TOGGLERS[TOGGLED * place :], items, strict=False)
+        ]
+        return Toggles(self.address, self.togglers, wanted[::2], wanted[1::2], self.faults.losses)
+
+    def _bring_newcomers(self) -> list[tuple[str, str]]:
+        numbers = itertools.islice(self._newcomers, _NEWCOMERS_PER_CELL)
+        return [(f"+8613900{n:06}", f"127.90.{n // 250}.{n % 250 + 1}") for n in numbers]
+
+    def _do(self, method: str, path: str, token: str, body: Any = None) -> Any:
+        """What must work while nothing is wrong, tried until it does."""
+        found: list[Any] = []
+
+        def works() -> bool:
+            reply = self.address.ask(method, path, token, body)
+            found[:] = [reply]
+            return 200 <= reply.status < 300
+
+        try:
+            wait_for(f"{method} {path} works", works)
+        except LocalError as error:
+            raise LocalError(f"{error}; it answers {found[:1]}") from None
+        return found[0].body
+
+
+def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = 240) -> None:
+    """Wait for a condition. Raises LocalError that names it."""
+    if not wait_until(condition, timeout_s, 0.1):
+        raise LocalError(f"waited {timeout_s:g} s: {what}")
+
+
+@contextlib.contextmanager
+def set_up(
+    directory: Path, on_progress: Callable[[str], None], *, redis_cluster: bool = False
+) -> Iterator[Harness]:
+    """A stack behind a proxy, surely ended; the environment is what it was, too: the next stack
+    would take this one's Redis for one to use."""
+    environment = dict(os.environ)
+    stack = Stack(directory)
+    stack.down()  # what a run that was killed may have left
+
+    with Proxy() as proxy:
+
+        def lead(part: str, url: str) -> str:
+            parts = urlsplit(url)
+            port = proxy.add_route(part, parts.port or 0)
+            host = (parts.netloc.rpartition(":")[0]) + f":{port}"
+            return urlunsplit(parts._replace(netloc=host))
+
+        try:
+            on_progress(f"starting a stack in {directory.name} ...")
+            stack.up(
+                for_tests=True, redis_cluster=redis_cluster, map_url=lead, parameters=_PARAMETERS
+            )
+            yield Harness(stack, proxy)
+        finally:
+            with contextlib.suppress(LocalError):
+                stack.down()
+            os.environ.clear()
+            os.environ.update(environment)

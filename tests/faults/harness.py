@@ -1,0 +1,539 @@
+"""The system in one process: functions, queues and schedules as the template declares them.
+
+A ``Harness`` invokes functions as Lambda does, moves messages as SQS does, brings the system to
+quiet, and puts both stores back to where a use case begins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cache, partial
+from inspect import signature
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+import redis as redis_client
+
+from local.audit.compare import AuditReport, compare
+from local.audit.stores import read_mysql_state, read_redis_state
+from local.paths import ROOT
+from local.stack.functions import load_function
+from local.stack.servers import connect_mysql
+from plaza.auth import new_session
+from plaza.infra import mysql, redis, sqs
+from plaza.infra.process import reset_process
+from plaza.vote_log import model
+from tests.faults.aws import Aws, QueuedMessage
+from tests.faults.transport import Killed, Transport
+from tests.support.archives import merge_partitions
+from tests.support.plaza import FakeQueues, World, set_up_for
+from tests.unit.policy import template
+
+CONTRACT = json.loads((ROOT / "functions" / "api" / "system" / "openapi.json").read_text())
+SAMPLES = ROOT / "events"
+BUCKET = "plaza-archive"
+EXPIRED_WITHIN_S = 60
+"""Keys of Redis that end within this time are ended when the system is brought to quiet."""
+
+# Arguments of schedules that say how long something waits: none of it waits here.
+_WAITS = {"grace_us": 0, "resend_after_s": 0, "closed_for_s": 0}
+_MAX_ROUNDS = 8
+# Schedules that change nothing that anybody else reads.
+_READ_ONLY = {"schedule/scan_keys"}
+_MAX_DELIVERIES = 500
+_FREQUENT_MINUTES = 5
+_RATE = re.compile(r"rate\((\d+) minutes?\)")
+
+Id = int | str
+
+
+class Answer(NamedTuple):
+    """What a client got. ``status`` 0: nothing, since the process was killed."""
+
+    status: int
+    body: Any
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the client knows what became of its request."""
+        return 0 < self.status < 500
+
+
+class Consumer(NamedTuple):
+    """A function that consumes a queue. ``dead_letters``: the queue's DLQ."""
+
+    folder: str
+    queue: str
+    dead_letters: str
+    batch_size: int
+    max_receives: int
+
+
+class Key(NamedTuple):
+    """A key of Redis as it is stored."""
+
+    name: bytes
+    ttl_ms: int
+    value: bytes
+
+
+@dataclass
+class Snapshot:
+    """All of Redis, MySQL and AWS, and the ids by name."""
+
+    keys: list[Key]
+    tables: dict[str, tuple[list[str], list[tuple[Any, ...]]]]
+    messages: dict[str, list[QueuedMessage]]
+    objects: dict[str, bytes]
+    ids: dict[str, Id]
+
+
+class Schedule(NamedTuple):
+    """A function that runs by the clock, every so many ``minutes``."""
+
+    folder: str
+    minutes: float
+
+
+@dataclass
+class Harness:
+    """See the module. ``ids`` are those that paths of requests take, by the parameter's name."""
+
+    redis_url: str
+    mysql_url: str
+    aws: Aws
+    transport: Transport
+    ids: dict[str, Id] = field(default_factory=dict)
+
+    # ------------------------------------------------------------ invoking
+
+    def request(
+        self,
+        operation: str,
+        caller: int | None = None,
+        body: Any = None,
+        *,
+        role: str = "user",
+        token: str = "",
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, Any] | None = None,
+        address: str = "203.0.113.7",
+    ) -> Answer:
+        """Answer one request, as API Gateway and the function of ``operation`` do."""
+        method, _, route = operation.partition(" ")
+        names = re.findall(r"\{(\w+)\}", route)
+        parameters = {name: str(self.ids[name]) for name in names}
+        path = re.sub(r"\{(\w+)\}", lambda found: parameters[found[1]], route)
+        session = {} if caller is None else {"user_id": str(caller), "role": role}
+        event = {
+            "version": "2.0",
+            "routeKey": operation,
+            "rawPath": path,
+            "rawQueryString": urlencode(query or {}),
+            "queryStringParameters": {k: str(v) for k, v in (query or {}).items()},
+            "headers": {
+                "content-type": "application/json",
+                "user-agent": "plaza-app/1.0",
+                **({"authorization": f"Bearer {token}"} if token else {}),
+                **(headers or {}),
+            },
+            "pathParameters": parameters,
+            "requestContext": {
+                "http": {
+                    "method": method,
+                    "path": path,
+                    "protocol": "HTTP/1.1",
+                    "sourceIp": address,
+                    "userAgent": "plaza-app/1.0",
+                },
+                "requestId": "request-of-the-harness",
+                "routeKey": operation,
+                "stage": "$default",
+                "timeEpoch": int(time.time() * 1000),
+                "authorizer": {"lambda": session},
+            },
+            "isBase64Encoded": False,
+            "body": None if body is None else json.dumps(body),
+        }
+        folder = _folder(template.routes()[method, route])
+        try:
+            answer = _handler(folder)(event, None)
+        except Killed:
+            return Answer(0, None)
+        text = answer.get("body") or "null"
+        return Answer(int(answer["statusCode"]), json.loads(text))
+
+    def expect_success(
+        self, operation: str, caller: int | None = None, body: Any = None, **options: Any
+    ) -> Any:
+        """The body of an answer that has to be a success."""
+        answer = self.request(operation, caller, body, **options)
+        assert 200 <= answer.status < 300, f"{operation}: {answer}"
+        return answer.body
+
+    def run_schedule(self, folder: str) -> None:
+        """Run a schedule once, as if what waits had waited long enough."""
+        namespace = _handler(folder).__globals__
+        kept = dict(namespace)
+        for name, value in kept.items():
+            if callable(value) and getattr(value, "__module__", "").startswith("plaza."):
+                waits = {k: v for k, v in _WAITS.items() if k in signature(value).parameters}
+                if waits:
+                    namespace[name] = partial(value, **waits)
+        try:
+            namespace["handler"]({}, None)
+        finally:
+            namespace.update(kept)
+
+    def deliver(self, consumer: Consumer) -> bool:
+        """Give a batch to a consumer; what it does not finish comes again, or goes to the DLQ.
+
+        Whether there was anything. Raises Killed after the messages are back in the queue.
+        """
+        batch = self.aws.remove_messages(consumer.queue, consumer.batch_size)
+        if not batch:
+            return False
+        for message in batch:
+            message.receives += 1
+        failed = {message.id for message in batch}
+        try:
+            response = _handler(consumer.folder)(
+                {"Records": [_record(consumer, message) for message in batch]}, None
+            )
+            failed = {one["itemIdentifier"] for one in response["batchItemFailures"]}
+        except Exception:  # Lambda fails the batch, and SQS delivers all of it again
+            failed = {message.id for message in batch}
+        finally:
+            left = [message for message in batch if message.id in failed]
+            dead = [one for one in left if one.receives >= consumer.max_receives]
+            self.aws.put(consumer.dead_letters, dead)
+            self.aws.put(consumer.queue, [one for one in left if one not in dead])
+        return True
+
+    # ------------------------------------------------------------ quiet
+
+    def drain(self, *, until: str | None = None) -> None:
+        """Let consumers work until no queue has messages, or until the queue ``until`` has."""
+        for _ in range(_MAX_DELIVERIES):
+            if until is not None and self.aws.count().get(until):
+                return
+            delivered = [self.deliver(one) for one in consumers() if one.queue != until]
+            if not any(delivered):
+                return
+        raise AssertionError(f"messages do not end: {self.aws.count()}")
+
+    def run_until_quiet(self) -> AuditReport:
+        """Let time pass until the system is quiet, or nothing moves any more; the audit then.
+
+        What ends by itself within a minute has ended, what waits to be swept is due.
+        """
+        self.drain()
+        for _ in range(_MAX_ROUNDS):
+            self.end_keys()
+            World(FakeQueues()).let_sweeps_be_due()
+            for least, most in ((0, 1), (1, _FREQUENT_MINUTES)):
+                for schedule in schedules():
+                    if least < schedule.minutes <= most and schedule.folder not in _READ_ONLY:
+                        self.run_schedule(schedule.folder)
+                self.drain()
+            if (truth := self.audit()).quiet:
+                break
+        return truth
+
+    def end_keys(self) -> None:
+        """End the keys of Redis that would end within a minute."""
+        client = self.redis
+        names = list(client.scan_iter(count=1000))
+        pipe = client.pipeline(transaction=False)
+        for name in names:
+            pipe.pttl(name)
+        ended = [
+            name
+            for name, ttl_ms in zip(names, pipe.execute(), strict=True)
+            if 0 <= ttl_ms <= EXPIRED_WITHIN_S * 1000
+        ]
+        if ended:
+            client.delete(*ended)
+
+    def audit(self) -> AuditReport:
+        """The audit report, queues of AWS included."""
+        depths = {name: (count, 0) for name, count in self.aws.count().items()}
+        record = read_mysql_state(self.mysql_url, archives=bool(self.aws.objects))
+        return compare(record, read_redis_state(self.redis_url), depths)
+
+    # ------------------------------------------------------------ processes
+
+    def new_process(self) -> None:
+        """As if each function ran in a process that has done nothing yet, but is connected."""
+        self.transport.restart()
+        reset_process()
+        sqs.client().close()
+        redis.execute("PING")
+        mysql.fetch_all("SELECT 1")
+
+    # ------------------------------------------------------------ stores
+
+    def take_snapshot(self) -> Snapshot:
+        """Everything as it is now."""
+        names = list(self.redis.scan_iter(count=1000))
+        pipe = self.redis.pipeline(transaction=False)
+        for name in names:
+            pipe.pttl(name)
+            pipe.dump(name)
+        answers = iter(pipe.execute())
+        keys = [Key(name, max(0, next(answers)), next(answers)) for name in names]
+        return Snapshot(
+            [key for key in keys if key.value],
+            {table: self.read_table(table) for table in self.tables},
+            {name: list(messages) for name, messages in self.aws.queues.items() if messages},
+            dict(self.aws.objects),
+            dict(self.ids),
+        )
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Everything as it was, and a new process."""
+        self.transport.restart()
+        reset_process()
+        self.redis.flushall()
+        pipe = self.redis.pipeline(transaction=False)
+        for key in snapshot.keys:
+            pipe.restore(key.name, key.ttl_ms, key.value)
+        pipe.execute()
+        with self.mysql.cursor() as cursor:
+            for table, (columns, rows) in snapshot.tables.items():
+                cursor.execute(f"DELETE FROM `{table}`")
+                if rows:
+                    names = ", ".join(f"`{column}`" for column in columns)
+                    marks = ", ".join(["%s"] * len(columns))
+                    cursor.executemany(f"INSERT INTO `{table}` ({names}) VALUES ({marks})", rows)
+            cursor.execute("SHOW MASTER STATUS")
+            [(log_file, log_pos, *_)] = cursor.fetchall()
+            # What runs before this one wrote is not read again.
+            cursor.execute(
+                "UPDATE binlog_position SET log_file = %s, log_pos = %s", (log_file, log_pos)
+            )
+        self.mysql.commit()
+        self.aws.clear()
+        for name, messages in snapshot.messages.items():
+            self.aws.put(name, [QueuedMessage(m.body, m.attributes) for m in messages])
+        self.aws.objects.update(snapshot.objects)
+        self.ids = dict(snapshot.ids)
+        self.new_process()
+        World(FakeQueues()).let_sweeps_be_due()
+
+    def read_table(self, table: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """(columns, rows) of a table."""
+        with self.mysql.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM `{table}`")
+            rows = list(cursor.fetchall())
+            columns = [column[0] for column in cursor.description or ()]
+        self.mysql.commit()
+        return columns, rows
+
+    def sql(self, statement: str, *args: object) -> None:
+        """Change MySQL past the API; the binlog has it."""
+        mysql.write(statement, args)
+
+    def open_transactions(self) -> int:
+        """How many transactions are open in MySQL."""
+        with self.mysql.cursor() as cursor:
+            cursor.execute("SELECT COUNT(*) FROM information_schema.innodb_trx")
+            [(count,)] = cursor.fetchall()
+        self.mysql.commit()
+        return int(count)
+
+    @property
+    def tables(self) -> list[str]:
+        """Every table of the schema."""
+        return _tables(self.mysql)
+
+    def __post_init__(self) -> None:
+        # Connections of the harness: the transport must not see them.
+        self.redis: Any = redis_client.Redis.from_url(self.redis_url)
+        self.redis.ping()
+        self.mysql = connect_mysql(self.mysql_url)
+        with self.mysql.cursor() as cursor:
+            cursor.execute("SET SESSION sql_log_bin = 0")
+
+
+# ---------------------------------------------------------------- what the template declares
+
+
+@cache
+def consumers() -> tuple[Consumer, ...]:
+    """Every consumer of the template."""
+    names, found = _queue_names(), []
+    declared = template.resources(template.QUEUE)
+    for source in template.event_sources():
+        policy = declared[source.queue]["RedrivePolicy"]
+        found.append(
+            Consumer(
+                _folder(source.function),
+                names[source.queue],
+                names[template.name_in(policy["deadLetterTargetArn"])],
+                source.properties["BatchSize"],
+                policy["maxReceiveCount"],
+            )
+        )
+    return tuple(found)
+
+
+@cache
+def schedules() -> tuple[Schedule, ...]:
+    """Every schedule of the template, by how often it runs on one machine."""
+    found = []
+    rates = template.TEMPLATE["Mappings"]["Schedules"]["local"]
+    for name, function in template.resources(template.FUNCTION).items():
+        for event in function.get("Events", {}).values():
+            if event["Type"] == "ScheduleV2":
+                rate = event["Properties"]["ScheduleExpression"]
+                if not isinstance(rate, str):
+                    rate = rates[rate["Fn::FindInMap"][2]]
+                minutes = _RATE.fullmatch(rate)
+                found.append(Schedule(_folder(name), int(minutes[1]) if minutes else math.inf))
+    return tuple(found)
+
+
+def operations(*methods: str) -> list[str]:
+    """``PUT /posts/{post_id}/likes/me`` and so on: the operations of the contract."""
+    return [
+        f"{method.upper()} {path}"
+        for path, declared in CONTRACT["paths"].items()
+        for method in declared
+        if method in methods
+    ]
+
+
+@cache
+def _queue_names() -> dict[str, str]:
+    """Logical id of a queue -> the name by which the code knows it."""
+    found = {}
+    for function in template.resources(template.FUNCTION).values():
+        variables = function.get("Environment", {}).get("Variables", {})
+        for name, value in variables.items():
+            if match := re.fullmatch(r"PLAZA_QUEUE_(\w+)_URL", name):
+                found[template.name_in(value)] = match[1].lower()
+    return found
+
+
+def _folder(function: str) -> str:
+    return "/".join(template.folder_of(function).parts[-2:])
+
+
+@cache
+def _handler(folder: str) -> Callable[[Any, Any], Any]:
+    found: Callable[[Any, Any], Any] = load_function(folder).handler
+    return found
+
+
+def _record(consumer: Consumer, message: QueuedMessage) -> dict[str, Any]:
+    """A message as Lambda hands it over."""
+    return {
+        "messageId": message.id,
+        "receiptHandle": message.id,
+        "body": message.body,
+        "md5OfBody": hashlib.md5(message.body.encode()).hexdigest(),
+        "attributes": {
+            "ApproximateReceiveCount": str(message.receives),
+            "SentTimestamp": str(message.sent_ms),
+        },
+        "messageAttributes": {
+            name: {"stringValue": value.get("StringValue"), "dataType": value["DataType"]}
+            for name, value in message.attributes.items()
+        },
+        "eventSource": "aws:sqs",
+        "eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:plaza-{consumer.queue}",
+        "awsRegion": "us-east-1",
+    }
+
+
+_known_tables: list[str] = []
+
+
+def _tables(connection: Any) -> list[str]:
+    if not _known_tables:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT table_name FROM information_schema.tables"
+                " WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY 1"
+            )
+            _known_tables.extend(row[0] for row in cursor.fetchall())
+    return _known_tables
+
+
+@contextmanager
+def open_harness(redis_url: str, mysql_url: str) -> Iterator[Harness]:
+    """A harness on these servers, which are emptied."""
+    with ExitStack() as stack:
+        # PyMySQL loads the system's certificates for each connection, 20 ms; these have no TLS.
+        stack.callback(setattr, ssl, "create_default_context", ssl.create_default_context)
+        ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
+        stack.enter_context(set_up_for(redis_url, mysql_url, is_cluster=False, redis_timeout_s=1))
+        aws = Aws()
+        stack.enter_context(aws.serving())
+        services = {
+            urlsplit(redis_url).port: "redis",
+            urlsplit(mysql_url).port: "mysql",
+            urlsplit(aws.url).port: "aws",
+        }
+        transport = Transport({int(port or 0): name for port, name in services.items()})
+        before = dict(os.environ)
+        os.environ.update(
+            {f"PLAZA_QUEUE_{n.upper()}_URL": aws.url_of(n) for n in _queue_names().values()},
+            AWS_ENDPOINT_URL=aws.url,
+            PLAZA_ARCHIVE_BUCKET=BUCKET,
+            PLAZA_RECENT_CAP="4",
+        )
+        stack.callback(_put_back, before)
+        reset_process()
+        client = sqs._make_client()  # which takes long: one for all processes
+        stack.callback(setattr, sqs, "client", sqs.client)
+        sqs.client = lambda: client
+        stack.callback(setattr, model, "DAYS_AHEAD", model.DAYS_AHEAD)
+        model.DAYS_AHEAD = 1  # a partition takes its time
+        harness = Harness(redis_url, mysql_url, aws, transport)
+        stack.callback(merge_partitions)
+        stack.callback(harness.mysql.close)
+        stack.callback(harness.redis.close)
+        stack.callback(reset_process)
+        yield harness
+
+
+def _put_back(environment: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+
+
+def open_session(user_id: int) -> str:
+    """The token of a new session."""
+    return new_session.open_session(user_id)
+
+
+def samples(folder: str) -> Sequence[str]:
+    """The bodies of the messages in the sample events of a consumer."""
+    name = folder.rpartition("/")[2]
+    return [
+        record["body"]
+        for file in sorted(SAMPLES.glob(f"{name}.*.json"))
+        if ".poison." not in file.name
+        for record in json.loads(file.read_text())["Records"]
+    ]
+
+
+def sample_body(operation: str) -> dict[str, Any]:
+    """The body of the first sample request for ``operation``."""
+    for file in sorted(SAMPLES.glob("*.json")):
+        event = json.loads(file.read_text())
+        if event.get("routeKey") == operation and event.get("body"):
+            body: dict[str, Any] = json.loads(event["body"])
+            return body
+    raise LookupError(f"no sample in {SAMPLES.name}/ is a request for {operation}")

@@ -1,0 +1,209 @@
+"""Looking into Redis and MySQL from outside, and the small doings that many tests share."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Any
+
+from pymysql.cursors import DictCursor
+
+from plaza.infra import mysql, redis
+from plaza.infra.settings import settings
+from plaza.reactions import (
+    LIKE,
+    Kind,
+    Target,
+    react,
+    redis_commits,
+    redis_gate,
+    redis_hydration,
+    redis_keys,
+)
+from plaza.reactions.model import Commit, Snapshot
+from plaza.reactions.redis_commits import ApplyResult
+from plaza.reactions.redis_gate import GateDecision
+from plaza.reactions.redis_keys import TargetKeys
+from tests.support.keyspace import find_keys
+
+POST = Target("post", 11)
+
+
+def explain(sql: str, args: Any = ()) -> list[dict[str, Any]]:
+    """How the database goes about a statement: rows by the names that MariaDB and MySQL share."""
+    database = settings().mysql.database
+    with (
+        closing(mysql.connect_dedicated(database=database, cursorclass=DictCursor)) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(f"EXPLAIN FORMAT=TRADITIONAL {sql}", args)
+        return list(cursor.fetchall())
+
+
+def keys(target: Target = POST, kind: Kind = LIKE) -> TargetKeys:
+    return redis_keys.keys_of(kind.name, target)
+
+
+def meta(target: Target = POST, kind: Kind = LIKE) -> dict[str, Any]:
+    """The meta hash, numbers where they are numbers."""
+    found = redis.client().hgetall(keys(target, kind).meta)
+    return {name: int(v) if v.lstrip("-").isdigit() else v for name, v in found.items()}
+
+
+def outbox(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[int, int, int]]:
+    """actor -> (want, version, base)"""
+    found = redis.client().hgetall(keys(target, kind).outbox)
+    return {
+        int(actor): tuple(int(part) for part in entry.split(":")[:3])  # type: ignore[misc]
+        for actor, entry in found.items()
+    }
+
+
+def recent(target: Target = POST, kind: Kind = LIKE) -> list[int]:
+    """The actors in recent, oldest first."""
+    return [int(a) for a in redis.execute("ZRANGE", keys(target, kind).recent, 0, -1)]
+
+
+def due(target: Target = POST, kind: Kind = LIKE) -> int | None:
+    """When the sweeper looks at the target, None when it does not."""
+    score = redis.execute("ZSCORE", keys(target, kind).outboxes, keys(target, kind).member)
+    return None if score is None else int(float(score))
+
+
+def put(
+    total: int = 0,
+    n: int = 0,
+    newest: Sequence[tuple[int, int]] = (),
+    *,
+    complete: bool = True,
+    last_version_us: int = 0,
+    rows: Sequence[tuple[int, int, bool]] = (),
+    target: Target = POST,
+    kind: Kind = LIKE,
+) -> str:
+    """Load a target with what MySQL might have."""
+    last = max([last_version_us, *(version for _, version in newest)])
+    snapshot = Snapshot(total, n, last, list(newest), complete, list(rows))
+    [lease] = redis_hydration.take_hydration_leases([(kind, target)])
+    return redis_hydration.hydrate_all([(kind, target, lease, snapshot)])[0]
+
+
+def gate(
+    actor: int,
+    on: bool = True,
+    expected: tuple[bool, int] | None = None,
+    *,
+    nonce: str = "",
+    target: Target = POST,
+    kind: Kind = LIKE,
+) -> GateDecision:
+    """One run of the gate script."""
+    of_request = nonce or secrets.token_hex(6)
+    return redis_gate.gate(kind, target, actor, on, of_request, expected)
+
+
+def gate_as_read(
+    actor: int, on: bool = True, *, was_on: bool, n: int, target: Target = POST, kind: Kind = LIKE
+) -> GateDecision:
+    """The gate's decision once the actor's row was read: ``was_on`` at the counter's version n."""
+    asked = gate(actor, on, target=target, kind=kind)
+    assert asked.code == "UNKNOWN"
+    return gate(actor, on, (was_on, n), target=target, kind=kind)
+
+
+def save_outbox(n: int, total: int, target: Target = POST, kind: Kind = LIKE) -> ApplyResult:
+    """Apply commit ``n``, in which all of the outbox was saved."""
+    found = [(a, version, want == 1) for a, (want, version, _) in outbox(target, kind).items()]
+    return apply(n, total, found, target=target, kind=kind)
+
+
+def apply(
+    n: int,
+    total: int,
+    rows: Sequence[tuple[int, int, bool]],
+    *,
+    is_new: bool = True,
+    target: Target = POST,
+    kind: Kind = LIKE,
+) -> ApplyResult:
+    """One run of the apply script."""
+    return redis_commits.apply_all([Commit(kind, target, n, total, is_new, rows)])[0]
+
+
+def total(target: Target = POST, kind: Kind = LIKE) -> int:
+    """The total as Redis has it."""
+    found = meta(target, kind)
+    return int(found["base"]) + int(found["delta"])
+
+
+def rows(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[bool, int]]:
+    """actor -> (on, version) in MySQL."""
+    found = mysql.fetch_all(
+        "SELECT actor_id, state, version FROM reaction"
+        " WHERE target_type = %s AND target_id = %s AND kind = %s",
+        (*target, kind.name),
+    )
+    return {actor: (state == 1, version) for actor, state, version in found}
+
+
+def counter(target: Target = POST, kind: Kind = LIKE) -> int | None:
+    """The total in content_counter, None without a row."""
+    found = mysql.fetch_all(
+        f"SELECT {kind.total} FROM content_counter WHERE target_type = %s AND target_id = %s",
+        tuple(target),
+    )
+    return found[0][0] if found else None
+
+
+def received(author_id: int = 99, kind: Kind = LIKE) -> int:
+    """What an author received, by user_counter."""
+    found = mysql.fetch_all(
+        f"SELECT {kind.received} FROM user_counter WHERE user_id = %s", (author_id,)
+    )
+    return found[0][0] if found else 0
+
+
+def insert_rows(found: Sequence[tuple[Target, int, int, int]], kind: Kind = LIKE) -> None:
+    """(target, actor, state, version) straight into MySQL, with counters that fit."""
+    values = ",".join(
+        f"('{t.type}',{t.id},'{kind.name}',{actor},{state},{version})"
+        for t, actor, state, version in found
+    )
+    mysql.write(
+        f"INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version) VALUES {values}"
+    )
+    mysql.write(
+        f"INSERT INTO content_counter (target_type, target_id, {kind.total}, {kind.version})"
+        " SELECT target_type, target_id, SUM(state), COUNT(*) FROM reaction WHERE kind = %s"
+        f" GROUP BY target_type, target_id ON DUPLICATE KEY UPDATE {kind.total} ="
+        f" VALUES({kind.total}), {kind.version} = VALUES({kind.version})",
+        (kind.name,),
+    )
+
+
+def add_users(*user_ids: int) -> None:
+    """Make users who can be followed."""
+    values = ",".join(f"({user_id:d},'somebody')" for user_id in user_ids)
+    mysql.write(f"INSERT IGNORE INTO user (id, nickname) VALUES {values}")
+
+
+def hydrate(target: Target = POST, kind: Kind = LIKE) -> None:
+    """Bring a target from MySQL into Redis."""
+    react.hydrate([(kind, target)])
+
+
+def marker_key() -> str:
+    """The key of the one marker that says if something is there."""
+    [key] = find_keys("*:existence")
+    return str(key)
+
+
+def wait_for(condition: Callable[[], Any], what: str, timeout_s: float = 20) -> Any:
+    """What ``condition`` answers once it is true; fails after ``timeout_s``."""
+    deadline = time.monotonic() + timeout_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"never came: {what}"
+        time.sleep(0.01)
+    return found

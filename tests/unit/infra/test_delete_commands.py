@@ -1,0 +1,30 @@
+"""As few commands as may be delete many keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import pytest
+
+from plaza.infra import redis
+
+KEYS = ["{1}:a", "{2}:a", "{1}:b", "{12}:a"]
+
+
+def deletions(monkeypatch: pytest.MonkeyPatch, cluster: bool) -> Sequence[tuple[object, ...]]:
+    monkeypatch.setattr(redis, "settings", lambda: SimpleNamespace(redis_cluster=cluster))
+    assert redis.delete_commands([]) == []
+    return redis.delete_commands(iter(KEYS))
+
+
+def test_one_server_takes_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert deletions(monkeypatch, cluster=False) == [("DEL", *KEYS)]
+
+
+def test_a_cluster_takes_those_of_one_tag_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert deletions(monkeypatch, cluster=True) == [
+        ("DEL", "{1}:a", "{1}:b"),
+        ("DEL", "{2}:a"),
+        ("DEL", "{12}:a"),
+    ]

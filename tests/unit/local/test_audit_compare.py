@@ -1,0 +1,678 @@
+"""The audit report: what agrees is clean, and every way to disagree is found."""
+
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from local.audit.compare import AuditReport, compare
+from local.audit.stores import (
+    CachedCounter,
+    Difference,
+    MysqlState,
+    OutboxEntry,
+    RedisKeys,
+    RedisState,
+    TargetState,
+)
+from local.load.interactions import find_differences
+from local.load.requests import Reaction
+from plaza.counters import ContentCounter, UserCounter
+from plaza.counters.model import USER_COLUMNS
+from plaza.counters.redis_store import comments_key, user_key
+from plaza.reactions import Target
+from plaza.reactions.redis_keys import keys_of
+
+POST = Target("post", 7)
+SOMEBODY = Target("user", 9)
+LIKES = ("like", POST)
+FOLLOWS = ("follow", SOMEBODY)
+NOTHING = {"like_total": 0, "collect_total": 0, "comment_total": 0, "follow_total": 0}
+NOTHING_QUEUED = {"reactions": (0, 0), "reactions_dlq": (0, 0)}
+
+
+@pytest.fixture
+def record() -> MysqlState:
+    """Users 1 and 2 like the only post of user 9, which has a comment; user 1 follows user 9."""
+    return MysqlState(
+        on={LIKES: {1: 100, 2: 200}, FOLLOWS: {1: 300}},
+        totals={
+            POST: ContentCounter(
+                {**NOTHING, "like_total": 2, "comment_total": 1},
+                {**NOTHING, "like_total": 2, "comment_total": 3},
+            ),
+            SOMEBODY: ContentCounter(
+                {**NOTHING, "follow_total": 1}, {**NOTHING, "follow_total": 1}
+            ),
+        },
+        users={
+            1: UserCounter(following_total=1, version=1),
+            9: UserCounter(followers_total=1, posts_total=1, likes_received_total=2, version=4),
+        },
+        authors={POST: 9, Target("comment", 8): 2},
+        posts=Counter({9: 1}),
+        comments=Counter({7: 1}),
+        log=3,
+        changes={LIKES: 2, FOLLOWS: 1},
+    )
+
+
+def hot(recent: dict[int, int], s: int, **fields: Any) -> TargetState:
+    """A target that is loaded at version ``s`` with all its actors, and nothing pending."""
+    of_target = {
+        "loaded": True,
+        "db_version": s,
+        "base": len(recent),
+        "version_us": max(recent.values(), default=0),
+        "complete": True,
+        "recent": recent,
+    }
+    return TargetState(**{**of_target, **fields})
+
+
+@pytest.fixture
+def cache(record: MysqlState) -> RedisState:
+    return RedisState(
+        hot={
+            LIKES: hot({1: 100, 2: 200}, s=2),
+            FOLLOWS: hot({1: 300}, s=1),
+        },
+        users={9: CachedCounter(4, record.users[9].to_json())},
+        comments={7: CachedCounter(2, "1")},
+    )
+
+
+def truth(record: MysqlState, cache: RedisState, **depths: tuple[int, int]) -> AuditReport:
+    return compare(record, cache, NOTHING_QUEUED | depths)
+
+
+def replace(counter: UserCounter, **totals: int) -> UserCounter:
+    fields = {name: getattr(counter, name) for name in (*USER_COLUMNS, "version")}
+    return UserCounter(**{**fields, **totals})
+
+
+def set_total(record: MysqlState, target: Target, column: str, total: int) -> None:
+    counter = record.totals[target]
+    record.totals[target] = counter._replace(totals={**counter.totals, column: total})
+
+
+def test_where_all_agree_it_is_clean(record: MysqlState, cache: RedisState) -> None:
+    found = truth(record, cache)
+    assert found.clean
+    assert found.to_json() == {
+        "clean": True,
+        "targets": 2,
+        "hot": 2,
+        "drift": 0,
+        "others": 0,
+        "pending": 0,
+        "outbox_index": 0,
+        "queued": 0,
+        "dead": 0,
+        "spilled": 0,
+        "moving": 0,
+        "accepted": 3,
+        "persisted": 3,
+        "totals": {
+            "like": {"rows": 2, "counters": 2, "hot": 2, "hot_counters": 2},
+            "collect": {"rows": 0, "counters": 0, "hot": 0, "hot_counters": 0},
+            "follow": {"rows": 1, "counters": 1, "hot": 1, "hot_counters": 1},
+        },
+        "counters": {
+            "comments": {"rows": 1, "counters": 1, "hot": 1, "hot_counters": 1},
+            "followers": {"rows": 1, "counters": 1, "hot": 1, "hot_counters": 1},
+            "following": {"rows": 1, "counters": 1, "hot": 0, "hot_counters": 0},
+            "posts": {"rows": 1, "counters": 1, "hot": 1, "hot_counters": 1},
+            "likes_received": {"rows": 2, "counters": 2, "hot": 2, "hot_counters": 2},
+            "collects_received": {"rows": 0, "counters": 0, "hot": 0, "hot_counters": 0},
+        },
+        "vouchers": 0,
+        "sold": 0,
+        "checkins": 0,
+        "differences": [],
+    }
+
+
+def test_nothing_at_all_is_clean() -> None:
+    assert truth(MysqlState(), RedisState()).clean
+
+
+def test_a_target_that_is_not_in_redis_is_compared_in_mysql(record: MysqlState) -> None:
+    assert truth(record, RedisState()).clean
+    set_total(record, POST, "like_total", 3)
+    assert truth(record, RedisState()).differences == [
+        Difference("like post:7", "Redis not there, counter 3, rows 2")
+    ]
+
+
+def test_followers_are_totals_like_any_other(record: MysqlState, cache: RedisState) -> None:
+    cache.hot[FOLLOWS].base = 2
+    set_total(record, SOMEBODY, "follow_total", 3)
+    found = truth(record, cache)
+    assert [str(difference) for difference in found.differences] == [
+        "follow user:9: Redis 2, counter 3, rows 1"
+    ]
+    assert found.drift == 1
+
+
+def test_a_total_in_redis_that_is_too_high_is_drift(record: MysqlState, cache: RedisState) -> None:
+    cache.hot[LIKES].base = 3
+    found = truth(record, cache)
+    assert (found.clean, found.drift, found.others) == (False, 1, 0)
+    assert str(found.differences[0]) == "like post:7: Redis 3, counter 2, rows 2"
+
+
+def test_a_total_in_redis_for_what_mysql_has_nothing_of_is_drift() -> None:
+    found = truth(MysqlState(), RedisState(hot={LIKES: hot({1: 1}, s=0)}))
+    assert found.drift == 1
+    assert found.targets == 1
+
+
+def test_rows_without_a_counter_are_drift(record: MysqlState) -> None:
+    record.totals.clear()
+    assert [difference.subject for difference in truth(record, RedisState()).differences] == [
+        "follow user:9",
+        "like post:7",
+        "comments of post:7",
+    ]
+
+
+def test_a_total_of_a_kind_that_its_target_does_not_take_is_drift(record: MysqlState) -> None:
+    set_total(record, SOMEBODY, "like_total", 1)
+    assert [d.subject for d in truth(record, RedisState()).differences] == ["like user:9"]
+
+
+def test_rows_of_a_kind_that_nobody_knows_are_drift(record: MysqlState) -> None:
+    record.on["applause", POST] = {1: 400}
+    assert [d.subject for d in truth(record, RedisState()).differences] == ["applause post:7"]
+
+
+def test_totals_alone_do_not_hide_wrong_people(record: MysqlState, cache: RedisState) -> None:
+    cache.hot[LIKES].recent = {1: 100, 3: 200}
+    assert [d.details for d in truth(record, cache).differences] == [
+        "in Redis and not in the rows: 3",
+        "in the rows and not in Redis: 2",
+    ]
+
+
+def test_a_list_that_is_not_complete_may_lack_people(record: MysqlState, cache: RedisState) -> None:
+    cache.hot[LIKES].recent = {2: 200}
+    cache.hot[LIKES].complete = False
+    cache.hot[LIKES].floor_us = 100
+    assert truth(record, cache).clean
+
+
+@pytest.mark.parametrize(
+    ("user_id", "column", "total", "said"),
+    [
+        (9, "followers_total", 2, "followers of user 9: counter 2, rows 1"),
+        (1, "following_total", 0, "following of user 1: counter 0, rows 1"),
+        (9, "posts_total", 0, "posts of user 9: counter 0, rows 1"),
+        (9, "likes_received_total", 1, "likes received of user 9: counter 1, rows 2"),
+        (1, "collects_received_total", 4, "collects received of user 1: counter 4, rows 0"),
+    ],
+)
+def test_each_counter_of_a_user_must_be_the_rows_it_counts(
+    record: MysqlState, user_id: int, column: str, total: int, said: str
+) -> None:
+    record.users[user_id] = replace(record.users[user_id], **{column: total})
+    found = truth(record, RedisState())
+    assert [str(difference) for difference in found.differences] == [said]
+    assert (found.clean, found.drift) == (False, 1)
+
+
+def test_who_has_rows_and_no_counter_is_found(record: MysqlState) -> None:
+    del record.users[9]
+    assert [str(difference) for difference in truth(record, RedisState()).differences] == [
+        "followers of user 9: counter 0, rows 1",
+        "posts of user 9: counter 0, rows 1",
+        "likes received of user 9: counter 0, rows 2",
+    ]
+
+
+def test_who_has_a_counter_and_no_rows_is_found(record: MysqlState) -> None:
+    record.users[5] = UserCounter(followers_total=1, version=1)
+    assert truth(record, RedisState()).differences == [
+        Difference("followers of user 5", "counter 1, rows 0")
+    ]
+
+
+def test_what_was_received_for_content_that_is_gone_stays(
+    record: MysqlState, cache: RedisState
+) -> None:
+    record.posts.clear()  # the post was deleted: its row is there, and its likes are
+    record.users[9] = replace(record.users[9], posts_total=0, version=5)
+    cache.users[9] = CachedCounter(5, record.users[9].to_json())
+    assert truth(record, cache).clean
+
+
+def test_likes_of_what_nobody_wrote_are_nobodys(record: MysqlState, cache: RedisState) -> None:
+    del record.authors[POST]
+    record.users[9] = replace(record.users[9], likes_received_total=0, version=5)
+    cache.users[9] = CachedCounter(5, record.users[9].to_json())
+    assert truth(record, cache).clean
+
+
+@pytest.mark.parametrize(("rows", "counter"), [(0, 1), (1, 0), (2, 1)])
+def test_the_comments_of_a_post_must_be_the_live_ones(
+    record: MysqlState, rows: int, counter: int
+) -> None:
+    set_total(record, POST, "comment_total", counter)
+    record.comments[POST.id] = rows
+    found = truth(record, RedisState())
+    assert found.differences == [
+        Difference("comments of post:7", f"counter {counter}, rows {rows}")
+    ]
+    assert found.drift == 1
+
+
+def test_comments_of_a_post_without_a_counter_are_found(record: MysqlState) -> None:
+    record.comments[11] = 1
+    assert [str(d) for d in truth(record, RedisState()).differences] == [
+        "comments of post:11: counter 0, rows 1"
+    ]
+
+
+def test_a_user_in_redis_who_is_not_as_in_mysql_is_a_difference(
+    record: MysqlState, cache: RedisState
+) -> None:
+    cache.users[9] = CachedCounter(4, replace(record.users[9], followers_total=2).to_json())
+    found = truth(record, cache)
+    assert (found.clean, found.drift, found.others) == (False, 0, 1)
+    assert found.differences[0].subject == "counters of user 9"
+    assert found.counters["followers"] == (1, 1, 2, 1)
+
+
+@pytest.mark.parametrize("value", ["", "{", "[]", "{}", '{"followers_total": 1, "likes": 2}'])
+def test_a_user_in_redis_who_cannot_be_read_is_a_difference(
+    record: MysqlState, cache: RedisState, value: str
+) -> None:
+    cache.users[9] = CachedCounter(4, value)
+    assert truth(record, cache).others == 1
+
+
+def test_a_user_in_redis_whom_mysql_has_nothing_of_must_be_all_zero(
+    record: MysqlState, cache: RedisState
+) -> None:
+    cache.users[5] = CachedCounter(0, UserCounter().to_json())
+    assert truth(record, cache).clean
+    cache.users[5] = CachedCounter(0, UserCounter(posts_total=1).to_json())
+    assert truth(record, cache).others == 1
+
+
+def test_a_version_that_mysql_never_had_is_a_difference(
+    record: MysqlState, cache: RedisState
+) -> None:
+    cache.users[9] = cache.users[9]._replace(version=5)
+    cache.comments[7] = cache.comments[7]._replace(version=4)
+    assert [d.subject for d in truth(record, cache).differences] == [
+        "counters of user 9",
+        "comments of post:7",
+    ]
+
+
+@pytest.mark.parametrize("value", ["0", "2", "-1", "one"])
+def test_comments_in_redis_that_are_not_as_in_mysql_are_a_difference(
+    record: MysqlState, cache: RedisState, value: str
+) -> None:
+    cache.comments[7] = CachedCounter(3, value)
+    found = truth(record, cache)
+    assert (found.drift, found.others) == (0, 1)
+    assert found.differences == [Difference("comments of post:7", f"Redis {value} @3, MySQL 1 @3")]
+
+
+def test_comments_in_redis_of_a_post_that_nobody_counted_must_be_none(cache: RedisState) -> None:
+    assert truth(MysqlState(), RedisState(comments={5: CachedCounter(0, "0")})).clean
+    assert truth(MysqlState(), RedisState(comments={5: CachedCounter(0, "1")})).others == 1
+
+
+def test_claims_that_nobody_released_are_a_difference(
+    record: MysqlState, cache: RedisState
+) -> None:
+    cache.claims[1] = ["user:9"]
+    found = truth(record, cache)
+    assert (found.clean, found.others) == (False, 1)
+    assert str(found.differences[0]) == "claims of user 1: not released: user:9"
+
+
+def test_claims_and_projections_may_be_on_their_way_too(
+    record: MysqlState, cache: RedisState
+) -> None:
+    cache.claims[1] = ["user:9"]
+    cache.users[9] = CachedCounter(3, UserCounter().to_json())
+    cache.comments[7] = CachedCounter(1, "0")
+    assert truth(record, cache, reactions=(1, 0)).differences == []
+    assert truth(record, cache).others == 3
+
+
+def test_keys_of_redis_are_read_as_what_they_are() -> None:
+    found = RedisKeys()
+    kept = [
+        user_key(7),
+        comments_key(8),
+        user_key(9).replace("counters", "claims"),
+        keys_of("follow", SOMEBODY).meta,
+        keys_of("like", POST).outbox,
+        keys_of("like", POST).outboxes,
+    ]
+    others = [
+        keys_of("follow", SOMEBODY).recent,
+        keys_of("follow", SOMEBODY).fence,
+        keys_of("follow", SOMEBODY).lease,
+        keys_of("follow", SOMEBODY).bloom,
+        "{3}:user:7:card",
+        "{3}:user:7:existence",
+        "{3}:user:7:comments",
+        "{3}:user:7:counters:more",
+        "{3}:follow:user:7:newest",
+        "{3}:applause:post:7:meta",
+        "{3}:post:7:page",
+        "{3}:post:7:viewers",
+        "{3}:post:7:existence",
+        "{3}:post:7:counters",
+        "{3}:post:7:claims",
+        "{3}:phone:ab12:codes",
+        "{3}:ids:serials",
+        "user:7:counters",
+    ]
+    for key in kept + others:
+        found.add_key(key)
+    assert found == RedisKeys(
+        reactions={FOLLOWS, LIKES},
+        outbox_index={keys_of("like", POST).outboxes},
+        users={7: user_key(7)},
+        comments={8: comments_key(8)},
+        claims={9: user_key(9).replace("counters", "claims")},
+    )
+
+
+def test_a_log_that_says_otherwise_is_a_difference(record: MysqlState, cache: RedisState) -> None:
+    record.log_differences.append(Difference("like post:7 by 1", "log 1@100, row 0@90"))
+    found = truth(record, cache)
+    assert not found.clean
+    assert found.others == 1
+
+
+def wait_for(cache: RedisState, actor_id: int, entry: OutboxEntry) -> None:
+    """An entry of the outbox of the post's likes, as the gate writes it."""
+    likes = cache.hot[LIKES]
+    likes.outbox[actor_id] = entry
+    likes.outbox_count += 1
+    likes.delta += entry.want - entry.base
+    likes.version_us = max(likes.version_us, entry.version_us)
+    likes.due_us = likes.due_us or entry.version_us
+    cache.outbox_index = {"like:post:7"}
+
+
+def test_what_is_pending_is_not_clean_and_no_drift(record: MysqlState, cache: RedisState) -> None:
+    wait_for(cache, 3, OutboxEntry(True, 300, False))
+    wait_for(cache, 2, OutboxEntry(False, 400, True))
+    found = truth(record, cache)
+    assert (found.clean, found.quiet, found.drift, found.others) == (False, False, 0, 0)
+    assert (found.pending, found.accepted, found.persisted) == (2, 5, 3)
+
+
+def test_what_is_pending_and_saved_already_is_accepted_once(
+    record: MysqlState, cache: RedisState
+) -> None:
+    record.off[LIKES] = {5: 500}
+    wait_for(cache, 2, OutboxEntry(True, 200, True))
+    wait_for(cache, 5, OutboxEntry(False, 500, False))
+    assert truth(record, cache).accepted == 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"due_us": None}, "1 pending, and not in outboxes"),
+        ({"due_us": 2**53}, f"1 pending, and not swept before {2**53}"),
+        ({"outbox_count": 2}, "waits for 2, the outbox has 1"),
+        ({"delta": 0}, "delta 0, the outbox comes to -1"),
+        ({"version_us": 299}, "version 299, and an actor has 300"),
+    ],
+)
+def test_an_outbox_that_is_not_what_redis_says_of_it_is_a_difference(
+    record: MysqlState, cache: RedisState, fields: dict[str, Any], said: str
+) -> None:
+    wait_for(cache, 2, OutboxEntry(False, 300, True))
+    for name, value in fields.items():
+        setattr(cache.hot[LIKES], name, value)
+    assert truth(record, cache).differences == [Difference("like post:7", said)]
+
+
+def test_an_entry_on_top_of_another_state_than_the_row_is_a_difference(
+    record: MysqlState, cache: RedisState
+) -> None:
+    wait_for(cache, 2, OutboxEntry(True, 300, False))
+    wait_for(cache, 3, OutboxEntry(True, 301, True))
+    assert [str(d) for d in truth(record, cache).differences] == [
+        "like post:7: pending with another base than the rows: 2, 3"
+    ]
+
+
+def test_an_outbox_without_its_target_is_not_clean(record: MysqlState) -> None:
+    outbox = {3: OutboxEntry(True, 300, False)}
+    cache = RedisState(
+        hot={LIKES: TargetState(outbox=outbox, due_us=300)}, outbox_index={"like:post:7"}
+    )
+    found = truth(record, cache)
+    assert (found.clean, found.hot, found.pending, found.drift) == (False, 0, 1, 0)
+    assert found.differences == []
+    cache.hot[LIKES].due_us = None
+    assert truth(record, cache).others == 1
+
+
+def test_a_mark_for_the_sweeper_that_was_left_is_not_clean(
+    record: MysqlState, cache: RedisState
+) -> None:
+    cache.outbox_index = {"like:post:7"}
+    assert not truth(record, cache).quiet
+
+
+def commit(record: MysqlState, actor_id: int, version_us: int) -> None:
+    """MySQL saves one more like of the post, and Redis is not told."""
+    record.on[LIKES][actor_id] = version_us
+    counter = record.totals[POST]
+    record.totals[POST] = ContentCounter(
+        {**counter.totals, "like_total": counter.totals["like_total"] + 1},
+        {**counter.versions, "like_total": counter.versions["like_total"] + 1},
+    )
+    record.since.setdefault(LIKES, {})[actor_id] = 1
+    record.changes = {**(record.changes or {}), LIKES: len(record.on[LIKES])}
+    record.users[9] = replace(
+        record.users[9], likes_received_total=counter.totals["like_total"] + 1
+    )
+
+
+def test_what_redis_has_is_compared_with_what_mysql_had_then(
+    record: MysqlState, cache: RedisState
+) -> None:
+    commit(record, 3, 300)
+    busy = {"reactions": (1, 0)}
+    assert truth(record, cache, **busy).differences == []
+    cache.hot[LIKES].base = 3
+    cache.hot[LIKES].recent = {1: 100, 4: 200}
+    assert [str(d) for d in truth(record, cache, **busy).differences] == [
+        "like post:7: Redis 3 @2, 1 since, counter 3, rows 3",
+        "like post:7: in Redis and not in the rows: 4",
+        "like post:7: in the rows and not in Redis: 2",
+    ]
+
+
+def test_a_target_behind_the_record_is_a_difference_once_all_is_quiet(
+    record: MysqlState, cache: RedisState
+) -> None:
+    commit(record, 3, 300)
+    cache.users.clear()
+    assert [str(d) for d in truth(record, cache).differences] == ["like post:7: Redis @2, MySQL @3"]
+
+
+def test_without_the_log_a_target_behind_the_record_is_not_judged(
+    record: MysqlState, cache: RedisState
+) -> None:
+    commit(record, 3, 300)
+    record.since.clear()
+    cache.hot[LIKES].recent = {}
+    assert truth(record, cache, reactions=(1, 0)).differences == []
+
+
+def test_a_version_of_a_target_that_mysql_never_had_is_a_difference(
+    record: MysqlState, cache: RedisState
+) -> None:
+    cache.hot[LIKES].db_version = 3
+    found = truth(record, cache, reactions=(1, 0))
+    assert [str(d) for d in found.differences] == ["like post:7: Redis @3, MySQL @2"]
+
+
+def test_an_epoch_of_mysql_is_a_part_of_the_version(record: MysqlState, cache: RedisState) -> None:
+    record.epoch = 2**40
+    assert truth(record, cache).others == 2
+    cache.hot[LIKES].db_version += 2**40
+    cache.hot[FOLLOWS].db_version += 2**40
+    assert truth(record, cache).clean
+
+
+def test_another_version_of_an_actor_is_a_difference(record: MysqlState, cache: RedisState) -> None:
+    cache.hot[LIKES].recent[2] = 199
+    assert [str(d) for d in truth(record, cache).differences] == [
+        "like post:7: at another version in Redis: 2"
+    ]
+
+
+def test_nobody_who_is_on_may_be_denied_by_the_filter(
+    record: MysqlState, cache: RedisState
+) -> None:
+    likes = cache.hot[LIKES]
+    likes.recent, likes.complete, likes.floor_us, likes.bits = {2: 200}, False, 100, 131_072
+    assert [str(d) for d in truth(record, cache).differences] == [
+        "like post:7: in the rows and denied by the filter: 1"
+    ]
+    likes.bloom = b"\xff" * (131_072 // 8)
+    assert truth(record, cache).clean
+    likes.floor_us = 99
+    assert [str(d) for d in truth(record, cache).differences] == [
+        "like post:7: in the rows and not in Redis: 1"
+    ]
+
+
+def test_changes_in_the_log_that_are_not_the_rows_are_drift(record: MysqlState) -> None:
+    record.changes = {LIKES: 3, FOLLOWS: 1, ("like", Target("post", 8)): 1}
+    found = truth(record, RedisState())
+    assert [str(d) for d in found.differences] == [
+        "like post:7: Redis not there, counter 2, rows 2, log 3",
+        "like post:8: Redis not there, counter 0, rows 0, log 1",
+    ]
+    assert found.drift == 2
+    record.changes = None
+    assert truth(record, RedisState()).clean
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"ahead": {2}, "blocked": True}, "commits are ahead that are applied @2: 2"),
+        ({"ahead": {4}}, "commits are ahead @2, and not swept: 4"),
+        ({"ahead": {4}, "blocked": True}, "commits are ahead @2, and not swept: 4"),
+        (
+            {"ahead": {4}, "loaded": False, "ahead_stays": True},
+            "not loaded, commits are ahead for ever: 4",
+        ),
+    ],
+)
+def test_commits_that_wait_for_nothing_are_a_difference(
+    record: MysqlState, cache: RedisState, fields: dict[str, Any], said: str
+) -> None:
+    for name, value in fields.items():
+        setattr(cache.hot[LIKES], name, value)
+    found = truth(record, cache, reactions=(1, 0))
+    assert [str(d) for d in found.differences] == [f"like post:7: {said}"]
+
+
+def test_commits_that_wait_for_one_that_is_missed_are_on_their_way(
+    record: MysqlState, cache: RedisState
+) -> None:
+    likes = cache.hot[LIKES]
+    likes.ahead, likes.blocked, likes.due_us = frozenset({4}), True, time.time_ns() // 1000
+    cache.outbox_index = {"like:post:7"}
+    found = truth(record, cache)
+    assert (found.clean, found.differences) == (False, [])
+    likes.loaded = False
+    assert truth(record, cache).differences == []
+
+
+def test_what_plaza_did_not_write_is_a_difference(record: MysqlState, cache: RedisState) -> None:
+    cache.hot[LIKES] = TargetState(unreadable="protocol 3")
+    assert [str(d) for d in truth(record, cache).differences] == [
+        "like post:7: unreadable: protocol 3"
+    ]
+
+
+def test_a_target_that_moves_too_fast_to_be_read_is_not_judged(
+    record: MysqlState, cache: RedisState
+) -> None:
+    cache.hot[LIKES] = hot({}, s=1, moving=True)
+    found = truth(record, cache)
+    assert (found.moving, found.quiet, found.drift, found.others) == (1, False, 0, 0)
+
+
+def test_spilled_messages_are_on_their_way_if_the_sweeper_sends_them(
+    record: MysqlState, cache: RedisState
+) -> None:
+    record.spilled = {"reactions": 2}
+    found = truth(record, cache)
+    assert (found.quiet, found.clean, found.differences) == (False, False, [])
+    record.spilled = {"orders": 2}
+    assert [str(d) for d in truth(record, cache).differences] == [
+        "queue orders: 2 spilled, and sent by no sweeper"
+    ]
+
+
+@pytest.mark.parametrize("depth", [(1, 0), (0, 1)])
+def test_messages_on_their_way_are_not_clean(
+    record: MysqlState, cache: RedisState, depth: tuple[int, int]
+) -> None:
+    found = truth(record, cache, reactions=depth)
+    assert (found.quiet, found.clean) == (False, False)
+    assert found.queued == {"reactions": 1}
+
+
+def test_messages_in_a_dlq_are_quiet_and_not_clean(record: MysqlState, cache: RedisState) -> None:
+    found = truth(record, cache, reactions_dlq=(2, 0))
+    assert (found.quiet, found.clean, found.dead) == (True, False, {"reactions_dlq": 2})
+
+
+def test_twenty_differences_are_told_and_all_are_counted() -> None:
+    record = MysqlState(on={("like", Target("post", id_)): {1: 1} for id_ in range(1, 31)})
+    said = truth(record, RedisState()).to_json()
+    assert said["drift"] == 30
+    assert len(said["differences"]) == 20
+
+
+def like(item_id: int, user_id: int) -> Reaction:
+    return Reaction("like", item_id, user_id)
+
+
+def test_the_file_is_compared_person_by_person() -> None:
+    expected, rows = {like(7, 1), like(7, 2)}, {like(7, 1), like(7, 3)}
+    seen = {7: {"like": 2, "collect": 0}}
+    assert find_differences(expected, rows, seen, {7: [1, 2]}) == [
+        "like of post 7 by user 3 is in the rows, not in the file",
+        "like of post 7 by user 2 is in the file, not in the rows",
+    ]
+
+
+def test_the_totals_of_the_api_are_compared_with_the_file() -> None:
+    expected = {like(7, 1), Reaction("collect", 7, 1)}
+    seen = {7: {"like": 2, "collect": 1}, 8: {"like": 0, "collect": 0}}
+    assert find_differences(expected, expected, seen, {}) == [
+        "post 7 has 2 likes by the API, 1 by the file"
+    ]
+
+
+@pytest.mark.parametrize("likers", [[1], [1, 2, 2], [1, 2, 3], []])
+def test_the_likers_of_the_api_are_compared_with_the_file(likers: list[int]) -> None:
+    expected = {like(7, 1), like(7, 2)}
+    seen = {7: {"like": 2, "collect": 0}}
+    (difference,) = find_differences(expected, expected, seen, {7: likers})
+    assert difference.startswith("likers of post 7 by the API are wrong")

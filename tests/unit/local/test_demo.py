@@ -1,0 +1,84 @@
+"""The demo crowd: small, skewed, the same each time, and nobody we know."""
+
+from collections import Counter
+
+from local.load.demo import (
+    COMMENTS,
+    FIRST_ID,
+    FOLLOWS,
+    PEOPLE,
+    POSTS,
+    WRITTEN,
+    make_follows,
+    make_interactions,
+    make_texts,
+)
+from local.load.interactions import plan
+from local.load.requests import predict
+
+
+def test_the_crowd_is_the_same_each_time() -> None:
+    assert make_interactions() == make_interactions()
+    assert make_interactions() != make_interactions(seed=8)
+
+
+def test_its_ids_are_in_a_range_of_their_own() -> None:
+    crowd = make_interactions()
+    assert {one.user_id for one in crowd} <= set(range(FIRST_ID, FIRST_ID + PEOPLE))
+    assert {one.item_id for one in crowd} <= set(range(FIRST_ID, FIRST_ID + POSTS))
+    assert FIRST_ID > 1_000_000  # beyond the ids of the public files
+
+
+def test_it_is_skewed_like_a_real_one() -> None:
+    likes = Counter(one.item_id for one in make_interactions() if one.rating >= 4)
+    ranked = [count for _, count in likes.most_common()]
+    assert ranked[0] > 5 * ranked[len(ranked) // 2]
+    assert sum(ranked[: POSTS // 5]) > sum(ranked) / 2
+
+
+def test_it_likes_collects_views_and_changes_its_mind() -> None:
+    requests = plan(make_interactions())
+    expectations, after = predict(requests, set())
+    changes = Counter(
+        request.act
+        for request, expectation in zip(requests, expectations, strict=True)
+        if expectation[0]
+    )
+    assert changes["like"] > 200
+    assert changes["collect"] > 50
+    assert changes["unlike"] > 50
+    assert {reaction.kind for reaction in after} == {"like", "collect"}
+
+
+def test_it_is_sorted_by_time_and_small() -> None:
+    crowd = make_interactions()
+    assert [one.at_s for one in crowd] == sorted(one.at_s for one in crowd)
+    assert 1200 <= len(plan(crowd)) <= 1800
+
+
+def test_some_are_followed_by_many_and_nobody_by_themselves() -> None:
+    follows = make_follows()
+    assert follows == make_follows() != make_follows(seed=8)
+    assert len(set(follows)) == len(follows) == FOLLOWS
+    assert all(one != other for one, other in follows)
+    people = set(range(FIRST_ID, FIRST_ID + PEOPLE))
+    assert {user_id for follow in follows for user_id in follow} <= people
+    followers = [count for _, count in Counter(f.followee_id for f in follows).most_common()]
+    assert followers[0] > 3 * followers[len(followers) // 2]
+
+
+def test_everybody_has_a_name_and_some_write() -> None:
+    texts = make_texts()
+    kinds = Counter(text.act for text in texts)
+    assert kinds == {"rename": PEOPLE, "post": WRITTEN, "comment": COMMENTS}
+    names = [text.writes["nickname"] for text in texts if text.act == "rename"]
+    assert len(set(names)) == PEOPLE
+    liked = {one.item_id for one in make_interactions()}
+    assert {int(text.writes["post_id"]) for text in texts if text.act == "comment"} <= liked
+    keys = [text.call.key for text in texts if text.act != "rename"]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_crowd_that_writes_again_writes_something_new() -> None:
+    first = {text.call.key for text in make_texts() if text.act == "post"}
+    assert first.isdisjoint({text.call.key for text in make_texts() if text.act == "post"})

@@ -1,0 +1,398 @@
+"""The rules: how events become rows and totals, in whatever order and however often they come."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plaza.counters.model import USER_COLUMNS
+from plaza.counters.mysql_store import CONTENT_COLUMNS, VERSION_COLUMNS
+from plaza.infra.errors import Unavailable, UnknownProtocol
+from plaza.infra.messages import InvalidMessage
+from plaza.reactions.model import (
+    KINDS,
+    MAX_ID,
+    MAX_VERSION_US,
+    PROTOCOL,
+    LogEntry,
+    ReactionEvent,
+    ReactionKey,
+    ReactionRow,
+    Target,
+    latest_rows,
+    replay,
+    sum_by_counter,
+    sum_changes,
+)
+
+POST, COMMENT = Target("post", 1), Target("comment", 1)
+
+
+def key(actor: int, target: Target = POST, kind: str = "like") -> ReactionKey:
+    return ReactionKey(*target, kind, actor)
+
+
+def fact(
+    actor: int, on: bool, version_us: int, target: Target = POST, kind: str = "like"
+) -> ReactionEvent:
+    return ReactionEvent(key(actor, target, kind), on, version_us)
+
+
+def save(
+    before: dict[ReactionKey, ReactionRow], facts: Iterable[ReactionEvent]
+) -> tuple[dict[ReactionKey, ReactionRow], dict[tuple[str, int, str], int]]:
+    """The rows after a batch, and how much each total moved: what the consumer does, in memory."""
+    entries = replay(before, facts)
+    return before | latest_rows(before, entries), sum_by_counter(sum_changes(entries))
+
+
+# ---------------------------------------------------------------- one batch
+
+
+def test_a_like_moves_the_total_by_one() -> None:
+    assert save({}, [fact(7, True, 10)]) == ({key(7): ReactionRow(True, 10)}, {(*POST, "like"): 1})
+
+
+def test_an_unlike_of_what_was_liked_takes_one_away() -> None:
+    _, moves = save({key(7): ReactionRow(True, 10)}, [fact(7, False, 20)])
+    assert moves == {(*POST, "like"): -1}
+
+
+def test_like_unlike_like_in_one_batch_is_one_like() -> None:
+    facts = [fact(7, True, 10), fact(7, False, 20), fact(7, True, 30)]
+    assert save({}, facts) == ({key(7): ReactionRow(True, 30)}, {(*POST, "like"): 1})
+
+
+def test_like_unlike_in_one_batch_leaves_a_row_and_no_count() -> None:
+    rows, moves = save({}, [fact(7, True, 10), fact(7, False, 20)])
+    assert rows == {key(7): ReactionRow(False, 20)}
+    assert moves == {}
+
+
+def test_a_duplicate_counts_once_in_a_batch_and_in_the_next() -> None:
+    rows, moves = save({}, [fact(7, True, 10)] * 3)
+    assert moves == {(*POST, "like"): 1}
+    assert save(rows, [fact(7, True, 10)]) == (rows, {})
+
+
+def test_a_late_like_does_not_undo_a_newer_unlike() -> None:
+    before = {key(7): ReactionRow(False, 20)}
+    assert save(before, [fact(7, True, 10)]) == (before, {})
+
+
+def test_a_fact_of_the_same_version_changes_nothing() -> None:
+    before = {key(7): ReactionRow(True, 20)}
+    assert save(before, [fact(7, False, 20)]) == (before, {})
+
+
+def test_a_newer_like_of_what_is_liked_moves_the_version_and_not_the_total() -> None:
+    assert save({key(7): ReactionRow(True, 10)}, [fact(7, True, 20)]) == (
+        {key(7): ReactionRow(True, 20)},
+        {},
+    )
+
+
+def test_targets_and_kinds_are_counted_apart() -> None:
+    _, moves = save(
+        {key(9): ReactionRow(True, 1)},
+        [
+            fact(7, True, 10),
+            fact(8, True, 10),
+            fact(9, False, 10),
+            fact(7, True, 10, COMMENT),
+            fact(7, True, 10, POST, "collect"),
+        ],
+    )
+    assert moves == {(*POST, "like"): 1, (*COMMENT, "like"): 1, (*POST, "collect"): 1}
+
+
+def test_moves_that_cancel_are_still_moves_of_the_target() -> None:
+    """One comes, one goes: the total stays, and who is on has changed all the same."""
+    _, moves = save({key(8): ReactionRow(True, 1)}, [fact(7, True, 10), fact(8, False, 10)])
+    assert moves == {(*POST, "like"): 0}
+
+
+def test_rows_and_log_stand_in_the_order_of_the_primary_key() -> None:
+    facts = [fact(a, True, 1, t) for a in (9, 10, 2) for t in (POST, COMMENT, Target("post", 10))]
+    entries = replay({}, facts)
+    assert [entry.event.key for entry in entries] == sorted(f.key for f in facts)
+    assert list(latest_rows({}, entries)) == sorted(f.key for f in facts)
+
+
+# ---------------------------------------------------------------- what each event changed
+
+
+def changes(
+    before: dict[ReactionKey, ReactionRow], *facts: ReactionEvent
+) -> list[tuple[int, int, int]]:
+    """(actor, version, change) of the log of one batch."""
+    entries = replay(before, facts)
+    return [(e.event.key.actor_id, e.version_us, e.change) for e in entries]
+
+
+def test_each_event_is_logged_once_with_what_it_changed() -> None:
+    like, unlike, again = fact(7, True, 10), fact(7, False, 20), fact(7, True, 30)
+    logged = [(7, 10, 1), (7, 20, -1), (7, 30, 1)]
+    assert changes({}, again, like, unlike, like) == logged
+    assert changes({key(7): ReactionRow(True, 5)}, like, unlike) == [(7, 10, 0), (7, 20, -1)]
+
+
+def test_an_event_that_is_not_newer_than_the_row_changed_nothing() -> None:
+    before = {key(7): ReactionRow(False, 20)}
+    assert changes(before, fact(7, True, 10), fact(7, True, 20)) == [(7, 10, 0), (7, 20, 0)]
+
+
+def test_of_two_events_of_one_version_one_is_logged() -> None:
+    assert changes({}, fact(7, True, 10), fact(7, False, 10)) == [(7, 10, 1)]
+
+
+def test_a_provisional_event_has_its_version_from_the_queue() -> None:
+    provisional = ReactionEvent(key(7), False, None, sent_ms=1_795_169_730_123)
+    assert provisional.effective_version_us == 1_795_169_730_123_999
+    before_it, after_it = 1_795_169_730_123_998, 1_795_169_730_124_000
+    assert changes({}, provisional, fact(7, True, before_it), fact(7, True, after_it)) == [
+        (7, before_it, 1),
+        (7, provisional.effective_version_us, -1),
+        (7, after_it, 1),
+    ]
+    assert replay({}, [provisional])[0] == LogEntry(
+        provisional, provisional.effective_version_us, 0
+    )
+
+
+def test_the_version_of_the_gate_counts_whatever_the_queue_says() -> None:
+    assert ReactionEvent(key(7), True, 10, sent_ms=99).effective_version_us == 10
+
+
+def test_without_a_version_and_without_a_queue_there_is_no_order() -> None:
+    with pytest.raises(InvalidMessage):
+        _ = ReactionEvent(key(7), True, None).effective_version_us
+
+
+# ---------------------------------------------------------------- any order, any number of times
+
+facts_of_few = st.lists(
+    st.builds(
+        fact,
+        actor=st.integers(1, 3),
+        on=st.booleans(),
+        version_us=st.integers(1, 30),
+        target=st.sampled_from([POST, COMMENT]),
+    ),
+    max_size=25,
+    unique_by=lambda f: (f.key, f.version_us),
+)
+
+
+@given(facts=facts_of_few, data=st.data())
+def test_any_order_with_any_duplicates_in_any_batches_has_one_end(
+    facts: list[ReactionEvent], data: st.DataObject
+) -> None:
+    repeated = facts + (data.draw(st.lists(st.sampled_from(facts), max_size=15)) if facts else [])
+    shuffled = data.draw(st.permutations(repeated))
+    rows: dict[ReactionKey, ReactionRow] = {}
+    logged: dict[tuple[ReactionKey, int], int] = {}
+    totals: dict[tuple[str, int, str], int] = defaultdict(int)
+    for batch in batches(shuffled, data.draw(st.integers(1, 10))):
+        for entry in replay(rows, batch):  # as INSERT IGNORE: each once
+            logged.setdefault((entry.event.key, entry.version_us), entry.change)
+        rows, moves = save(rows, batch)
+        for counted, by in moves.items():
+            totals[counted] += by
+
+    last = {f.key: f for f in sorted(facts, key=lambda f: f.effective_version_us)}
+    assert rows == {k: ReactionRow(f.on, f.effective_version_us) for k, f in last.items()}
+    for target in (POST, COMMENT):
+        on = sum(row.on for k, row in rows.items() if k.target == target)
+        assert totals[*target, "like"] == on
+        assert sum(change for (k, _), change in logged.items() if k.target == target) == on
+
+
+def batches(facts: list[ReactionEvent], size: int) -> Iterator[list[ReactionEvent]]:
+    for start in range(0, len(facts), size):
+        yield facts[start : start + size]
+
+
+# ---------------------------------------------------------------- on the queue
+
+good_facts = st.builds(
+    ReactionEvent,
+    key=st.sampled_from(sorted(KINDS.values(), key=lambda k: k.name)).flatmap(
+        lambda kind: st.builds(
+            ReactionKey,
+            st.sampled_from(sorted(kind.targets)),
+            st.integers(1, MAX_ID),
+            st.just(kind.name),
+            st.integers(1, MAX_ID),
+        )
+    ),
+    on=st.booleans(),
+    version_us=st.none() | st.integers(1, MAX_VERSION_US),
+)
+
+
+@given(good_facts)
+def test_a_fact_comes_back_from_the_queue_as_it_went(given_fact: ReactionEvent) -> None:
+    assert ReactionEvent.from_json(given_fact.to_json()) == given_fact
+
+
+GOOD: dict[str, Any] = json.loads(fact(7, True, 10).to_json())
+
+
+def test_an_event_without_a_version_is_provisional() -> None:
+    assert ReactionEvent.from_json(json.dumps(GOOD | {"version": None})).version_us is None
+
+
+@pytest.mark.parametrize("protocol", [1, PROTOCOL + 1, 0, -1, 10**30])
+def test_an_event_of_another_protocol_comes_again_and_is_no_bad_record(protocol: int) -> None:
+    """A version of Plaza that knows it may be rolled out already, or again."""
+    with pytest.raises(UnknownProtocol, match=f"protocol {protocol}") as refusal:
+        ReactionEvent.from_json(json.dumps({"protocol": protocol, "whatever": "it has"}))
+    assert isinstance(refusal.value, Unavailable)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "null",
+        "7",
+        '"like"',
+        "[]",
+        "{}",
+        "{",
+        "NaN",
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "1" * 5_000,
+        json.dumps(GOOD) + "x",
+        json.dumps([GOOD]),
+    ],
+    ids=lambda body: body[:12] or "empty",
+)
+def test_what_is_no_fact_at_all_is_a_bad_record(body: str) -> None:
+    with pytest.raises(InvalidMessage):
+        ReactionEvent.from_json(body)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_fact_that_lacks_something_is_a_bad_record(name: str) -> None:
+    with pytest.raises(InvalidMessage, match=name):
+        ReactionEvent.from_json(json.dumps({k: v for k, v in GOOD.items() if k != name}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("kind", "follow"),
+        ("kind", "Like"),
+        ("kind", None),
+        ("kind", ["like"]),
+        ("kind", {"like": 1}),
+        ("target_type", "user"),
+        ("target_type", "post' OR 1"),
+        ("target_type", None),
+        ("target_type", ["post"]),
+        ("target_id", 0),
+        ("target_id", -1),
+        ("target_id", MAX_ID + 1),
+        ("target_id", 10**400),
+        ("target_id", "11"),
+        ("target_id", 11.0),
+        ("target_id", True),
+        ("target_id", float("nan")),
+        ("actor_id", 0),
+        ("actor_id", MAX_ID + 1),
+        ("actor_id", None),
+        ("actor_id", [7]),
+        ("state", 2),
+        ("state", -1),
+        ("state", True),
+        ("state", "1"),
+        ("state", None),
+        ("version", 0),
+        ("version", 2**53),
+        ("version", 1e15),
+        ("version", float("inf")),
+        ("version", True),
+        ("version", "1"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_fact_with_a_wrong_value_is_a_bad_record(name: str, value: object) -> None:
+    with pytest.raises(InvalidMessage):
+        ReactionEvent.from_json(json.dumps(GOOD | {name: value}))
+
+
+def test_a_collect_of_what_can_not_be_collected_is_a_bad_record() -> None:
+    with pytest.raises(InvalidMessage, match="a comment takes no collect"):
+        ReactionEvent.from_json(json.dumps(GOOD | {"kind": "collect", "target_type": "comment"}))
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(["like", "collect", "post", "comment", 0, 1, MAX_ID, 2**53]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(GOOD, json_values)))
+def test_whatever_a_body_holds_it_is_a_valid_fact_or_a_bad_record(said: dict[str, Any]) -> None:
+    body = json.dumps(GOOD | said)
+    try:
+        found = ReactionEvent.from_json(body)
+    except (InvalidMessage, UnknownProtocol):
+        return
+    assert found.key.target_type in KINDS[found.key.kind].targets
+    assert 1 <= found.key.target_id <= MAX_ID
+    assert 1 <= found.key.actor_id <= MAX_ID
+    assert found.version_us is None or 1 <= found.version_us <= MAX_VERSION_US
+    assert ReactionEvent.from_json(found.to_json()) == found
+
+
+@given(st.text(max_size=60) | json_values.map(json.dumps))
+def test_any_text_is_a_fact_or_a_bad_record(body: str) -> None:
+    with pytest.raises(InvalidMessage):
+        ReactionEvent.from_json(body)
+
+
+# ---------------------------------------------------------------- the registry of kinds
+
+
+def test_every_kind_is_known_by_its_name_and_counts_in_a_column_of_its_own() -> None:
+    assert {name: kind.name for name, kind in KINDS.items()} == {name: name for name in KINDS}
+    assert len({kind.total for kind in KINDS.values()}) == len(KINDS)
+    assert len({kind.received for kind in KINDS.values()}) == len(KINDS)
+
+
+def test_what_a_kind_counts_are_columns_of_the_counters() -> None:
+    of_users = {column for k in KINDS.values() for column in (k.received, k.given) if column}
+    assert of_users < set(USER_COLUMNS)
+    assert {kind.total for kind in KINDS.values()} < set(CONTENT_COLUMNS)
+    versions = {kind.version for kind in KINDS.values()}
+    assert versions < set(VERSION_COLUMNS)
+    assert len(versions) == len(KINDS), "a version is of one total"
+
+
+@pytest.mark.parametrize("body", [{"kind": "follow"}, {"target_type": "user"}])
+def test_people_are_followed_and_nothing_else_is_and_nothing_else_is_done_to_them(
+    body: dict[str, str],
+) -> None:
+    with pytest.raises(InvalidMessage, match="takes no"):
+        ReactionEvent.from_json(json.dumps(GOOD | body))
+    assert ReactionEvent.from_json(
+        json.dumps(GOOD | {"kind": "follow", "target_type": "user"})
+    ).key == ReactionKey("user", GOOD["target_id"], "follow", GOOD["actor_id"])

@@ -1,0 +1,147 @@
+"""What differs, what is on its way, and what can't be read: without any server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plaza.counters import UserCounter
+from plaza.infra.messages import InvalidMessage
+from plaza.reactions.model import CachedTarget, Fingerprint, Unreadable
+from plaza.reconciliation import ComparePart, RepairFindings
+from plaza.reconciliation.model import (
+    MysqlState,
+    compare_comment_total,
+    compare_counts,
+    compare_target,
+    compare_user_totals,
+)
+
+ACTORS = Fingerprint(2, 15, 30)
+HELD = CachedTarget(
+    base=2, db_version=7, delta=0, outbox_count=0, entries=0, complete=True, bloom=0, floor_us=0, blocked=False,
+    newest=ACTORS,
+)  # fmt: skip
+RECORDED = MysqlState(True, 2, 7, ACTORS)
+COUNTER = UserCounter(1, 2, 3, 4, 5, 9)
+
+
+def test_counters_are_compared_in_both_directions() -> None:
+    counters = {(1, "like"): 5, (2, "like"): 1, (4, "like"): 3}
+    rows = {(1, "like"): 4, (3, "collect"): 1, (4, "like"): 3}
+    assert [
+        (f.subject.what, f.subject.id, f.details) for f in compare_counts("post", counters, rows)
+    ] == [
+        ("like", 1, "counter 5, rows 4"),
+        ("like", 2, "counter 1, rows 0"),
+        ("collect", 3, "counter 0, rows 1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("held", "recorded", "reasons", "certain"),
+    [
+        ({}, {}, set(), True),
+        ({"db_version": 5}, {}, set(), False),
+        ({"base": 3}, {}, {"total"}, True),
+        ({"base": 3, "db_version": 5}, {}, {"total"}, False),
+        ({"newest": Fingerprint(2, 15, 31)}, {}, {"members"}, True),
+        ({"db_version": 8}, {}, {"ahead"}, True),
+        ({"db_version": 8, "base": 3}, {}, {"ahead", "total"}, True),
+        ({"outbox_count": 1}, {}, {"stuck"}, True),
+        ({"outbox_count": -1}, {}, {"stuck"}, True),
+        ({}, {"has_counter": False, "total": 0, "version": 0}, {"unknown"}, True),
+    ],
+)
+def test_a_target_in_redis_agrees_or_says_why_not(
+    held: dict[str, Any], recorded: dict[str, Any], reasons: set[str], certain: bool
+) -> None:
+    look = compare_target(HELD._replace(**held), RECORDED._replace(**recorded))
+    assert set(look.reasons) == reasons
+    assert look.is_conclusive is certain
+
+
+def test_what_is_pending_does_not_count() -> None:
+    pending = HELD._replace(outbox_count=1, entries=1, delta=1)
+    assert compare_target(pending, RECORDED) == compare_target(HELD, RECORDED)
+    assert set(compare_target(pending._replace(base=9), RECORDED).reasons) == {"total"}
+
+
+def test_what_nobody_reacted_to_needs_no_counter() -> None:
+    nobody = Fingerprint(0, 0, 0)
+    held = HELD._replace(base=0, db_version=0, newest=nobody)
+    assert not compare_target(held, MysqlState(False, 0, 0, nobody)).reasons
+
+
+def test_what_can_not_be_read_differs() -> None:
+    assert set(compare_target(Unreadable("total x"), RECORDED).reasons) == {"unreadable"}
+
+
+@pytest.mark.parametrize(
+    ("version", "shown", "reasons", "certain"),
+    [
+        ("9", COUNTER, set(), True),
+        ("8", COUNTER._replace(version=8), set(), False),
+        ("8", COUNTER._replace(version=8, posts_total=2), {"projection"}, False),
+        ("9", COUNTER._replace(posts_total=2), {"projection"}, True),
+        ("10", COUNTER._replace(version=10), {"ahead"}, True),
+        ("10", COUNTER, {"unreadable"}, True),
+        ("new", COUNTER, {"unreadable"}, True),
+        ("", COUNTER, {"unreadable"}, True),
+        (str(2**60), COUNTER._replace(version=2**60), {"unreadable"}, True),
+    ],
+)
+def test_the_totals_of_a_user_agree_or_say_why_not(
+    version: str, shown: UserCounter, reasons: set[str], certain: bool
+) -> None:
+    look = compare_user_totals((version, shown.to_json()), COUNTER)
+    assert (set(look.reasons), look.is_conclusive) == (reasons, certain)
+
+
+@pytest.mark.parametrize("value", ["", "{", "[]", "{}", "null", '{"likes": 1}', '"version"', "7"])
+def test_what_is_no_counter_of_a_user_differs(value: str) -> None:
+    assert set(compare_user_totals(("9", value), COUNTER).reasons) == {"unreadable"}
+
+
+@pytest.mark.parametrize(
+    ("held", "reasons"),
+    [
+        (("9", "4"), set()),
+        (("8", "4"), set()),
+        (("9", "5"), {"projection"}),
+        (("9", "-1"), {"projection"}),
+        (("10", "4"), {"ahead"}),
+        (("9", "many"), {"unreadable"}),
+        (("9", "\u0664"), {"unreadable"}),
+    ],
+)
+def test_comments_in_redis_agree_or_say_why_not(held: tuple[str, str], reasons: set[str]) -> None:
+    assert set(compare_comment_total(held, 4, 9).reasons) == reasons
+
+
+def test_a_message_says_what_was_put_into_it() -> None:
+    part, repairs = ComparePart(3, "targets:post"), RepairFindings((1, 2))
+    assert ComparePart.from_json(part.to_json()) == part
+    assert RepairFindings.from_json(repairs.to_json()) == repairs
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "[]", "{}", '{"run":1}', '{"run":"1","part":"users"}', '{"run":0,"part":"users"}',
+     '{"run":true,"part":"users"}', '{"run":1,"part":""}', '{"run":1,"part":7}',
+     '{"run":1,"part":"\u00e9"}'],
+)  # fmt: skip
+def test_what_names_no_part_of_a_run_is_refused(body: str) -> None:
+    with pytest.raises(InvalidMessage):
+        ComparePart.from_json(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "[]", "{}", '{"findings":[]}', '{"findings":7}', '{"findings":["1"]}',
+     '{"findings":[0]}', '{"findings":[true]}', f'{{"findings":{list(range(1, 102))}}}'],
+)  # fmt: skip
+def test_what_names_no_findings_is_refused(body: str) -> None:
+    with pytest.raises(InvalidMessage):
+        RepairFindings.from_json(body)

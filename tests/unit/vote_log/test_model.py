@@ -1,0 +1,133 @@
+"""When a day of the log is over, which partitions there are, and what stands in an archive."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+
+import pytest
+
+from plaza.reactions.model import MAX_ID
+from plaza.vote_log.model import (
+    ArchiveLine,
+    ArchivePart,
+    ArchiveProgress,
+    Checksum,
+    LoggedEvent,
+    Manifest,
+    Partition,
+    checksum,
+    is_closed,
+    last_key,
+    partition_of,
+    plan_days,
+    read_lines,
+)
+
+TODAY = date(2026, 11, 21)
+ROWS = [
+    LoggedEvent("post", 7, "like", 3, 1_700_000_000_000_001, 1, 1),
+    LoggedEvent("comment", MAX_ID, "like", MAX_ID, 2**53 - 1, 0, 0),
+    LoggedEvent("user", 1, "follow", 2, 1, 0, -1),
+]
+
+
+def line_of(row: LoggedEvent) -> ArchiveLine:
+    """A row as MySQL renders it."""
+    fields = {
+        "target_type": row.target_type,
+        "target_id": row.target_id,
+        "kind": row.kind,
+        "actor_id": row.actor_id,
+        "state": row.state,
+        "version": row.version_us,
+        "change": row.change,
+        "commit": 12,
+    }
+    return ArchiveLine(json.dumps(fields, separators=(",", ":")), row.version_us)
+
+
+LINES = [line_of(row) for row in ROWS]
+
+
+def days_ago(count: int) -> date:
+    return TODAY - timedelta(days=count)
+
+
+@pytest.mark.parametrize(("ago", "closed"), [(9, True), (100, True), (8, False), (0, False)])
+def test_a_day_is_closed_when_it_is_older_than_eight_days(ago: int, closed: bool) -> None:
+    assert is_closed(partition_of(days_ago(ago)), TODAY) is closed
+
+
+def test_the_partition_without_an_end_is_never_closed() -> None:
+    assert not is_closed(Partition("p_max", None), TODAY)
+
+
+def test_a_partition_is_named_for_the_day_that_it_ends_with() -> None:
+    assert partition_of(TODAY) == ("p20261121", date(2026, 11, 22))
+
+
+def test_today_and_fourteen_days_more_have_partitions() -> None:
+    days = plan_days(None, None, TODAY)
+    assert (days[0], days[-1], len(days)) == (TODAY, TODAY + timedelta(days=14), 15)
+    assert plan_days(days[-1] + timedelta(days=1), None, TODAY) == []
+    assert plan_days(days[-1], None, TODAY) == [days[-1]]
+    assert plan_days(days[-1] + timedelta(days=100), None, TODAY) == []
+
+
+def test_days_that_were_missed_get_theirs() -> None:
+    assert plan_days(days_ago(3), None, TODAY)[0] == days_ago(3)
+
+
+@pytest.mark.parametrize("oldest", [days_ago(61), date(1970, 1, 1)])
+def test_what_is_very_old_shares_the_first(oldest: date) -> None:
+    assert plan_days(None, oldest, TODAY)[0] == days_ago(60)
+    assert plan_days(oldest, None, TODAY)[0] == days_ago(60)
+
+
+def test_facts_ahead_of_their_time_need_no_partition() -> None:
+    assert plan_days(None, date(2255, 1, 1), TODAY)[0] == TODAY
+
+
+def test_lines_are_rows_of_the_log() -> None:
+    assert read_lines("".join(f"{line.text}\n" for line in LINES)) == ROWS
+    assert read_lines("") == []
+
+
+@pytest.mark.parametrize("text", ["x\n", '{"version":1}\n', "[]\n", '{"target_type":"post"'])
+def test_what_is_no_fact_is_an_error(text: str) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        read_lines(text)
+
+
+def test_a_sum_does_not_depend_on_the_order_and_sees_every_difference() -> None:
+    assert checksum(LINES) == checksum(reversed(LINES))
+    assert checksum(LINES).events == 3
+    one = LINES[0].text
+    others = [
+        one.replace("post", "user"),
+        one.replace("7", "8", 1),
+        one.replace('"change":1', '"change":0'),
+    ]
+    assert len({checksum([ArchiveLine(text, 1)]) for text in [one, *others]}) == 4
+
+
+def test_a_manifest_says_what_its_parts_say() -> None:
+    parts = tuple(
+        ArchivePart(
+            f"part-{n}", Checksum(3, 10 * n), 100 + n, "ab" * 32, 5 + n, 9 + n, last_key(LINES)
+        )
+        for n in range(2)
+    )
+    manifest = Manifest(TODAY, parts)
+    assert manifest.sum == (6, 10)
+    assert Manifest.from_json(manifest.to_json()) == manifest
+    said = json.loads(manifest.to_json())
+    assert (said["events"], said["bytes"], said["min_version"], said["max_version"]) == (
+        6,
+        201,
+        5,
+        10,
+    )
+    progress = ArchiveProgress(Checksum(7, 7), parts)
+    assert ArchiveProgress.from_json(progress.to_json()) == progress
