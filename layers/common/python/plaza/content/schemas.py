@@ -73,7 +73,7 @@ _NEW_POST_EXAMPLE = POST_EXAMPLE | {
 _COMMENT_EXAMPLE: dict[str, Any] = {
     "id": "9100001",
     "post_id": "9000001",
-    "body": "Well said",
+    "body": "Great photo",
     "created_at": "2026-11-22T12:05:00.123456Z",
     "author": _AUTHOR_EXAMPLE,
     "likes": 4,
@@ -132,7 +132,7 @@ class PostRequest(RequestModel):
 class CommentRequest(RequestModel):
     """A comment to create."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"body": "Well said"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"body": "Great photo"}]})
 
     body: ShortBody
 
