@@ -42,8 +42,8 @@ _VOUCHER_EXAMPLE = {
     "title": "50% off all cakes",
     "price_cents": 1_500,
     "stock": 500,
-    "opens_at": "2026-11-22T12:00:00Z",
-    "closes_at": "2026-11-22T14:00:00Z",
+    "opens_at": "2030-11-29T12:00:00Z",
+    "closes_at": "2030-11-29T14:00:00Z",
 }
 
 
