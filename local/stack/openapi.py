@@ -70,19 +70,19 @@ _MISSING = {
 _DELETED = {"create_post": "Post 1", "create_voucher": "Shop 1", "place_order": "Shop 1"}
 
 DETAILS = {
-    "code-refused": "The code is wrong, used or expired; request another code",
-    "follow-limit": "You follow 5000 users already",
-    "forbidden": "This operation needs the role admin",
-    "idempotency-key-reused": "The key belongs to another request; use a new key",
-    "internal": "An internal error occurred; it is logged",
-    "not-open": "The sale of voucher 9400001 is not open",
-    "queue-has-consumer": "orders_dlq is processed by a function",
-    "self-follow": "User 7 is the caller",
-    "sold-out": "Voucher 9400001 has no units left",
-    "too-many-requests": "The rate limit is reached; retry after 2 seconds",
-    "type-in-use": "Shop type 3 has shops",
-    "unauthenticated": "Send `Authorization: Bearer <token>`",
-    "unavailable": "Redis is unavailable; retry after 2 seconds",
+    "code-refused": "This code is wrong, used or expired: request a new one.",
+    "follow-limit": "You follow 5000 users. Unfollow one first.",
+    "forbidden": "This request requires the role admin.",
+    "idempotency-key-reused": "This Idempotency-Key belongs to another request; send a new key.",
+    "internal": "The server failed; the error was logged.",
+    "not-open": "This sale has not begun.",
+    "queue-has-consumer": "orders_dlq has a consumer. Its own dead letters are in orders_dlq_dlq.",
+    "self-follow": "User 7 is your own user. Follow another one.",
+    "sold-out": "This voucher is sold out.",
+    "too-many-requests": "The rate limit is exceeded; retry after 2 s.",
+    "type-in-use": "Shop type 3 has shops. Move or delete them first.",
+    "unauthenticated": "Send the header `Authorization: Bearer <token>`.",
+    "unavailable": "MySQL is unavailable; try again.",
 }
 """The ``detail`` in the examples of problems that are the same for all operations."""
 
@@ -296,11 +296,11 @@ def _detail_of_operation(path: str, slug: str, operation: dict[str, Any]) -> dic
             field, error = _find_invalid_field(operation)
             return {"detail": f"{field}: {error}", "errors": [{"field": field, "detail": error}]}
         case "not-found":
-            return {"detail": f"{_MISSING.get(operation_id, f'{resource} 1')} does not exist"}
+            return {"detail": f"{_MISSING.get(operation_id, f'{resource} 1')} does not exist."}
         case "gone":
-            return {"detail": f"{_DELETED.get(operation_id, f'{resource} 1')} was deleted"}
+            return {"detail": f"{_DELETED.get(operation_id, f'{resource} 1')} was deleted."}
         case "forbidden" if operation["tags"] == ["content"] and resource:
-            return {"detail": f"Another user wrote {resource.lower()} 1"}
+            return {"detail": f"{resource} 1 belongs to another user."}
     return None
 
 
