@@ -265,8 +265,10 @@ def test_names_that_generators_derive_differ() -> None:
     importlib.util.find_spec("openapi_python_client") is None,
     reason="openapi-python-client is not installed",
 )
-def test_a_python_client_is_generated_without_a_warning(tmp_path: Path) -> None:
-    target = tmp_path / "client"
+def test_a_python_client_is_generated_without_a_warning_and_reads_the_examples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "generated_plaza_client"
     command = [sys.executable, "-m", "openapi_python_client", "generate", "--meta", "none"]
     command += ["--path", str(CONTRACT), "--output-path", str(target), "--fail-on-warning"]
     # It formats with the ruff of this environment, and warns without one.
@@ -279,6 +281,11 @@ def test_a_python_client_is_generated_without_a_warning(tmp_path: Path) -> None:
     assert "WARNING" not in printed.upper(), printed
     modules = {path.stem for path in (target / "api").glob("*/*.py")}
     assert {operation.id for operation in OPERATIONS} <= modules
+    monkeypatch.syspath_prepend(tmp_path)
+    models = importlib.import_module(f"{target.name}.models")
+    for name, schema in SCHEMAS.items():
+        for example in schema.get("examples", ()):
+            assert getattr(models, name).from_dict(example).to_dict().keys() == example.keys()
 
 
 OPENAPI_TYPESCRIPT = shutil.which("openapi-typescript")
