@@ -106,9 +106,9 @@ def test_only_admins_look_into_queues(
         assert client("GET", f"{QUEUE}/dead-letters").status == status
         assert client("POST", f"{QUEUE}/redrives", {}).status == status
     assert len(shown(admin)) == 1
-    assert problem(admin("GET", "/ops/queues/orders/dead-letters")) == "has-a-consumer"
+    assert problem(admin("GET", "/ops/queues/orders/dead-letters")) == "queue-has-consumer"
     assert problem(admin("POST", "/ops/queues/nothing/redrives", {})) == "not-found"
-    assert problem(admin("POST", f"{QUEUE}/redrives", {"most": 0})) == "bad-input"
+    assert problem(admin("POST", f"{QUEUE}/redrives", {"most": 0})) == "invalid-request"
 
 
 def test_a_request_is_found_by_its_id_from_the_client_to_the_row(

@@ -122,7 +122,7 @@ def test_a_caller_without_a_session_is_limited_by_network(plaza: World, route: R
     invalid = [make_token(), ended_token(), expired_token()]
     for authorization in (None, "", "Basic x", *(f"Bearer {token}" for token in invalid)):
         reply = route.call(authorization, body="{")
-        assert (reply.status, reply.problem) == (429, "too-many"), authorization
+        assert (reply.status, reply.problem) == (429, "too-many-requests"), authorization
         assert reply.headers["retry-after"] == "7"
 
 
@@ -218,4 +218,4 @@ def test_with_a_session_a_bad_request_is_400(plaza: World) -> None:
     authorization = f"Bearer {new_session.open_session(7)}"
     [route] = [route for route in OWN if route.name == "PATCH /users/me"]
     for bad in BAD[:4]:
-        assert route.call(authorization, **bad).problem == "bad-input"
+        assert route.call(authorization, **bad).problem == "invalid-request"

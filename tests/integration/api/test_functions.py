@@ -66,7 +66,7 @@ def test_one_who_toggles_too_often_is_told_to_wait(content: World) -> None:
         assert len(codes) < 40
     assert (len(codes), codes[-1]) == (22, 429), "a like, and twenty changes of it within a minute"
     assert int(answer["headers"]["retry-after"]) == 60
-    assert json.loads(answer["body"])["type"].rpartition("/")[2] == "too-many"
+    assert json.loads(answer["body"])["type"].rpartition("/")[2] == "too-many-requests"
     content.queues.drain()
     assert counter() == 1
 

@@ -200,7 +200,7 @@ def test_too_often_is_429_with_retry_after_on_any_route(plaza: World) -> None:
     empty(bucket_of_user(7, READ), wait_s=7)
     for path, folder in [("/users/me", "api/users"), ("/feed", "api/feed")]:
         reply = ask("GET", path, token=token, folder=folder)
-        assert (reply.status, reply.problem) == (429, "too-many")
+        assert (reply.status, reply.problem) == (429, "too-many-requests")
         assert reply.headers["retry-after"] == "7"
 
 

@@ -238,7 +238,7 @@ def test_first_sign_ins_of_one_phone_at_once_make_one_user(plaza: World) -> None
 def test_a_phone_gets_one_code_a_minute_from_one_network(plaza: World) -> None:
     assert ask_for_code().status == 202
     refused = ask_for_code()
-    assert (refused.status, refused.problem) == (429, "too-many")
+    assert (refused.status, refused.problem) == (429, "too-many-requests")
     assert 58 < int(refused.headers["retry-after"]) <= 60
     let_pass(59_000)
     assert ask_for_code().headers["retry-after"] == "1"
@@ -263,7 +263,7 @@ def test_a_phone_gets_twenty_codes_a_day_from_strangers(plaza: World) -> None:
     spend("codes-to", hasher().hash_phone(PHONE), 20)
     let_pass(2 * 3_600_000)
     refused = ask_for_code()
-    assert (refused.status, refused.problem) == (429, "too-many")
+    assert (refused.status, refused.problem) == (429, "too-many-requests")
     assert 21 * 3_600 < int(refused.headers["retry-after"]) <= 22 * 3_600
 
 
@@ -421,7 +421,7 @@ _BAD_CODES = [
 
 
 def assert_bad(reply: Reply, field: str, value: object = None) -> None:
-    assert (reply.status, reply.problem) == (400, "bad-input")
+    assert (reply.status, reply.problem) == (400, "invalid-request")
     if "\ud800" in str(value):
         field = "body"  # it is no Unicode at all
     assert field in json.dumps(reply.said.get("errors") or reply.said["detail"])
@@ -479,7 +479,7 @@ def test_what_is_no_code_is_a_400_that_names_it_and_costs_no_try(
 @pytest.mark.parametrize("path", ["/auth/codes", "/auth/sessions"])
 def test_a_bad_body_is_a_400(plaza: World, path: str, body: object, field: str) -> None:
     reply = ask("POST", path, body)
-    assert (reply.status, reply.problem) == (400, "bad-input")
+    assert (reply.status, reply.problem) == (400, "invalid-request")
     assert counted() == []
     assert users() == []
 

@@ -94,7 +94,7 @@ def test_a_voucher_is_offered_once_under_one_key(shop: World) -> None:
     _, made, _ = ask("offer_voucher", **key)
     assert ask("offer_voucher", **key)[:2] == (201, made)
     status, problem, _ = ask("offer_voucher", body=QUESTION | {"stock": 1}, **key)
-    assert (status, problem["type"].rpartition("/")[2]) == (409, "key-reused")
+    assert (status, problem["type"].rpartition("/")[2]) == (409, "idempotency-key-reused")
     assert mysql.fetch_all("SELECT COUNT(*) FROM voucher") == [(1,)]
 
 
@@ -129,7 +129,7 @@ def test_an_offer_that_makes_no_sense_is_400_and_names_the_field(
     shop: World, changed: dict[str, Any], field: str
 ) -> None:
     status, problem, _ = ask("offer_voucher", body=QUESTION | changed)
-    assert (status, problem["type"].rpartition("/")[2]) == (400, "bad-input")
+    assert (status, problem["type"].rpartition("/")[2]) == (400, "invalid-request")
     assert field in json.dumps(problem.get("errors") or problem["detail"])
 
 
@@ -182,7 +182,7 @@ def test_refusals_say_which_rule_says_no(shop: World, set_up: Callable[..., None
     crowded = [(problem, headers) for status, problem, headers in answers if status == 429]
     assert crowded
     for problem, headers in crowded:
-        assert problem["type"].rpartition("/")[2] == "too-many"
+        assert problem["type"].rpartition("/")[2] == "too-many-requests"
         assert int(headers["retry-after"]) >= 1
 
 

@@ -232,7 +232,7 @@ def test_what_is_no_change_of_ones_profile_is_refused_and_changes_nothing(
     people: World, said: dict[str, Any]
 ) -> None:
     status, problem = change(**said)
-    assert (status, problem["type"].rpartition("/")[2]) == (400, "bad-input")
+    assert (status, problem["type"].rpartition("/")[2]) == (400, "invalid-request")
     assert in_mysql() == ("Ada", "https://pics.example/old.png", "user", 1)
 
 

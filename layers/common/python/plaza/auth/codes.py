@@ -24,7 +24,7 @@ class CodeRefused(Unauthenticated):
     """Wrong, used, expired, burnt, or never sent: which of them is not told."""
 
     slug = "code-refused"
-    title = "This code doesn't work"
+    title = "Sign-in code refused"
 
 
 class TooSoon(TooManyRequests):

@@ -53,7 +53,7 @@ class NotOpen(Conflict):
     """The sale has not begun, or is over."""
 
     slug = "not-open"
-    title = "The sale isn't open"
+    title = "Sale not open"
 
 
 class OrderRateExceeded(TooManyRequests):

@@ -13,8 +13,8 @@ from plaza.infra.errors import Conflict
 class KeyReused(Conflict):
     """The Idempotency-Key belongs to another request."""
 
-    slug = "key-reused"
-    title = "Idempotency-Key reused"
+    slug = "idempotency-key-reused"
+    title = "Idempotency key reused"
 
 
 class IdempotentRequest(NamedTuple):

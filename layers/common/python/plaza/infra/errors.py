@@ -27,7 +27,7 @@ class BadInput(PlazaError):
     """The request is invalid; ``field`` names the invalid part."""
 
     status = 400
-    slug = "bad-input"
+    slug = "invalid-request"
     title = "Invalid request"
 
     def __init__(self, field: str, detail: str) -> None:
@@ -107,7 +107,7 @@ class TooManyRequests(PlazaError):
     """The caller exceeded a rate limit; retry after ``retry_after_s`` seconds."""
 
     status = 429
-    slug = "too-many"
+    slug = "too-many-requests"
     title = "Too many requests"
 
     def __init__(self, detail: str, retry_after_s: int) -> None:
