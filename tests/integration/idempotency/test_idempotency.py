@@ -60,7 +60,7 @@ def rows() -> int:
 # ---------------------------------------------------------------- one after the other
 
 
-def test_the_same_again_is_answered_with_what_was_made() -> None:
+def test_a_repeated_request_returns_the_created_resource() -> None:
     post_id = post(8)
     for path, body in (
         ("/posts", POST),
@@ -78,7 +78,7 @@ def test_the_same_again_is_answered_with_what_was_made() -> None:
     check_counters()
 
 
-def test_the_answer_shows_what_it_is_by_now(world: World) -> None:
+def test_a_repeated_request_returns_current_totals(world: World) -> None:
     first = ask("POST", "/posts", POST, key=KEY)
     react(LIKE, Target("post", int(first.body["id"])), 7, True)
     comment(first.body["id"])
@@ -86,7 +86,7 @@ def test_the_answer_shows_what_it_is_by_now(world: World) -> None:
     assert (again["likes"], again["comments"], again["mine"]["liked"]) == (1, 1, True)
 
 
-def test_spaces_and_order_of_the_json_make_no_difference_and_images_left_out_are_none() -> None:
+def test_json_formatting_and_defaults_do_not_change_a_request() -> None:
     first = ask("POST", "/posts", POST, key=KEY)
     said = '{ "body":"Ask for the thick ones.", "title":"Noodles",\n "kind":"note" }'
     again = ask("POST", "/posts", said, key=KEY)
@@ -103,7 +103,7 @@ def test_spaces_and_order_of_the_json_make_no_difference_and_images_left_out_are
     ],
     ids=str,
 )
-def test_something_else_under_the_same_key_is_a_conflict(other: dict[str, Any]) -> None:
+def test_another_body_under_the_same_key_is_a_conflict(other: dict[str, Any]) -> None:
     ask("POST", "/posts", POST, key=KEY)
     refused = ask("POST", "/posts", other, key=KEY)
     assert (refused.status, refused.slug) == (409, "idempotency-key-reused")
@@ -111,14 +111,14 @@ def test_something_else_under_the_same_key_is_a_conflict(other: dict[str, Any]) 
     check_counters()
 
 
-def test_the_same_body_somewhere_else_is_a_conflict() -> None:
+def test_another_route_under_the_same_key_is_a_conflict() -> None:
     first, second = post(8), post(8)
     ask("POST", f"/posts/{first}/comments", COMMENT, key=KEY)
     assert ask("POST", f"/posts/{second}/comments", COMMENT, key=KEY).slug == "idempotency-key-reused"
     assert ask("POST", "/posts", POST, key=KEY).slug == "idempotency-key-reused"
 
 
-def test_a_key_is_a_users_own_and_without_one_each_is_another() -> None:
+def test_keys_are_separate_per_user_and_optional() -> None:
     ids = {
         ask("POST", "/posts", POST, user=7, key=KEY).body["id"],
         ask("POST", "/posts", POST, user=8, key=KEY).body["id"],
@@ -130,14 +130,14 @@ def test_a_key_is_a_users_own_and_without_one_each_is_another() -> None:
     check_counters()
 
 
-def test_what_was_refused_uses_no_key_up() -> None:
+def test_a_refused_request_does_not_use_its_key() -> None:
     assert ask("POST", "/posts/999/comments", COMMENT, key=KEY).status == 404
     assert ask("POST", "/posts", POST | {"title": ""}, key=KEY).status == 400
     assert mysql.fetch_all("SELECT COUNT(*) FROM idempotency_key") == [(0,)]
     assert ask("POST", "/posts", POST, key=KEY).status == 201
 
 
-def test_what_was_made_and_then_deleted_is_not_made_again() -> None:
+def test_a_repeated_request_does_not_recreate_a_deleted_resource() -> None:
     first = ask("POST", "/posts", POST, key=KEY)
     ask("DELETE", f"/posts/{first.body['id']}")
     again = ask("POST", "/posts", POST, key=KEY)
@@ -146,7 +146,7 @@ def test_what_was_made_and_then_deleted_is_not_made_again() -> None:
     check_counters()
 
 
-def test_a_comment_is_answered_again_although_its_post_was_deleted_since() -> None:
+def test_a_repeated_comment_is_returned_after_its_post_was_deleted() -> None:
     post_id = post(8)
     first = ask("POST", f"/posts/{post_id}/comments", COMMENT, key=KEY)
     ask("DELETE", f"/posts/{post_id}", user=8)
@@ -154,7 +154,7 @@ def test_a_comment_is_answered_again_although_its_post_was_deleted_since() -> No
     assert (again.status, again.body["id"]) == (201, first.body["id"])
 
 
-def test_after_a_day_a_key_may_be_used_again() -> None:
+def test_a_key_expires_after_a_day() -> None:
     first = ask("POST", "/posts", POST, key=KEY)
     idempotency.delete_expired(100)
     assert ask("POST", "/posts", POST, key=KEY).body["id"] == first.body["id"]
@@ -164,7 +164,7 @@ def test_after_a_day_a_key_may_be_used_again() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "a" * 129, "a b", "é", "a\x7f", "a\n", "\x00"], ids=ascii)
-def test_a_key_is_some_visible_ascii(key: str) -> None:
+def test_a_key_that_is_not_visible_ascii_is_refused(key: str) -> None:
     refused = ask("POST", "/posts", POST, key=key)
     assert refused.status == 400
     assert refused.body["errors"][0]["field"] == "header.idempotency-key"
@@ -172,7 +172,7 @@ def test_a_key_is_some_visible_ascii(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["a", "a" * 128, "a,b", "!~", "';--"])
-def test_any_other_is_taken_as_it_is(key: str) -> None:
+def test_any_visible_ascii_is_a_key(key: str) -> None:
     first = ask("POST", "/posts", POST, key=key)
     assert (first.status, ask("POST", "/posts", POST, key=key).body["id"]) == (
         201,
@@ -203,7 +203,7 @@ def half_done(mysql_url: str, content_id: int) -> Iterator[pymysql.Connection[An
         other.close()
 
 
-def test_the_second_of_two_at_once_waits_and_finds_what_the_first_made(mysql_url: str) -> None:
+def test_a_concurrent_repeat_waits_and_returns_the_created_resource(mysql_url: str) -> None:
     with half_done(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
         second = pool.submit(ask, "POST", "/posts", POST, key=KEY)
         wait_for(lambda: somebody_waits(mysql_url), "the second waits for the first")
@@ -214,7 +214,7 @@ def test_the_second_of_two_at_once_waits_and_finds_what_the_first_made(mysql_url
     check_counters()
 
 
-def test_the_second_of_two_at_once_makes_it_when_the_first_gives_up(mysql_url: str) -> None:
+def test_a_concurrent_repeat_creates_the_resource_after_a_rollback(mysql_url: str) -> None:
     with half_done(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
         second = pool.submit(ask, "POST", "/posts", POST, key=KEY)
         wait_for(lambda: somebody_waits(mysql_url), "the second waits for the first")
@@ -244,7 +244,7 @@ print([commands.create(draft, attempt).text.id for attempt in attempts], flush=T
 """
 
 
-def test_processes_that_create_the_same_at_once_make_it_once() -> None:
+def test_concurrent_processes_with_one_key_create_one_resource() -> None:
     env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers/common/python'}"}
     command = [sys.executable, "-c", ONE_TRY]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

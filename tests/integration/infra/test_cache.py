@@ -67,7 +67,7 @@ def many_clients(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 # ---------------------------------------------------------------- one loads, the others wait
 
 
-def test_500_concurrent_readers_of_what_ended_cost_one_database_read(
+def test_500_concurrent_readers_of_an_expired_value_cost_one_load(
     many_clients: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads, refused = Counter[str](), threading.Semaphore(0)
@@ -98,7 +98,7 @@ def test_500_concurrent_readers_of_what_ended_cost_one_database_read(
     assert loads["all"] == 1
 
 
-def test_a_post_that_ended_is_read_by_one_of_its_readers(
+def test_an_expired_post_is_loaded_by_one_of_its_readers(
     many_clients: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
@@ -115,7 +115,7 @@ def test_a_post_that_ended_is_read_by_one_of_its_readers(
     assert asked == [text.target]
 
 
-def test_who_waits_in_vain_is_told_so(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_waits_too_long_gets_a_503(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "WAIT_S", 0.05)
     assert redis.try_lock(f"{KEY}:lock", 5)
     with pytest.raises(StillLoading) as refusal:
@@ -123,7 +123,7 @@ def test_who_waits_in_vain_is_told_so(plaza: World, monkeypatch: pytest.MonkeyPa
     assert (refusal.value.status, refusal.value.retry_after_s) == (503, 1)
 
 
-def test_a_lock_that_ended_is_not_taken_from_who_has_it_now(plaza: World) -> None:
+def test_an_expired_lock_does_not_unlock_its_new_owner(plaza: World) -> None:
     slow = redis.try_lock(f"{KEY}:lock", 5)
     assert slow
     redis.execute("DEL", f"{KEY}:lock")  # as if its time had run out
@@ -134,7 +134,7 @@ def test_a_lock_that_ended_is_not_taken_from_who_has_it_now(plaza: World) -> Non
     assert redis.unlock(other) is True
 
 
-def test_the_lock_is_given_back_when_loading_fails(plaza: World) -> None:
+def test_the_lock_is_released_when_a_load_fails(plaza: World) -> None:
     def fail() -> CacheEntry:
         raise ZeroDivisionError
 
@@ -143,14 +143,14 @@ def test_the_lock_is_given_back_when_loading_fails(plaza: World) -> None:
     assert cache.load_single_flight(NEVER_STALE, KEY, lambda: CacheEntry(1, "x")).text == "x"
 
 
-def test_a_value_that_came_while_the_lock_was_waited_for_is_taken(plaza: World) -> None:
+def test_a_value_that_is_cached_under_the_lock_is_returned_without_a_load(plaza: World) -> None:
     keep(2, "there")
     assert (
         cache.load_single_flight(NEVER_STALE, KEY, lambda: pytest.fail("not asked")).text == "there"
     )
 
 
-def test_what_is_older_than_what_was_heard_of_is_loaded_once_more(plaza: World) -> None:
+def test_a_value_below_the_fence_is_loaded_again(plaza: World) -> None:
     cache.drop_all({KEY: 3})
     loads = iter([CacheEntry(2, "old"), CacheEntry(3, "new")])
     assert cache.load_single_flight(NEVER_STALE, KEY, lambda: next(loads)).text == "new"
@@ -160,7 +160,7 @@ def test_what_is_older_than_what_was_heard_of_is_loaded_once_more(plaza: World) 
 # ---------------------------------------------------------------- stale, then rebuilt
 
 
-def test_500_readers_of_a_stale_value_get_it_at_once_and_one_has_it_rebuilt(
+def test_500_readers_of_a_stale_value_get_it_and_one_claims_the_rebuild(
     many_clients: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(3, "noodles", STALE_WHILE_REBUILDING)
@@ -182,13 +182,13 @@ def test_500_readers_of_a_stale_value_get_it_at_once_and_one_has_it_rebuilt(
     assert answers == {("noodles", False): READERS - 1, ("noodles", True): 1}
 
 
-def test_a_rebuild_that_never_came_is_asked_for_again(plaza: World) -> None:
+def test_a_rebuild_claim_expires(plaza: World) -> None:
     assert cache.claim_rebuilds([KEY]) == [True]
     assert cache.claim_rebuilds([KEY]) == [False]
     assert 0 < redis.execute("TTL", f"{KEY}:rebuild_claim") <= cache.REBUILD_CLAIM_TTL_S
 
 
-def test_a_rebuild_makes_a_stale_value_fresh_though_its_version_is_the_same(
+def test_a_rebuild_with_the_same_version_makes_a_value_fresh(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(3, "noodles", STALE_WHILE_REBUILDING)
@@ -201,7 +201,7 @@ def test_a_rebuild_makes_a_stale_value_fresh_though_its_version_is_the_same(
 # ---------------------------------------------------------------- many together
 
 
-def test_what_came_together_does_not_end_together(plaza: World) -> None:
+def test_values_stored_together_expire_at_different_times(plaza: World) -> None:
     """10,000 values kept in one go, by the tenth of the time in which they end:
 
     |  90-92 % ########## |  92-94 % ########## | ... | 108-110 % ########## |
@@ -228,7 +228,7 @@ def test_what_came_together_does_not_end_together(plaza: World) -> None:
 # ---------------------------------------------------------------- what isn't there
 
 
-def test_it_is_remembered_for_a_short_time_that_there_is_nothing(plaza: World) -> None:
+def test_absence_is_cached_for_about_30_s(plaza: World) -> None:
     keep(0, None)
     assert held() == CachedValue(0, None, stale=False)
     assert 25 <= redis.execute("TTL", KEY) <= 33
@@ -236,7 +236,7 @@ def test_it_is_remembered_for_a_short_time_that_there_is_nothing(plaza: World) -
     assert held() == CachedValue(1, "made", stale=False)
 
 
-def test_who_read_before_it_was_made_does_not_say_that_there_is_nothing(plaza: World) -> None:
+def test_late_absence_does_not_replace_a_value(plaza: World) -> None:
     keep(1, "made")
     keep(0, None)
     assert held() == CachedValue(1, "made", stale=False)
@@ -245,7 +245,7 @@ def test_who_read_before_it_was_made_does_not_say_that_there_is_nothing(plaza: W
 # ---------------------------------------------------------------- writers
 
 
-def test_what_was_let_go_of_does_not_come_back_by_who_read_before(plaza: World) -> None:
+def test_a_dropped_value_is_not_restored_by_an_older_read(plaza: World) -> None:
     keep(3, "old")
     cache.drop_all({KEY: 4})
     assert held() is None
@@ -256,7 +256,7 @@ def test_what_was_let_go_of_does_not_come_back_by_who_read_before(plaza: World) 
     assert held() == CachedValue(4, "new", stale=False)
 
 
-def test_an_old_value_that_came_back_all_the_same_goes_the_second_time(plaza: World) -> None:
+def test_the_second_drop_removes_an_old_value_that_was_stored_after_the_first(plaza: World) -> None:
     cache.drop_all({KEY: 4})
     assert cache.schedule_drop({KEY: 4})
     redis.execute("FLUSHALL")  # a Redis that forgot the fence
@@ -265,7 +265,7 @@ def test_an_old_value_that_came_back_all_the_same_goes_the_second_time(plaza: Wo
     assert held() is None
 
 
-def test_the_second_time_leaves_alone_what_is_as_new(plaza: World) -> None:
+def test_the_second_drop_keeps_a_value_of_its_version(plaza: World) -> None:
     cache.schedule_drop({KEY: 4})
     keep(4, "new")
     plaza.queues.drain()
@@ -274,7 +274,7 @@ def test_the_second_time_leaves_alone_what_is_as_new(plaza: World) -> None:
     assert held() == CachedValue(4, "new", stale=False)
 
 
-def test_the_message_comes_a_second_after(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_drop_is_delayed_by_one_second(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = []
     monkeypatch.setattr(
         "plaza.infra.sqs.send",
@@ -284,7 +284,7 @@ def test_the_message_comes_a_second_after(plaza: World, monkeypatch: pytest.Monk
     assert sent == [("drops", json.dumps({"versions": {KEY: 4}}, separators=(",", ":")), 1)]
 
 
-def test_it_is_tried_again_while_redis_is_away(plaza: World, redis_away: Away) -> None:
+def test_a_drop_raises_while_redis_is_down_and_is_safe_to_repeat(plaza: World, redis_away: Away) -> None:
     with redis_away(), pytest.raises(RedisDown):
         cache.drop_again([CacheDrops({KEY: 4})])
     keep(3, "old")

@@ -70,7 +70,7 @@ def be_busy(server: Server) -> None:
 
 
 @pytest.mark.parametrize("fail", [fill_up, lose_replicas, fail_to_save, become_a_replica, be_busy])
-def test_a_redis_that_takes_no_writes_is_down_and_a_like_is_provisional(
+def test_a_redis_that_refuses_writes_is_down_and_a_like_is_provisional(
     plaza: World, other_redis: Server, fail: Callable[[Server], None]
 ) -> None:
     plaza.add(POST)
@@ -83,7 +83,7 @@ def test_a_redis_that_takes_no_writes_is_down_and_a_like_is_provisional(
         redis.execute("SET", "a", "1")
 
 
-def test_a_master_that_became_a_replica_is_left_for_who_has_its_name_now(
+def test_a_demoted_master_is_disconnected(
     plaza: World, other_redis: Server
 ) -> None:
     before = redis.execute("CLIENT", "ID")
@@ -93,7 +93,7 @@ def test_a_master_that_became_a_replica_is_left_for_who_has_its_name_now(
     assert redis.execute("CLIENT", "ID") != before
 
 
-def test_what_a_demoted_master_refused_is_done_by_the_new_one_at_once(
+def test_a_command_that_a_demoted_master_refused_is_repeated_on_the_new_one(
     plaza: World, other_redis: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first try meets the old connection; the second finds who has the name by then."""
@@ -114,7 +114,7 @@ def test_what_a_demoted_master_refused_is_done_by_the_new_one_at_once(
         assert redis.pipeline([("SET", "a", "1"), ("GET", "a")]) == [True, "1"]
 
 
-def test_a_like_that_a_promoted_replica_decided_as_of_its_master_has_no_answer(
+def test_a_like_decided_by_a_promoted_replica_with_old_arguments_is_undecided(
     plaza: World, other_redis: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The node knows the script, and the client sends again what it had packed for another run."""
@@ -137,7 +137,7 @@ def test_a_like_that_a_promoted_replica_decided_as_of_its_master_has_no_answer(
 
 
 @pytest.mark.parametrize("first", ["reads", "likes"])
-def test_a_redis_that_restarted_with_older_data_is_not_believed(
+def test_older_data_of_a_restarted_redis_are_replaced(
     plaza: World, other_redis: Server, first: str
 ) -> None:
     """A single Redis, restored to a moment ago: one like, MySQL has two, and all is quiet."""
@@ -161,7 +161,7 @@ def test_a_redis_that_restarted_with_older_data_is_not_believed(
     assert react.react(LIKE, POST, 8, False).total == len(on) - 1
 
 
-def test_what_was_on_its_way_to_a_redis_that_restarted_is_saved_and_counted(
+def test_an_event_queued_before_a_restart_of_redis_is_saved_and_counted(
     plaza: World, other_redis: Server
 ) -> None:
     plaza.add(POST)
@@ -178,7 +178,7 @@ def test_what_was_on_its_way_to_a_redis_that_restarted_is_saved_and_counted(
     assert (recent(), outbox()) == ([7, 8], {})
 
 
-def test_the_list_of_a_user_that_came_back_with_older_data_is_read_from_mysql_again(
+def test_a_list_restored_with_older_data_is_read_from_mysql_again(
     plaza: World, other_redis: Server
 ) -> None:
     plaza.add(POST)
@@ -196,7 +196,7 @@ def test_the_list_of_a_user_that_came_back_with_older_data_is_read_from_mysql_ag
 
 @pytest.mark.parametrize("code", [1290, 1836, 1792, 1927, 1317, 4031, 1021, 1114, 1040, 1053])
 @pytest.mark.parametrize("how", ["write", "fetch_all", "run_in_transaction"])
-def test_a_mysql_that_can_not_do_its_work_is_down_and_left_for_who_has_its_name_now(
+def test_an_outage_error_of_mysql_is_down_and_closes_the_connection(
     plaza: World, code: int, how: str
 ) -> None:
     statement = f"SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = {code}, MESSAGE_TEXT = 'no'"
@@ -214,7 +214,7 @@ def test_a_mysql_that_can_not_do_its_work_is_down_and_left_for_who_has_its_name_
     assert after != before
 
 
-def test_what_a_demoted_writer_refused_is_done_by_the_new_one_at_once(plaza: World) -> None:
+def test_a_statement_that_a_demoted_writer_refused_is_repeated_on_a_new_connection(plaza: World) -> None:
     """The first try meets the old connection; the second finds who has the name by then."""
     tries = []
 

@@ -90,7 +90,7 @@ def test_ids_grow_and_fit_63_bits_and_begin_with_the_time(clocks: Clocks) -> Non
     assert second_of(later) == NOON_S + 1 > second_of(made[-1]) == NOON_S
 
 
-def test_a_block_is_used_to_its_end_before_redis_is_asked_again(
+def test_a_block_is_used_up_before_the_next_lease(
     clocks: Clocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = Process()
@@ -107,7 +107,7 @@ def test_a_block_is_used_to_its_end_before_redis_is_asked_again(
     assert len(asked) == 1
 
 
-def test_ids_of_many_processes_at_one_time_are_all_different(plaza: World) -> None:
+def test_ids_of_concurrent_processes_are_unique(plaza: World) -> None:
     code = "from plaza.infra.ids import new_id\nfor _ in range(2500): print(new_id())"
     processes = [
         subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -122,7 +122,7 @@ def test_ids_of_many_processes_at_one_time_are_all_different(plaza: World) -> No
 # ---------------------------------------------------------------- Redis lost its data
 
 
-def test_what_was_leased_right_before_redis_was_emptied_is_not_leased_again(plaza: World) -> None:
+def test_serials_leased_right_before_redis_lost_its_data_are_not_leased_again(plaza: World) -> None:
     """With the real clock: a few blocks, and all is lost within a millisecond."""
     leased: list[int] = []
     for _ in range(10):
@@ -135,7 +135,7 @@ def test_what_was_leased_right_before_redis_was_emptied_is_not_leased_again(plaz
 
 
 @pytest.mark.parametrize("after_s", [0, 0.0005, 0.9, 1, 5, 3600])
-def test_processes_that_go_on_with_old_blocks_meet_nobody_in_an_emptied_redis(
+def test_old_blocks_do_not_overlap_leases_of_an_emptied_redis(
     clocks: Clocks, after_s: float
 ) -> None:
     made = []
@@ -148,7 +148,7 @@ def test_processes_that_go_on_with_old_blocks_meet_nobody_in_an_emptied_redis(
     assert all_different(made)
 
 
-def test_a_burst_before_redis_was_emptied_is_not_leased_again(clocks: Clocks) -> None:
+def test_a_burst_before_redis_lost_its_data_is_not_leased_again(clocks: Clocks) -> None:
     Process().new_ids()
     clocks.now_s += 10
     made = Process().new_ids(40_000)
@@ -157,7 +157,7 @@ def test_a_burst_before_redis_was_emptied_is_not_leased_again(clocks: Clocks) ->
     assert all_different(made)
 
 
-def test_a_failover_that_lost_the_newest_leases_gives_none_of_them_again(clocks: Clocks) -> None:
+def test_leases_lost_by_a_failover_are_not_leased_again(clocks: Clocks) -> None:
     made = Process().new_ids()
     copy = redis.client().dump(ids._KEY)
     made += Process().new_ids(30_000)
@@ -170,7 +170,7 @@ def test_a_failover_that_lost_the_newest_leases_gives_none_of_them_again(clocks:
 # ---------------------------------------------------------------- many at once
 
 
-def test_a_second_s_worth_is_leased_ahead_and_then_one_waits(clocks: Clocks) -> None:
+def test_one_second_of_serials_is_leased_ahead_before_a_process_waits(clocks: Clocks) -> None:
     Process().new_ids()
     clocks.now_s += 2
     before_s = clocks.now_s
@@ -181,14 +181,14 @@ def test_a_second_s_worth_is_leased_ahead_and_then_one_waits(clocks: Clocks) -> 
     assert all_different(made)
 
 
-def test_a_clock_that_stands_still_ends_in_an_answer(clocks: Clocks) -> None:
+def test_a_stopped_clock_raises_serials_exhausted(clocks: Clocks) -> None:
     clocks.sleep = lambda how_long_s: None  # type: ignore[method-assign]
     with pytest.raises(SerialsExhausted) as refusal:
         Process().new_ids()
     assert refusal.value.retry_after_s == 1
 
 
-def test_an_empty_redis_makes_the_first_one_wait_for_milliseconds(plaza: World) -> None:
+def test_the_first_lease_of_an_empty_redis_waits_for_milliseconds(plaza: World) -> None:
     began_s = time.monotonic()
     new_id()
     assert time.monotonic() - began_s < 0.5
@@ -197,7 +197,7 @@ def test_an_empty_redis_makes_the_first_one_wait_for_milliseconds(plaza: World) 
 # ---------------------------------------------------------------- midnight
 
 
-def test_a_process_that_was_frozen_over_midnight_takes_no_serial_of_yesterday(
+def test_a_process_frozen_over_midnight_uses_no_serial_of_yesterday(
     clocks: Clocks,
 ) -> None:
     clocks.now_s = MIDNIGHT_S - 2
@@ -210,7 +210,7 @@ def test_a_process_that_was_frozen_over_midnight_takes_no_serial_of_yesterday(
 
 
 @pytest.mark.parametrize("redis_s", [-3, 0, 3])
-def test_clocks_that_disagree_about_the_day_make_no_id_twice(
+def test_clocks_on_different_days_make_unique_ids(
     clocks: Clocks, redis_s: float
 ) -> None:
     clocks.now_s, clocks.redis_s = MIDNIGHT_S - 5, redis_s
@@ -222,7 +222,7 @@ def test_clocks_that_disagree_about_the_day_make_no_id_twice(
     assert {day_of(an_id) for an_id in made} == {20_999, 21_000}
 
 
-def test_an_id_stands_in_the_day_of_its_serial(clocks: Clocks) -> None:
+def test_an_id_has_the_day_of_its_serial(clocks: Clocks) -> None:
     """Redis is in tomorrow already, where serials begin anew, and somebody still has a block."""
     clocks.now_s = MIDNIGHT_S - DAY_S + 1
     Process().new_ids()
@@ -245,7 +245,7 @@ def test_the_last_serial_of_a_day_fits_32_bits(clocks: Clocks) -> None:
     assert 2**32 - 2**26 < max(an_id & 0xFFFFFFFF for an_id in made) < 2**32
 
 
-def test_the_key_does_not_stay_for_ever_and_outlives_its_day(plaza: World) -> None:
+def test_the_key_expires_after_its_day(plaza: World) -> None:
     new_id()
     assert DAY_S < redis.execute("TTL", ids._KEY) <= 2 * DAY_S
 
@@ -254,7 +254,7 @@ def test_the_key_does_not_stay_for_ever_and_outlives_its_day(plaza: World) -> No
 
 
 @pytest.mark.parametrize("back_s", [0.01, 5, DAY_S])
-def test_a_redis_whose_clock_went_back_gives_nothing_twice(clocks: Clocks, back_s: float) -> None:
+def test_a_redis_whose_clock_goes_back_leases_no_serial_twice(clocks: Clocks, back_s: float) -> None:
     clocks.now_s = MIDNIGHT_S + 4
     process = Process()
     made = process.new_ids()
@@ -268,7 +268,7 @@ def test_a_redis_whose_clock_went_back_gives_nothing_twice(clocks: Clocks, back_
     assert {day_of(an_id) for an_id in made} == {21_000}
 
 
-def test_a_process_whose_clock_went_back_makes_no_id_twice(clocks: Clocks) -> None:
+def test_a_process_whose_clock_goes_back_makes_unique_ids(clocks: Clocks) -> None:
     process = Process()
     made = process.new_ids(50)
     clocks.now_s, clocks.redis_s = clocks.now_s - 1, 1

@@ -54,7 +54,7 @@ def touch_in_a_transaction() -> None:
 
 
 @pytest.mark.parametrize("statement", [touch, touch_in_a_transaction])
-def test_a_row_that_is_held_is_no_failure_of_mysql(
+def test_a_locked_row_is_not_an_outage_of_mysql(
     plaza: World, set_up: SetUp, mysql_url: str, statement: Callable[[], None]
 ) -> None:
     set_up(mysql_statement_timeout_s=2)  # as functions of the API have it
@@ -76,7 +76,7 @@ def test_a_lock_wait_ends_before_the_statement_does(
         assert mysql.fetch_all(f"SELECT @@SESSION.{name}") == [(lock_wait_s,)]
 
 
-def test_who_waited_for_a_row_spends_no_attempt() -> None:
+def test_a_message_that_waited_for_a_row_spends_no_attempt() -> None:
     """Consumers of one hot target take turns; none of them uses its attempts up by that."""
     delivery = Delivery(5, 0, 0, 0, is_resent=False)
     decision = decide(delivery, LockTimeout("others hold the rows"), RetryPolicy(), now_ms=1_000)
@@ -84,7 +84,7 @@ def test_who_waited_for_a_row_spends_no_attempt() -> None:
     assert 1 <= decision.delay_s <= MAX_BUSY_DELAY_S
 
 
-def test_a_row_that_is_let_go_of_in_time_is_written(
+def test_a_row_that_is_unlocked_in_time_is_written(
     plaza: World, set_up: SetUp, mysql_url: str
 ) -> None:
     """Given a row that is held for longer than one lock wait, when it is written, it succeeds."""
@@ -96,7 +96,7 @@ def test_a_row_that_is_let_go_of_in_time_is_written(
         touch()  # the other's session ends meanwhile, and with it its transaction
 
 
-def test_the_rows_of_a_client_that_vanished_are_free_soon(
+def test_the_rows_of_a_dead_client_are_unlocked_soon(
     plaza: World, set_up: SetUp, mysql_url: str
 ) -> None:
     """Given a process that is stopped within a transaction, its connection still open."""

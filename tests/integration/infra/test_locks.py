@@ -48,7 +48,7 @@ TAKES: dict[str, Callable[[], bool]] = {
 
 
 @pytest.mark.parametrize("what", TAKES)
-def test_who_lost_the_reply_has_what_it_took(
+def test_a_claim_whose_reply_was_lost_succeeds(
     plaza: World, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     TAKES[what]()  # Redis knows the scripts
@@ -58,7 +58,7 @@ def test_who_lost_the_reply_has_what_it_took(
     assert not TAKES[what](), "others do not get it"
 
 
-def test_who_lost_the_reply_gives_the_lock_back(
+def test_a_lock_whose_reply_was_lost_can_be_released(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with a_lost_reply(monkeypatch):

@@ -45,19 +45,19 @@ def recorded() -> list[str]:
     ]
 
 
-def test_the_tables_are_there_and_a_second_deploy_has_nothing_to_do(plaza: World) -> None:
+def test_a_second_deploy_applies_no_migration(plaza: World) -> None:
     assert {name for (name,) in mysql.fetch_all("SHOW TABLES")} >= set(TABLES)
     assert apply_migrations() == []
 
 
-def test_files_are_applied_in_their_order_and_once(folder: Path) -> None:
+def test_files_are_applied_once_in_order(folder: Path) -> None:
     assert apply_migrations(folder) == ["9001_first", "9002_second"]
     assert recorded() == ["9001_first", "9002_second"]
     assert mysql.fetch_all("SELECT n, m FROM try_b") == []
     assert apply_migrations(folder) == []
 
 
-def test_a_file_that_came_later_is_applied_alone(folder: Path) -> None:
+def test_a_new_file_is_applied_alone(folder: Path) -> None:
     later = (folder / "9002_second.sql").read_text()
     (folder / "9002_second.sql").unlink()
     assert apply_migrations(folder) == ["9001_first"]
@@ -65,7 +65,7 @@ def test_a_file_that_came_later_is_applied_alone(folder: Path) -> None:
     assert apply_migrations(folder) == ["9002_second"]
 
 
-def test_a_file_that_failed_half_way_is_repeated_whole(folder: Path) -> None:
+def test_a_file_that_failed_half_way_is_repeated_from_its_start(folder: Path) -> None:
     good = (folder / "9002_second.sql").read_text()
     (folder / "9002_second.sql").write_text(good + "CREATE TABEL oops (n INT);\n")
     with pytest.raises(Exception, match="1064"):
@@ -75,7 +75,7 @@ def test_a_file_that_failed_half_way_is_repeated_whole(folder: Path) -> None:
     assert apply_migrations(folder) == ["9002_second"], "and the lock was given back"
 
 
-def test_an_alter_that_was_done_before_the_crash_is_no_failure_the_second_time(
+def test_an_alter_applied_before_a_crash_is_safe_to_repeat(
     folder: Path,
 ) -> None:
     """The first statements were applied, then the deploy died; nothing recorded that."""
@@ -104,7 +104,7 @@ def test_an_alter_that_fails_for_another_reason_stops_the_deploy(folder: Path) -
     assert recorded() == ["9001_first"]
 
 
-def test_every_migration_of_ours_bears_to_be_repeated(plaza: World) -> None:
+def test_every_migration_is_safe_to_repeat(plaza: World) -> None:
     """Each file again, as if the deploy had died before it was recorded."""
 
     def tables() -> list[tuple[str, str]]:
@@ -119,7 +119,7 @@ def test_every_migration_of_ours_bears_to_be_repeated(plaza: World) -> None:
     assert tables() == before
 
 
-def test_a_deploy_does_not_run_into_another(
+def test_concurrent_deploys_are_refused(
     folder: Path, mysql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetch_all = mysql.fetch_all

@@ -87,7 +87,7 @@ def away(batch: list[str]) -> None:
     raise Unavailable("the store is away")
 
 
-def test_what_is_sent_is_received_and_counted(sqs: Sqs) -> None:
+def test_sent_messages_are_received_and_counted(sqs: Sqs) -> None:
     sqs_client.send("work", "a")
     assert sqs_client.send_all("work", [f"b{n}" for n in range(12)]) == 12
     assert sqs_client.measure("work").backlog == 13
@@ -95,7 +95,7 @@ def test_what_is_sent_is_received_and_counted(sqs: Sqs) -> None:
     assert sorted(bodies) == sorted(["a", *(f"b{n}" for n in range(12))])
 
 
-def test_a_failed_batch_is_hidden_and_then_sent_anew(
+def test_a_failed_batch_is_hidden_and_then_sent_again(
     sqs: Sqs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hidden_s: list[int] = []
@@ -140,7 +140,7 @@ def test_a_failed_batch_is_hidden_and_then_sent_anew(
     assert sqs.receive(sqs.dlq) == []
 
 
-def test_a_message_over_which_consumers_die_goes_to_the_dlq(sqs: Sqs) -> None:
+def test_a_message_that_crashes_its_consumers_goes_to_the_dlq(sqs: Sqs) -> None:
     """Given a consumer that ends without an answer, its message is received ten times at most."""
     sqs_client.send("work", "a")
     receives = 0
@@ -151,7 +151,7 @@ def test_a_message_over_which_consumers_die_goes_to_the_dlq(sqs: Sqs) -> None:
     assert [r["body"] for r in sqs.receive(sqs.dlq)] == ["a"]
 
 
-def test_a_redriven_message_begins_anew_and_keeps_when_it_was_sent(sqs: Sqs) -> None:
+def test_a_redriven_message_has_no_attempts_and_keeps_its_first_sent_time(sqs: Sqs) -> None:
     def fail(batch: list[str]) -> None:
         raise ValueError("a poison")
 
@@ -169,7 +169,7 @@ def test_a_redriven_message_begins_anew_and_keeps_when_it_was_sent(sqs: Sqs) -> 
     assert said == {"first_sent_ms": sent_ms}
 
 
-def test_a_bad_record_is_in_the_dlq_at_once_with_its_cause(sqs: Sqs) -> None:
+def test_an_invalid_message_is_in_the_dlq_with_its_cause(sqs: Sqs) -> None:
     sqs_client.send_all("work", ["a", "unreadable"])
     records = sqs.receive()
     saved: list[str] = []
@@ -187,12 +187,12 @@ def test_a_bad_record_is_in_the_dlq_at_once_with_its_cause(sqs: Sqs) -> None:
     }
 
 
-def test_a_message_that_is_too_big_for_sqs_is_refused_as_an_error_of_ours(sqs: Sqs) -> None:
+def test_a_too_large_message_is_queue_down(sqs: Sqs) -> None:
     with pytest.raises(QueueDown):
         sqs_client.send("work", "x" * (2 * 1024 * 1024))
 
 
-def test_a_queue_that_is_not_there_is_an_error_of_ours(sqs: Sqs) -> None:
+def test_a_missing_queue_is_queue_down(sqs: Sqs) -> None:
     sqs.client.delete_queue(QueueUrl=sqs.work)
     with pytest.raises(QueueDown):
         sqs_client.send("work", "a")

@@ -76,7 +76,7 @@ def sequences() -> list[Sequence]:
     return [draw(rng) for _ in range(SEQUENCES)]
 
 
-def test_lua_and_python_answer_the_same(plaza: object, sequences: list[Sequence]) -> None:
+def test_lua_and_python_return_the_same(plaza: object, sequences: list[Sequence]) -> None:
     for start in range(0, SEQUENCES, 500):
         part = sequences[start : start + 500]
         commands: list[Command] = [("EVAL", EACH, 0, s.per_s, s.burst, *s.times_us) for s in part]
@@ -84,7 +84,7 @@ def test_lua_and_python_answer_the_same(plaza: object, sequences: list[Sequence]
             assert [(int(full), int(early)) for full, early in answers] == take_all(sequence)
 
 
-def test_no_span_of_time_has_more_than_the_burst_and_the_rate(sequences: list[Sequence]) -> None:
+def test_no_period_exceeds_the_burst_and_the_rate(sequences: list[Sequence]) -> None:
     for sequence in sequences:
         per_s, burst, times_us = sequence
         answers = take_all(sequence)
@@ -95,7 +95,7 @@ def test_no_span_of_time_has_more_than_the_burst_and_the_rate(sequences: list[Se
                     assert n <= burst + (until_us - since_us) * per_s / 1e6 + 1e-6, sequence
 
 
-def test_who_waits_as_long_as_it_is_too_early_gets_a_token(sequences: list[Sequence]) -> None:
+def test_after_the_returned_wait_there_is_a_token(sequences: list[Sequence]) -> None:
     for sequence in sequences:
         if sequence.burst == 0:
             continue
@@ -111,7 +111,7 @@ def test_who_waits_as_long_as_it_is_too_early_gets_a_token(sequences: list[Seque
 
 
 @pytest.mark.parametrize("per_s", RATES)
-def test_a_full_bucket_gives_its_burst_at_one_instant(per_s: float) -> None:
+def test_a_full_bucket_has_its_burst_at_one_instant(per_s: float) -> None:
     full_us, given = 0, 0
     while (answer := take_token(full_us, NOW_US, per_s, 20))[1] <= 0:
         full_us, given = answer[0], given + 1

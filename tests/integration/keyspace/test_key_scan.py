@@ -47,7 +47,7 @@ def fill(number: int) -> None:
 # ---------------------------------------------------------------- what is found
 
 
-def test_each_type_is_measured_in_its_own_way(plaza: World) -> None:
+def test_keys_of_each_type_are_measured(plaza: World) -> None:
     client = redis.client()
     client.set("{1}:string", "x" * 5_000)
     client.hset("{1}:hash", mapping={f"f{i}": i for i in range(100)})
@@ -65,7 +65,7 @@ def test_each_type_is_measured_in_its_own_way(plaza: World) -> None:
     assert 5_000 < found["{1}:string"].bytes < 8_000
 
 
-def test_ten_thousand_members_are_enough_and_one_more_is_too_many(plaza: World) -> None:
+def test_a_key_with_more_than_10000_members_is_oversized(plaza: World) -> None:
     client = redis.client()
     for number in (10_000, 10_001):
         client.sadd(f"{{1}}:set:{number}", *range(number))
@@ -75,7 +75,7 @@ def test_ten_thousand_members_are_enough_and_one_more_is_too_many(plaza: World) 
     assert walked.oversized_total == 2
 
 
-def test_a_megabyte_is_too_big_whatever_it_is_of(plaza: World) -> None:
+def test_a_key_of_a_megabyte_is_oversized(plaza: World) -> None:
     client = redis.client()
     client.set("{1}:text", "x" * 1_000_000)
     client.set("{1}:less", "x" * 900_000)
@@ -86,21 +86,21 @@ def test_a_megabyte_is_too_big_whatever_it_is_of(plaza: World) -> None:
 @pytest.mark.parametrize(
     "key", ["{1}:like:post:1:bloom", "{1}:like:post:1:filling", "{2}:shops:filter"]
 )
-def test_a_bloom_filter_may_be_a_mebibyte_and_no_more(plaza: World, key: str) -> None:
+def test_a_bloom_filter_above_a_mebibyte_is_oversized(plaza: World, key: str) -> None:
     redis.execute("SETBIT", key, 8_388_608, 1)
     assert walk_all().oversized == []
     redis.execute("SETBIT", key, 8_400_000, 1)
     assert [found.key for found in walk_all().oversized] == [key]
 
 
-def test_what_grows_with_the_shops_is_shown_and_alarms_nobody(plaza: World) -> None:
+def test_keys_of_shops_are_reported_as_expected(plaza: World) -> None:
     for key in ("{1}:shops:all:places", "{1}:shops:7:versions:next", "{1}:other:places"):
         redis.execute("ZADD", key, *(part for i in range(10_001) for part in (i, i)))
     walked = walk_all()
     assert (walked.oversized_total, walked.unexpected_total, len(walked.oversized)) == (3, 1, 3)
 
 
-def test_the_biggest_of_each_type_come_first_and_there_are_ten(plaza: World) -> None:
+def test_the_ten_biggest_keys_of_each_type_are_reported(plaza: World) -> None:
     client = redis.client()
     for i in range(1, 31):
         client.set(f"{{1}}:s:{i}", "x" * i * 1_000)
@@ -115,7 +115,7 @@ def test_the_biggest_of_each_type_come_first_and_there_are_ten(plaza: World) -> 
 # ---------------------------------------------------------------- in steps
 
 
-def test_a_step_is_three_round_trips_and_looks_at_about_500_keys(plaza: World) -> None:
+def test_a_step_scans_about_500_keys_in_three_round_trips(plaza: World) -> None:
     fill(20_000)
     redis.pipeline([("PING",)])
     with count_round_trips() as counter:
@@ -125,7 +125,7 @@ def test_a_step_is_three_round_trips_and_looks_at_about_500_keys(plaza: World) -
     assert not walked.finished_s
 
 
-def test_the_next_run_goes_on_where_the_last_one_ended(plaza: World) -> None:
+def test_the_next_run_continues_the_scan(plaza: World) -> None:
     fill(5_000)
     redis.execute("ZADD", "{9}:big", *(part for i in range(10_001) for part in (i, i)))
     runs, seen = 0, [0]
@@ -141,14 +141,14 @@ def test_the_next_run_goes_on_where_the_last_one_ended(plaza: World) -> None:
     assert [found.key for found in report.oversized] == ["{9}:big"]
 
 
-def test_a_walk_comes_back_from_redis_as_it_went(plaza: World) -> None:
+def test_a_scan_state_is_decoded_unchanged(plaza: World) -> None:
     fill(2_000)
     walked = key_scan.continue_scan(ScanState(time.time()), 0)
     assert ScanState.from_json(walked.to_json()) == walked
     assert len(walked.to_json()) < 4_000
 
 
-def test_every_key_that_is_there_all_the_while_is_seen(plaza: World) -> None:
+def test_every_key_that_exists_during_the_whole_scan_is_scanned(plaza: World) -> None:
     fill(3_000)
     redis.execute("SET", "{1}:needle", "x" * 50_000)
     walked = ScanState(time.time())
@@ -162,7 +162,7 @@ def test_every_key_that_is_there_all_the_while_is_seen(plaza: World) -> None:
     assert "{1}:needle" in by_key(walked)
 
 
-def test_a_key_that_goes_while_it_is_measured_is_left_out(
+def test_a_key_deleted_while_it_is_measured_is_left_out(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(10)
@@ -215,7 +215,7 @@ def cluster(tmp_path: Path, set_up: Callable[..., None]) -> Iterator[list[Any]]:
         forget()
 
 
-def test_every_primary_of_a_cluster_is_walked(cluster: list[Any]) -> None:
+def test_every_primary_of_a_cluster_is_scanned(cluster: list[Any]) -> None:
     for i in range(3_000):
         redis.execute("SET", f"{{{i % SHARDS}}}:{i}", "x")
     assert all(client.dbsize() > 500 for client in cluster)
@@ -234,13 +234,13 @@ def test_every_primary_of_a_cluster_is_walked(cluster: list[Any]) -> None:
     assert len(report.cursors) == 2
 
 
-def test_a_node_that_went_is_forgotten_and_one_that_came_is_walked(plaza: World) -> None:
+def test_a_removed_node_is_dropped_and_a_new_one_is_scanned(plaza: World) -> None:
     fill(100)
     walked = key_scan.continue_scan(ScanState(time.time(), cursors={"10.0.0.9:6379": 77}), 60)
     assert (walked.cursors, walked.scanned) == (dict.fromkeys(redis.nodes(), -1), 100)
 
 
-def test_limits_hold_and_what_is_told_goes_to_one_node_of_a_cluster(
+def test_reports_go_to_the_node_of_their_command_in_a_cluster(
     cluster: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis, "sampler", always_telling())
@@ -254,7 +254,7 @@ def test_limits_hold_and_what_is_told_goes_to_one_node_of_a_cluster(
 # ---------------------------------------------------------------- what is reported
 
 
-def test_what_was_found_is_in_the_log_and_in_metrics(
+def test_findings_are_logged_with_metrics(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     redis.execute("SET", "{1}:big", "x" * 2_000_000)
@@ -276,13 +276,13 @@ def test_what_was_found_is_in_the_log_and_in_metrics(
     assert {"oversized_keys", "largest_key_bytes", "hottest_key_commands_per_s"} <= named
 
 
-def test_whose_session_it_is_is_not_told() -> None:
+def test_hashes_of_sessions_and_challenges_are_redacted() -> None:
     assert key_scan.redact_key("{7}:session:0123abcd") == "{7}:session:..."
     assert key_scan.redact_key("{7}:challenge:0123abcd") == "{7}:challenge:..."
     assert key_scan.redact_key("{7}:like:post:11:meta") == "{7}:like:post:11:meta"
 
 
-def test_the_command_shows_the_same(plaza: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_local_command_prints_the_report(plaza: World, capsys: pytest.CaptureFixture[str]) -> None:
     redis.execute("ZADD", "{1}:zset", *(part for i in range(10_001) for part in (i, i)))
     fill(5)
     tell("{1}:zset", 6_000)
@@ -321,7 +321,7 @@ def always_telling() -> Sampler:
     return Telling(gap=lambda: 1)
 
 
-def test_what_was_counted_costs_no_round_trip(
+def test_reporting_hot_keys_costs_no_round_trip(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     redis.pipeline([("PING",)])
@@ -334,7 +334,7 @@ def test_what_was_counted_costs_no_round_trip(
     assert next(iter(key_scan.read_hot_keys())).key == "{1}:a"
 
 
-def test_scripts_and_their_first_loading_go_as_ever(
+def test_scripts_work_while_hot_keys_are_reported(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)
@@ -345,7 +345,7 @@ def test_scripts_and_their_first_loading_go_as_ever(
     assert queries.read_counts([(LIKE, POST)], 7) == ([(1, True)], True)
 
 
-def test_what_redis_thinks_of_the_counts_is_nobodys_concern(
+def test_a_refused_report_does_not_fail_the_command(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis, "sampler", always_telling())
@@ -354,7 +354,7 @@ def test_what_redis_thinks_of_the_counts_is_nobodys_concern(
     assert redis.execute("GET", "{1}:a") == "1"
 
 
-def test_the_hottest_of_the_last_minutes_are_summed_over_all_who_told(plaza: World) -> None:
+def test_hot_key_reports_are_summed_over_processes_and_minutes(plaza: World) -> None:
     now = int(time.time() // 60)
     for minute, shard, key, count in [
         (now, 1, "a", 600), (now, 2, "a", 300), (now - 1, 1, "a", 300), (now - 1, 9, "b", 2_400),
@@ -400,13 +400,13 @@ def total(actor_id: int | None = None) -> int:
     return queries.read_counts([(LIKE, POST)], actor_id)[0][0].total
 
 
-def test_a_hot_target_is_asked_of_redis_once_a_second(post: list[float]) -> None:
+def test_the_total_of_a_hot_target_is_read_from_redis_once_a_second(post: list[float]) -> None:
     assert read(500) == 20
     post[0] += 1
     assert read(500) == 1
 
 
-def test_a_total_from_memory_is_at_most_a_second_old(post: list[float]) -> None:
+def test_a_cached_total_is_at_most_a_second_old(post: list[float]) -> None:
     read(500)
     like_elsewhere(10)
     post[0] += 0.9
@@ -415,7 +415,7 @@ def test_a_total_from_memory_is_at_most_a_second_old(post: list[float]) -> None:
     assert total() == 3
 
 
-def test_who_has_a_session_is_told_by_redis_each_time(post: list[float]) -> None:
+def test_a_caller_with_a_session_reads_from_redis_each_time(post: list[float]) -> None:
     read(500)
     like_elsewhere(10)
     assert read(30, actor_id=10) == 30
@@ -423,7 +423,7 @@ def test_who_has_a_session_is_told_by_redis_each_time(post: list[float]) -> None
     assert queries.read_counts([(LIKE, POST)], 11) == ([(3, False)], True)
 
 
-def test_what_changes_here_is_not_shown_from_memory(post: list[float]) -> None:
+def test_a_reaction_in_this_process_drops_the_cached_total(post: list[float]) -> None:
     read(500)
     outcome = react.react(LIKE, POST, 10, True)
     assert (outcome.total, outcome.changed) == (3, True)
@@ -431,7 +431,7 @@ def test_what_changes_here_is_not_shown_from_memory(post: list[float]) -> None:
     assert react.react(LIKE, POST, 10, True).changed is False
 
 
-def test_of_a_page_only_what_is_not_in_memory_is_asked_for(post: list[float], plaza: World) -> None:
+def test_a_page_reads_only_uncached_totals_from_redis(post: list[float], plaza: World) -> None:
     other = Target("post", 12)
     plaza.add(other)
     read(500)
@@ -439,7 +439,7 @@ def test_of_a_page_only_what_is_not_in_memory_is_asked_for(post: list[float], pl
     assert queries.read_counts(page, None) == ([(0, False), (2, False), (0, False)], True)
 
 
-def test_what_is_not_exact_is_not_kept(post: list[float], redis_away: Away, plaza: World) -> None:
+def test_inexact_totals_are_not_cached(post: list[float], redis_away: Away, plaza: World) -> None:
     plaza.queues.drain()
     with redis_away():
         for _ in range(30):

@@ -57,20 +57,20 @@ def some() -> Dependency:
     )
 
 
-def test_a_failure_is_the_error_of_the_dependency(some: Dependency) -> None:
-    with pytest.raises(SomeDown, match=r"^S3 is away: ClientError$") as caught:
+def test_an_outage_raises_the_error_of_the_dependency(some: Dependency) -> None:
+    with pytest.raises(SomeDown, match=r"^S3 is unavailable: ClientError$") as caught:
         some.call(failing(AWAY))
     assert caught.value.may_have_run
     assert caught.value.__cause__ is AWAY
 
 
-def test_what_was_not_sent_has_not_run(some: Dependency) -> None:
+def test_an_unsent_call_cannot_have_run(some: Dependency) -> None:
     with pytest.raises(SomeDown) as caught:
         some.call(failing(UNSENT))
     assert not caught.value.may_have_run
 
 
-def test_an_answer_is_translated_or_raised_as_it_is(some: Dependency) -> None:
+def test_an_error_reply_is_translated_or_raised_unchanged(some: Dependency) -> None:
     with pytest.raises(Translated) as caught:
         some.call(failing(REFUSED))
     assert caught.value.__cause__ is REFUSED
@@ -81,7 +81,7 @@ def test_an_answer_is_translated_or_raised_as_it_is(some: Dependency) -> None:
         some.call(failing(KeyError("mine")))
 
 
-def test_failures_in_a_row_open_the_breaker_and_answers_do_not(some: Dependency) -> None:
+def test_outages_in_a_row_open_the_breaker_and_error_replies_do_not(some: Dependency) -> None:
     for error in [AWAY] * 4 + [OTHER] + [AWAY] * 4:
         with pytest.raises((SomeDown, ClientError)):
             some.call(failing(error))
@@ -89,12 +89,12 @@ def test_failures_in_a_row_open_the_breaker_and_answers_do_not(some: Dependency)
     with pytest.raises(SomeDown):
         some.call(failing(AWAY))
     assert some.breaker.current_state == "open"
-    with pytest.raises(SomeDown, match="not asked") as caught:
+    with pytest.raises(SomeDown, match="breaker is open") as caught:
         some.call(failing())
     assert not caught.value.may_have_run
 
 
-def test_work_is_repeated_once_for_each_pause_of_its_reason(some: Dependency) -> None:
+def test_work_is_repeated_once_for_each_pause_of_its_rule(some: Dependency) -> None:
     lost, locked = (
         RetryRule(says("away")),
         RetryRule(says("refused"), pauses_s=((0, 0), (0, 0.001))),
@@ -108,13 +108,13 @@ def test_work_is_repeated_once_for_each_pause_of_its_reason(some: Dependency) ->
     assert some.breaker.fail_counter == 1, "the attempts of a call are one failure"
 
 
-def test_the_repeats_of_a_dependency_are_for_all_work(some: Dependency) -> None:
+def test_the_retry_rules_of_a_dependency_apply_to_all_work(some: Dependency) -> None:
     some.retries = (RetryRule(says("away")),)
     assert some.call(failing(AWAY)) == 2
     assert some.call(failing(AWAY, REFUSED), RetryRule(says("refused"))) == 3
 
 
-def test_it_cleans_up_after_each_error_and_before_a_repeat(some: Dependency) -> None:
+def test_clean_up_runs_after_each_error_and_before_a_repeat(some: Dependency) -> None:
     seen: list[BaseException] = []
     some.clean_up = seen.append
     with pytest.raises(ClientError):

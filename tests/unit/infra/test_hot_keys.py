@@ -52,7 +52,7 @@ def test_one_command_in_a_hundred_is_counted(clock: Clock) -> None:
     assert sampler.counts["{7}:a"] == pytest.approx(200_000 / SAMPLE_EVERY, rel=0.1)
 
 
-def test_a_key_has_the_share_that_it_has_of_the_commands(clock: Clock) -> None:
+def test_sampled_counts_are_proportional_to_commands(clock: Clock) -> None:
     """In pipelines of ten, of which the same place is the same key each time."""
     sampler = Sampler()
     page: list[Command] = [("GET", f"{{7}}:{i % 5}") for i in range(10)]
@@ -63,7 +63,7 @@ def test_a_key_has_the_share_that_it_has_of_the_commands(clock: Clock) -> None:
         assert count == pytest.approx(1_000, rel=0.25)
 
 
-def test_which_command_of_a_pipeline_is_counted_is_the_one_at_which_the_count_ends(
+def test_the_command_at_the_end_of_a_gap_is_counted(
     clock: Clock,
 ) -> None:
     sampler = Sampler(gap=lambda: 3)
@@ -72,7 +72,7 @@ def test_which_command_of_a_pipeline_is_counted_is_the_one_at_which_the_count_en
     assert sampler.counts == Counter({"{7}:3": 1, "{7}:6": 1, "{7}:9": 1})
 
 
-def test_once_a_minute_the_counts_go_along_with_a_command_to_the_node_of_its_key(
+def test_counts_are_sent_once_a_minute_to_the_node_of_a_command(
     clock: Clock,
 ) -> None:
     sampler = Sampler(gap=lambda: 1)
@@ -89,7 +89,7 @@ def test_once_a_minute_the_counts_go_along_with_a_command_to_the_node_of_its_key
     assert sampler.counts == Counter({"{7}:a": 1})
 
 
-def test_a_sampler_that_is_reset_tells_nothing_of_before(clock: Clock) -> None:
+def test_a_reset_sampler_reports_no_earlier_counts(clock: Clock) -> None:
     sampler = Sampler(gap=lambda: 1)
     sampler.sample([GET])
     clock.now_s += REPORT_EVERY_S
@@ -98,7 +98,7 @@ def test_a_sampler_that_is_reset_tells_nothing_of_before(clock: Clock) -> None:
     assert sampler.counts == Counter({"{7}:a": 1})
 
 
-def test_a_process_counts_and_tells_no_more_than_it_should(
+def test_counted_and_reported_keys_are_limited(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sampler = Sampler(gap=lambda: 1)

@@ -19,7 +19,7 @@ def test_a_semicolon_inside_a_line_is_part_of_it() -> None:
     assert split_statements(sql) == ["INSERT INTO a VALUES ('x;y'),\n ('z')"]
 
 
-def test_comments_on_lines_of_their_own_are_left_out_with_what_they_hold() -> None:
+def test_comment_lines_are_removed() -> None:
     assert split_statements("-- first;\nDROP TABLE a;\n-- last;\n") == ["DROP TABLE a"]
 
 
@@ -32,7 +32,7 @@ def test_the_last_statement_needs_no_semicolon() -> None:
     assert split_statements("DROP TABLE a;\nDROP TABLE b") == ["DROP TABLE a", "DROP TABLE b"]
 
 
-def test_every_migration_can_be_repeated_whole_after_it_failed_half_way() -> None:
+def test_every_migration_is_safe_to_repeat_by_its_text() -> None:
     files = sorted(FOLDER.glob("*.sql"))
     assert files
     for file in files:

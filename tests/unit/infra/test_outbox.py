@@ -31,28 +31,28 @@ def sweep(
     return outbox.sweep(lambda before_us: next(rounds), send_again, 0, max_entries, max_s)
 
 
-def test_a_round_goes_on_until_nothing_is_due() -> None:
+def test_a_sweep_continues_until_nothing_is_due() -> None:
     assert sweep([["a", "b"], ["c"]])[:2] == (3, 3)
 
 
-def test_a_round_ends_when_it_sent_enough() -> None:
+def test_a_sweep_ends_after_max_entries() -> None:
     assert sweep([["a", "b"], ["c"], ["d"]], max_entries=3)[:2] == (3, 3)
 
 
-def test_a_round_ends_when_its_time_is_over() -> None:
+def test_a_sweep_ends_after_max_s() -> None:
     assert sweep([["a"]], max_s=0)[:2] == (0, 0)
 
 
-def test_a_round_tells_how_old_the_oldest_entry_is() -> None:
+def test_a_sweep_returns_the_age_of_the_oldest_entry() -> None:
     an_hour_ago_us = time.time_ns() // 1000 - HOUR_US
     assert sweep([["a"]], an_hour_ago_us).age_s == pytest.approx(3_600, abs=5)
 
 
-def test_when_nothing_waited_the_age_is_nothing() -> None:
+def test_the_age_without_due_entries_is_0() -> None:
     assert sweep([]).age_s == pytest.approx(0, abs=1)
 
 
-def test_what_is_looked_for_has_waited_for_the_grace() -> None:
+def test_a_sweep_finds_entries_older_than_the_grace() -> None:
     asked: list[int] = []
 
     def find(before_us: int) -> list[str]:

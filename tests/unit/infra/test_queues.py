@@ -161,13 +161,13 @@ def lines(capsys: pytest.CaptureFixture[str], event: str) -> list[dict[str, Any]
 # ---------------------------------------------------------------- all is well
 
 
-def test_a_good_batch_is_done_at_once_and_nothing_is_reported(sqs: FakeSqs, store: Store) -> None:
+def test_a_valid_batch_is_handled_in_one_call(sqs: FakeSqs, store: Store) -> None:
     assert failures(consume(batch_of("a", "b", "c"), "work", read, store.save)) == []
     assert store.batches == [["a", "b", "c"]]
     assert sqs.calls == 0
 
 
-def test_a_batch_without_messages_asks_for_no_work(sqs: FakeSqs, store: Store) -> None:
+def test_an_empty_batch_calls_no_consumer(sqs: FakeSqs, store: Store) -> None:
     assert failures(consume({"Records": []}, "work", read, store.save)) == []
     assert store.tries == 0
 
@@ -175,7 +175,7 @@ def test_a_batch_without_messages_asks_for_no_work(sqs: FakeSqs, store: Store) -
 # ---------------------------------------------------------------- a record that can't be read
 
 
-def test_a_bad_record_goes_to_the_dlq_alone_and_at_once(
+def test_an_invalid_message_is_dead_lettered_alone_and_at_once(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     response = consume(batch_of("a", "unreadable", "b"), "work", read, store.save)
@@ -189,13 +189,13 @@ def test_a_bad_record_goes_to_the_dlq_alone_and_at_once(
     assert (line["dead_lettered"], line["detail"]) == (1, "it can't be read")
 
 
-def test_a_batch_of_bad_records_only_asks_for_no_work(sqs: FakeSqs, store: Store) -> None:
+def test_a_batch_of_invalid_messages_calls_no_consumer(sqs: FakeSqs, store: Store) -> None:
     assert failures(consume(batch_of("unreadable", "unreadable"), "work", read, store.save)) == []
     assert len(sqs.sent) == 2
     assert store.tries == 0
 
 
-def test_a_bad_record_that_the_dlq_did_not_take_is_delivered_again(
+def test_an_invalid_message_that_the_dlq_refuses_is_delivered_again(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sqs.fails_with = AWAY
@@ -205,7 +205,7 @@ def test_a_bad_record_that_the_dlq_did_not_take_is_delivered_again(
     assert lines(capsys, "dead_letter_failed")
 
 
-def test_a_cause_is_never_too_long_or_empty_for_sqs(sqs: FakeSqs, store: Store) -> None:
+def test_a_cause_has_1_to_256_characters(sqs: FakeSqs, store: Store) -> None:
     def refuse(body: str) -> str:
         raise InvalidMessage("x" * 1_000 if body == "long" else "")
 
@@ -218,7 +218,7 @@ def test_a_cause_is_never_too_long_or_empty_for_sqs(sqs: FakeSqs, store: Store) 
 
 
 @pytest.mark.parametrize(("receives", "hidden_s"), [(1, 5), (2, 30), (3, 120), (4, 600)])
-def test_the_whole_batch_waits_longer_after_each_receive(
+def test_a_batch_is_hidden_for_longer_after_each_receive(
     sqs: FakeSqs, store: Store, receives: int, hidden_s: int
 ) -> None:
     store.away = True
@@ -229,7 +229,7 @@ def test_the_whole_batch_waits_longer_after_each_receive(
     assert store.tries == 1, "a batch that met an outage is not halved"
 
 
-def test_each_message_waits_by_its_own_number_of_receives(sqs: FakeSqs, store: Store) -> None:
+def test_each_message_is_hidden_by_its_own_receives(sqs: FakeSqs, store: Store) -> None:
     store.away = True
     consume(batch_of("a", "b", "c", receives=[1, 4, 2]), "work", read, store.save)
     assert sqs.hidden == {"handle-0": 5, "handle-1": 600, "handle-2": 30}
@@ -251,7 +251,7 @@ def again(message: dict[str, Any], receives: int, now_s: float) -> dict[str, Any
     return batch
 
 
-def test_who_waits_for_an_outage_spends_no_attempt_and_waits_for_hours(
+def test_a_message_waits_twelve_hours_for_an_outage_without_spending_an_attempt(
     sqs: FakeSqs, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Given a store that is away for a day, a message is given up after twelve hours, not before,
@@ -292,7 +292,7 @@ def test_who_waits_for_an_outage_spends_no_attempt_and_waits_for_hours(
     assert line["longest_wait_s"] >= 12 * 3_600
 
 
-def test_a_message_of_an_old_backlog_waits_like_any_other(
+def test_time_in_a_backlog_does_not_count_as_waiting(
     sqs: FakeSqs, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a message that nobody received for two days, its first outage does not end it."""
@@ -308,7 +308,7 @@ def test_a_message_of_an_old_backlog_waits_like_any_other(
     assert attributes_of(message)["waiting_since_ms"] == str(now_ms - 755_000)
 
 
-def test_a_message_that_fails_by_itself_leaves_after_five_attempts(
+def test_a_message_that_fails_by_its_own_error_has_five_attempts(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Receives that were spent on waiting are no attempts."""
@@ -328,7 +328,7 @@ def test_a_message_that_fails_by_itself_leaves_after_five_attempts(
     assert (line["attempts"], line["retries_exhausted"]) == (5, 1)
 
 
-def test_rows_that_are_locked_are_met_again_in_seconds(sqs: FakeSqs) -> None:
+def test_a_message_for_locked_rows_is_retried_within_seconds(sqs: FakeSqs) -> None:
     def locked(batch: list[str]) -> None:
         raise Busy("others hold the rows")
 
@@ -342,7 +342,7 @@ def test_rows_that_are_locked_are_met_again_in_seconds(sqs: FakeSqs) -> None:
     assert "attempts" not in attributes_of(message)
 
 
-def test_what_can_not_be_sent_anew_stays_in_its_queue(
+def test_a_message_that_cannot_be_sent_again_stays_in_its_queue(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bodies = ["refuse me poison", "poison"]
@@ -354,7 +354,7 @@ def test_what_can_not_be_sent_anew_stays_in_its_queue(
     assert lines(capsys, "move_failed")
 
 
-def test_what_was_only_put_off_is_not_counted_as_done(
+def test_a_message_sent_again_is_not_counted_as_consumed(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     consume(batch_of("good", "poison"), "work", read, store.save)
@@ -363,7 +363,7 @@ def test_what_was_only_put_off_is_not_counted_as_done(
 
 
 @pytest.mark.parametrize("forged", ["", "-1", "1e9", "x", "²"])
-def test_an_attribute_that_is_no_number_says_nothing(
+def test_an_attribute_that_is_not_a_number_is_ignored(
     sqs: FakeSqs, store: Store, forged: str
 ) -> None:
     batch = batch_of("poison")
@@ -385,14 +385,14 @@ def test_a_failed_batch_is_logged_with_its_cause(
     assert (line["queue"], line["error"]) == ("work", "Unavailable")
 
 
-def test_a_big_batch_is_hidden_ten_at_a_time(sqs: FakeSqs, store: Store) -> None:
+def test_a_large_batch_is_hidden_ten_messages_a_call(sqs: FakeSqs, store: Store) -> None:
     store.away = True
     consume(batch_of(*"abcdefghijklmnopqrstuvwxyz"), "work", read, store.save)
     assert len(sqs.hidden) == 26
     assert sqs.calls == 3
 
 
-def test_a_batch_is_reported_even_when_its_messages_can_not_be_hidden(
+def test_a_failed_batch_is_reported_although_hiding_fails(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store.away = True
@@ -403,7 +403,7 @@ def test_a_batch_is_reported_even_when_its_messages_can_not_be_hidden(
     assert lines(capsys, "back_off_failed")
 
 
-def test_a_bad_record_in_a_batch_that_fails_is_buried_and_not_reported(
+def test_an_invalid_message_in_a_failed_batch_is_dead_lettered(
     sqs: FakeSqs, store: Store
 ) -> None:
     store.away = True
@@ -416,7 +416,7 @@ def test_a_bad_record_in_a_batch_that_fails_is_buried_and_not_reported(
 
 
 @pytest.mark.parametrize("place", range(7))
-def test_a_poison_stands_alone_in_the_end_and_its_neighbours_are_saved_once(
+def test_a_poison_message_is_isolated_and_the_others_are_handled_once(
     sqs: FakeSqs, store: Store, place: int
 ) -> None:
     bodies = [f"good {i}" for i in range(7)]
@@ -427,13 +427,13 @@ def test_a_poison_stands_alone_in_the_end_and_its_neighbours_are_saved_once(
     assert [message["MessageBody"] for message in sqs.sent] == ["poison"]
 
 
-def test_the_order_of_messages_is_kept_while_a_batch_is_halved(sqs: FakeSqs, store: Store) -> None:
+def test_halving_a_batch_keeps_the_order_of_messages(sqs: FakeSqs, store: Store) -> None:
     bodies = ["1", "2", "poison", "3", "4", "5", "6"]
     consume(batch_of(*bodies), "work", read, store.save)
     assert store.saved == ["1", "2", "3", "4", "5", "6"]
 
 
-def test_two_poisons_among_a_thousand_cost_few_tries(sqs: FakeSqs, store: Store) -> None:
+def test_two_poison_messages_in_a_thousand_cost_few_calls(sqs: FakeSqs, store: Store) -> None:
     bodies = [f"good {i}" for i in range(1_000)]
     bodies[17] = bodies[800] = "poison"
     response = consume(batch_of(*bodies), "work", read, store.save)
@@ -443,14 +443,14 @@ def test_two_poisons_among_a_thousand_cost_few_tries(sqs: FakeSqs, store: Store)
     assert store.tries <= 45
 
 
-def test_a_batch_of_poison_ends_and_all_of_it_is_reported(sqs: FakeSqs, store: Store) -> None:
+def test_a_batch_of_poison_messages_costs_a_bounded_number_of_calls(sqs: FakeSqs, store: Store) -> None:
     response = consume(batch_of(*["poison"] * 1_000), "work", read, store.save)
     assert failures(response) == []
     assert len(sqs.sent) == 1_000
     assert store.tries <= 81
 
 
-def test_storage_that_goes_away_while_a_batch_is_halved_does_not_undo_what_is_done(
+def test_an_outage_while_a_batch_is_halved_keeps_handled_messages(
     sqs: FakeSqs, store: Store
 ) -> None:
     def save(batch: list[str]) -> None:
@@ -470,7 +470,7 @@ def test_a_message_is_sent_to_the_queue_of_that_name(sqs: FakeSqs) -> None:
     assert sqs.sent == [{"QueueUrl": URLS["work"], "MessageBody": "a", "DelaySeconds": 3}]
 
 
-def test_many_messages_are_sent_ten_a_call_and_counted_as_sqs_took_them(sqs: FakeSqs) -> None:
+def test_messages_are_sent_ten_a_call_and_accepted_ones_are_counted(sqs: FakeSqs) -> None:
     bodies = [str(i) for i in range(23)]
     assert sqs_client.send_all("work", bodies) == 23
     assert sqs.calls == 3
@@ -479,7 +479,7 @@ def test_many_messages_are_sent_ten_a_call_and_counted_as_sqs_took_them(sqs: Fak
     assert sqs_client.send_all("work", []) == 0
 
 
-def test_a_call_carries_no_more_bytes_than_sqs_takes(sqs: FakeSqs) -> None:
+def test_a_call_stays_below_the_byte_limit_of_sqs(sqs: FakeSqs) -> None:
     bodies = [f"{i}{'ü' * 40_000}" for i in range(10)]
     sizes: list[int] = []
     send_batch = sqs.send_message_batch
@@ -495,7 +495,7 @@ def test_a_call_carries_no_more_bytes_than_sqs_takes(sqs: FakeSqs) -> None:
     assert len(sizes) == 4
 
 
-def test_what_sqs_refuses_for_the_moment_is_sent_once_more(
+def test_a_message_with_a_passing_refusal_is_sent_once_more(
     sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     send_batch, calls = sqs.send_message_batch, []
@@ -512,7 +512,7 @@ def test_what_sqs_refuses_for_the_moment_is_sent_once_more(
     assert not lines(capsys, "messages_refused")
 
 
-def test_what_sqs_keeps_refusing_is_reported(
+def test_refused_messages_are_recorded(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert sqs_client.send_all("work", ["a", "refuse me", "refuse me always"]) == 1
@@ -525,14 +525,14 @@ def test_what_sqs_keeps_refusing_is_reported(
     assert sqs.calls == 2, "what is the sender's fault is not sent again"
 
 
-def test_no_call_begins_after_its_time(sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_call_begins_after_the_deadline(sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
     monkeypatch.setattr("plaza.infra.clock.monotonic_s", lambda: now_s + sqs.calls)
     assert sqs_client.send_all("work", [str(i) for i in range(100)], Deadline(103)) == 30
     assert sqs.calls == 3
 
 
-def test_the_backlog_is_what_sqs_says(sqs: FakeSqs) -> None:
+def test_the_backlog_is_read_from_sqs(sqs: FakeSqs) -> None:
     assert sqs_client.measure("work").backlog == 12
 
 
@@ -549,7 +549,7 @@ calls: list[Callable[[], object]] = [
     [(AWAY, "EndpointConnectionError"), (REFUSED, "InvalidMessageContents")],
     ids=["away", "refused"],
 )
-def test_whatever_sqs_says_no_with_is_one_error_of_ours(
+def test_every_failure_of_sqs_is_queue_down(
     sqs: FakeSqs, call: Callable[[], object], error: Exception, cause: str
 ) -> None:
     sqs.fails_with = error
@@ -557,7 +557,7 @@ def test_whatever_sqs_says_no_with_is_one_error_of_ours(
         call()
 
 
-def test_an_sqs_that_is_away_is_not_asked_again_and_again(
+def test_the_breaker_opens_after_five_failures_of_sqs(
     sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patient = CircuitBreaker(fail_max=sqs_client.SQS.breaker.fail_max, reset_timeout=3600)
@@ -596,7 +596,7 @@ SILENT = ReadTimeoutError(endpoint_url="https://sqs")
 @pytest.mark.parametrize(
     "error", [LOST, refusal(500, "InternalFailure"), refusal(400, "ThrottlingException")]
 )
-def test_what_may_pass_is_tried_once_more(
+def test_a_passing_failure_is_repeated_once(
     monkeypatch: pytest.MonkeyPatch, sqs: FakeSqs, error: Exception
 ) -> None:
     passing = Passing(error, 1)
@@ -611,7 +611,7 @@ def test_what_may_pass_is_tried_once_more(
 
 
 @pytest.mark.parametrize("error", [SILENT, AWAY, refusal(400, "InvalidMessageContents")])
-def test_who_is_silent_or_means_it_is_not_asked_twice(
+def test_a_timeout_or_lasting_refusal_is_not_repeated(
     monkeypatch: pytest.MonkeyPatch, sqs: FakeSqs, error: Exception
 ) -> None:
     lasting = Passing(error, 9)
@@ -651,7 +651,7 @@ def stamp_of(batch: dict[str, Any]) -> int | None:
     return found[0].sent_ms
 
 
-def test_a_message_of_an_unknown_protocol_comes_again_and_is_not_dead_lettered(
+def test_a_message_of_an_unknown_protocol_is_delivered_again(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A later version of Plaza may read it, and its neighbours are saved meanwhile."""
@@ -673,21 +673,21 @@ def test_a_message_of_an_unknown_protocol_comes_again_and_is_not_dead_lettered(
     assert (line["messages_failed"], line["error"]) == (1, "UnknownProtocol")
 
 
-def test_an_event_knows_when_the_queue_took_it(sqs: FakeSqs) -> None:
+def test_an_event_gets_the_time_it_was_sent(sqs: FakeSqs) -> None:
     assert stamp_of(sent_at(1_795_169_730_123)) == 1_795_169_730_123
 
 
-def test_an_event_that_was_moved_knows_when_its_first_queue_took_it(sqs: FakeSqs) -> None:
+def test_a_moved_event_keeps_the_time_it_was_first_sent(sqs: FakeSqs) -> None:
     assert stamp_of(sent_at(9_999, first_sent_ms="5")) == 5
 
 
 @pytest.mark.parametrize("forged", ["", "five", "-5", "1e3", " 5"])
-def test_a_first_time_that_is_no_number_does_not_count(sqs: FakeSqs, forged: str) -> None:
+def test_a_malformed_first_sent_time_is_ignored(sqs: FakeSqs, forged: str) -> None:
     assert stamp_of(sent_at(9_999, first_sent_ms=forged)) == 9_999
 
 
 @pytest.mark.parametrize("attributes", [{}, {"first_sent_ms": "1234"}])
-def test_a_message_that_is_buried_keeps_when_it_was_first_sent(
+def test_a_dead_letter_keeps_the_time_it_was_first_sent(
     sqs: FakeSqs, attributes: dict[str, str]
 ) -> None:
     def refuse(body: str) -> str:

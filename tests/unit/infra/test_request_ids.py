@@ -56,7 +56,7 @@ def event(said: Any = None, given: Any = GIVEN, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "said", ["8f14e45f-ceea-467f-a0f4-5a5f1b2c3d4e", "a.b_c-d/e+f=", "request1", "x" * 64]
 )
-def test_a_client_may_bring_an_id_of_its_own(said: str) -> None:
+def test_a_client_may_send_its_own_request_id(said: str) -> None:
     assert begin_request(event(said)) == said
 
 
@@ -87,12 +87,12 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("said", HOSTILE, ids=range(len(HOSTILE)))
-def test_what_could_do_harm_or_be_a_secret_is_no_id(said: str) -> None:
+def test_a_malformed_or_secret_client_id_is_ignored(said: str) -> None:
     assert begin_request(event(said)) == GIVEN
 
 
 @pytest.mark.parametrize("given", [None, 7, "", "a b", "a'b", "x" * 65])
-def test_without_any_sound_id_there_is_none(given: Any) -> None:
+def test_without_a_valid_id_a_request_has_none(given: Any) -> None:
     assert begin_request(event(None, given)) is None
     assert begin_request({}) is None
 
@@ -114,7 +114,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_every_line_of_a_request_and_its_answer_have_the_id(
+def test_all_lines_and_the_response_of_a_request_have_its_id(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     answer = serve(app, event("my-request-1"), None)
@@ -129,7 +129,7 @@ def test_every_line_of_a_request_and_its_answer_have_the_id(
     assert "request_id" not in line
 
 
-def test_refusals_have_the_id_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_responses_have_the_request_id(capsys: pytest.CaptureFixture[str]) -> None:
     def other(path: str, **more: Any) -> dict[str, Any]:
         asked = event("my-request-2", rawPath=path, **more)
         asked["requestContext"]["http"]["path"] = path
@@ -156,7 +156,7 @@ def test_only_ids_of_a_path_are_logged(capsys: pytest.CaptureFixture[str]) -> No
     assert "a" not in line
 
 
-def test_who_calls_is_not_mistaken_for_whom_it_is_about(
+def test_the_id_of_the_caller_and_of_the_path_are_separate_fields(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     serve(app, event(None, pathParameters={"user_id": "5"}), None)
@@ -164,7 +164,7 @@ def test_who_calls_is_not_mistaken_for_whom_it_is_about(
     assert (line["caller_id"], line["user_id"]) == ("9", "5")
 
 
-def test_the_first_line_of_a_process_tells_of_its_cold_start(
+def test_the_first_line_of_a_process_has_the_metrics_of_its_cold_start(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(observability._process, "is_cold", True)
@@ -240,7 +240,7 @@ def message(body: str, request_id: Any = None, sent_ms: int = 1) -> dict[str, An
     }
 
 
-def test_what_a_request_sends_has_its_id_and_what_nobody_asked_for_has_none(sqs: FakeSqs) -> None:
+def test_messages_of_a_request_have_its_id_and_others_have_none(sqs: FakeSqs) -> None:
     begin_request(event("my-request-3"))
     sqs_client.send("work", "a")
     sqs_client.send_all("work", ["b"])
@@ -252,27 +252,27 @@ def test_what_a_request_sends_has_its_id_and_what_nobody_asked_for_has_none(sqs:
     assert sqs.sent[0]["MessageBody"] == "a", "who does not know of ids reads the same body"
 
 
-def test_a_message_that_is_sent_for_an_earlier_request_has_the_id_of_that(sqs: FakeSqs) -> None:
+def test_a_message_for_an_earlier_request_has_the_id_of_that_request(sqs: FakeSqs) -> None:
     earlier = [sqs_client.for_request("a", "my-request-3"), sqs_client.for_request("b", None)]
     sqs_client.send_all("work", earlier)
     attribute = {"request_id": {"DataType": "String", "StringValue": "my-request-3"}}
     assert [m.get("MessageAttributes") for m in sqs.sent] == [attribute, None]
 
 
-def test_a_fact_gets_the_id_of_its_message_old_messages_have_none(sqs: FakeSqs) -> None:
+def test_an_event_gets_the_request_id_of_its_message(sqs: FakeSqs) -> None:
     taken: list[Fact] = []
     consume({"Records": [message("a", "my-id-1"), message("b")]}, "work", read, taken.extend)
     assert taken == [Fact("a", "my-id-1"), Fact("b", None)]
 
 
-def test_what_has_no_place_for_an_id_stays_as_it_is(sqs: FakeSqs) -> None:
+def test_a_value_without_a_request_id_field_is_unchanged(sqs: FakeSqs) -> None:
     taken: list[str] = []
     consume({"Records": [message("a", "my-id-1")]}, "work", str, taken.extend)
     assert taken == ["a"]
 
 
 @pytest.mark.parametrize("said", [said for said in HOSTILE if not said.isalnum()] + [None, 7])
-def test_an_attribute_that_somebody_forged_is_no_id(
+def test_a_forged_request_id_attribute_is_ignored(
     sqs: FakeSqs, said: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     taken: list[Fact] = []
@@ -287,13 +287,13 @@ def test_an_attribute_that_somebody_forged_is_no_id(
 
 
 @pytest.mark.parametrize("said", HOSTILE)
-def test_no_id_that_is_not_sound_gets_into_a_statement(said: str) -> None:
+def test_a_malformed_request_id_is_rendered_as_null(said: str) -> None:
     rendered = sql.render_request_id(said)
     assert rendered == "NULL" or said.isascii()
     assert rendered == "NULL" or not set(said) & set("'\"\\%;\n\r\x00 ")
 
 
-def test_a_batch_is_one_line_with_its_size_its_lag_and_its_requests(
+def test_a_batch_is_recorded_with_its_size_lag_and_request_ids(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plaza.infra.clock.now_us", lambda: 100_000_000)
@@ -313,7 +313,7 @@ def test_a_batch_is_one_line_with_its_size_its_lag_and_its_requests(
     assert sqs.sent[0]["MessageAttributes"]["request_id"]["StringValue"] == "id-3"
 
 
-def test_a_batch_that_failed_names_those_it_concerns(
+def test_a_failed_batch_is_recorded_with_its_request_ids(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def save(facts: list[Fact]) -> None:
@@ -327,7 +327,7 @@ def test_a_batch_that_failed_names_those_it_concerns(
     assert (consumed["request_ids"], consumed["batch_size"]) == (["id-1"], 1)
 
 
-def test_a_batch_of_which_nothing_was_done_has_no_lag(
+def test_a_batch_that_failed_whole_has_no_lag(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(_: list[Fact]) -> None:
@@ -345,7 +345,7 @@ def test_a_batch_of_which_nothing_was_done_has_no_lag(
     [(sqs_client.SQS.breaker, "sqs"), (mysql.MYSQL.breaker, "mysql")],
     ids=["sqs", "mysql"],
 )
-def test_a_breaker_says_when_it_opens_and_when_it_closes(
+def test_a_breaker_records_when_it_opens_and_closes(
     breaker: Any, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail() -> None:

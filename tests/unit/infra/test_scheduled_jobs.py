@@ -7,7 +7,7 @@ import pytest
 from plaza.infra.scheduled_jobs import run_jobs
 
 
-def test_each_job_is_first_in_one_of_as_many_turns_as_there_are_jobs() -> None:
+def test_each_run_begins_with_another_job() -> None:
     ran: list[str] = []
 
     def job(name: str) -> int:
@@ -21,7 +21,7 @@ def test_each_job_is_first_in_one_of_as_many_turns_as_there_are_jobs() -> None:
     assert len(ran) == 9
 
 
-def test_a_job_that_fails_lets_the_others_run_and_is_reported(
+def test_a_failed_job_is_recorded_and_the_others_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     ran: list[str] = []
@@ -34,6 +34,6 @@ def test_a_job_that_fails_lets_the_others_run_and_is_reported(
         return 1
 
     with pytest.raises(ZeroDivisionError):
-        run_jobs({"first": fail, "second": work}, turn=0)
+        run_jobs({"first": fail, "second": work}, run=0)
     assert ran == ["work"]
     assert '"job":"first"' in capsys.readouterr().out

@@ -98,7 +98,7 @@ def check(sender: Sender, parameters: dict[str, Any], theirs: AWSPreparedRequest
     assert "authorization" in ours
 
 
-def test_requests_are_those_of_botocore() -> None:
+def test_requests_equal_those_of_the_serializer_and_signer_of_botocore() -> None:
     """Given random messages, what botocore's serializer and signer make of them."""
     client, _ = make_botocore_client()
     model, serializer = client.meta.service_model, create_serializer("json")
@@ -117,7 +117,7 @@ def test_requests_are_those_of_botocore() -> None:
         check(sender, parameters, request.prepare())
 
 
-def test_requests_are_those_of_the_whole_client() -> None:
+def test_requests_equal_those_of_a_botocore_client() -> None:
     client, captured = make_botocore_client()
     sender = Sender(QUEUE_URL, "eu-central-1", CREDENTIALS)
     chance = random.Random(1)
@@ -155,7 +155,7 @@ def lambda_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("lambda_environment")
-def test_the_environment_of_lambda_is_enough() -> None:
+def test_the_environment_of_lambda_makes_a_sender() -> None:
     sender = make_sender(QUEUE_URL)
     assert sender is not None
     assert sender._address == ("sqs.eu-central-1.amazonaws.com", 443)
