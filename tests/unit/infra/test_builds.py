@@ -1,4 +1,4 @@
-"""Builds in steps: who begins, how far a step goes, and how it ends."""
+"""Background builds in steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ITEMS = range(1, 11)
 
 
 class Filled:
-    """What was built of ``ITEMS``, by the names of builds."""
+    """Builds of ``ITEMS``: name of a build -> its items."""
 
     def __init__(self, begun: str = BEGUN) -> None:
         self.begun = begun

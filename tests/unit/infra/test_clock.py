@@ -1,4 +1,4 @@
-"""The clock: units that agree, and deadlines."""
+"""The clock and deadlines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_the_time_is_the_same_in_all_units(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_seconds_keep_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seconds are a float, which holds microseconds until 2255."""
+    """Seconds are a float, which is exact to microseconds until 2255."""
     for now_us in (1_700_000_000_000_001, 1_999_999_999_999_999, 4_102_444_800_000_001):
         monkeypatch.setattr(clock, "now_us", lambda now_us=now_us: now_us)
         assert round(clock.now_s() * 1e6) == now_us

@@ -1,4 +1,4 @@
-"""URLs that name several nodes of a cluster."""
+"""URLs of several nodes of a cluster."""
 
 from __future__ import annotations
 

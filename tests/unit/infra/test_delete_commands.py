@@ -1,4 +1,4 @@
-"""As few commands as may be delete many keys."""
+"""The commands that delete many keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hostile messages, ids and cursors must not do."""
+"""Hostile messages, ids and cursors."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def test_a_step_whose_target_type_is_a_list_is_an_invalid_message() -> None:
 
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(STEP, json_values)))
-def test_a_step_with_any_fields_is_valid_or_an_invalid_message(said: dict[str, Any]) -> None:
+def test_a_step_with_any_fields_is_valid_or_an_invalid_message(fields: dict[str, Any]) -> None:
     try:
-        step = BloomBuildStep.from_json(json.dumps(STEP | said))
+        step = BloomBuildStep.from_json(json.dumps(STEP | fields))
     except InvalidMessage:
         return
     assert step.target.type in step.kind.targets
     assert 1 <= step.target.id <= MAX_ID
     assert 0 <= step.after_id <= MAX_ID
-    assert step.build or step.after_id == 0, "a filter begun in the middle would say no to members"
+    assert step.build or step.after_id == 0, "a filter that begins in the middle denies members"
 
 
 @pytest.mark.parametrize("number", [10**30, MAX_ID + 1, 0, -1])
@@ -58,8 +58,11 @@ def test_a_cursor_with_a_lone_surrogate_is_bad_input() -> None:
 
 
 @pytest.mark.parametrize("name", ["\ud800", "\x00", "\x07", "￾"])
-def test_the_cause_of_a_dead_letter_has_only_characters_that_sqs_accepts(sqs: FakeSqs, name: str) -> None:  # noqa: F811
+def test_the_cause_of_a_dead_letter_has_only_characters_that_sqs_accepts(
+    sqs: FakeSqs,  # noqa: F811
+    name: str,
+) -> None:
     body = json.dumps(GOOD | {"target_type": name})
     consume(batch_of(body), "work", ReactionEvent.from_json, lambda _: None)
-    said = sqs.sent[0]["MessageAttributes"]["cause"]["StringValue"]
-    assert re.fullmatch(r"[\t\n\r\x20-\ud7ff\ue000-�\U00010000-\U0010ffff]+", said)
+    cause = sqs.sent[0]["MessageAttributes"]["cause"]["StringValue"]
+    assert re.fullmatch(r"[\t\n\r\x20-\ud7ff\ue000-�\U00010000-\U0010ffff]+", cause)

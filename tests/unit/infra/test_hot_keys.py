@@ -1,4 +1,4 @@
-"""Counting a sample of commands."""
+"""The sampler of hot keys."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_one_command_in_a_hundred_is_counted(clock: Clock) -> None:
 
 
 def test_sampled_counts_are_proportional_to_commands(clock: Clock) -> None:
-    """In pipelines of ten, of which the same place is the same key each time."""
+    """Given pipelines of ten commands with the same keys at the same positions."""
     sampler = Sampler()
     page: list[Command] = [("GET", f"{{7}}:{i % 5}") for i in range(10)]
     for _ in range(50_000):
@@ -78,14 +78,14 @@ def test_counts_are_sent_once_a_minute_to_the_node_of_a_command(
     sampler = Sampler(gap=lambda: 1)
     assert sampler.sample([GET] * 3 + [("GET", "{8}:b")]) == []
     clock.now_s += REPORT_EVERY_S
-    place = f"{{7}}:hot:{int(clock.now_s // 60)}"
+    report_key = f"{{7}}:hot:{int(clock.now_s // 60)}"
     assert sampler.sample([GET]) == [
-        ("ZINCRBY", place, 4 * SAMPLE_EVERY, "{7}:a"),
-        ("ZINCRBY", place, SAMPLE_EVERY, "{8}:b"),
-        ("ZREMRANGEBYRANK", place, 0, -101),
-        ("EXPIRE", place, 900),
+        ("ZINCRBY", report_key, 4 * SAMPLE_EVERY, "{7}:a"),
+        ("ZINCRBY", report_key, SAMPLE_EVERY, "{8}:b"),
+        ("ZREMRANGEBYRANK", report_key, 0, -101),
+        ("EXPIRE", report_key, 900),
     ]
-    assert sampler.sample([GET]) == [], "they were told, and it begins anew"
+    assert sampler.sample([GET]) == [], "a report clears the counts"
     assert sampler.counts == Counter({"{7}:a": 1})
 
 
@@ -105,7 +105,7 @@ def test_counted_and_reported_keys_are_limited(
     for i in range(5_000):
         sampler.sample([("GET", f"{{7}}:{i}"), GET])
     assert len(sampler.counts) <= 1_001
-    assert sampler.counts["{7}:a"] == 5_000, "the hot one stays"
+    assert sampler.counts["{7}:a"] == 5_000, "the hottest key is kept"
     clock.now_s += REPORT_EVERY_S
     assert len(sampler.sample([GET])) == 20 + 2
     assert hot_keys.sampler is not sampler

@@ -1,4 +1,4 @@
-"""Cursors, ids, bodies, problems: the parts of HTTP that all API functions share."""
+"""HTTP of all API functions: cursors, ids, bodies, problems."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_a_cursor_fits_the_maximum_length_of_the_contract() -> None:
     assert len(pack_cursor(2**53 - 1, "comment", MAX_ID)) <= 200
 
 
-def forge(said: object) -> str:
-    return base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("=")
+def forge(parts: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
 
 
 @pytest.mark.parametrize(
@@ -179,19 +179,19 @@ def test_a_request_without_body_may_have_any_content_type() -> None:
     ("error", "status", "slug"),
     [
         (BadInput("limit", "is 0"), 400, "invalid-request"),
-        (Unauthenticated("who"), 401, "unauthenticated"),
+        (Unauthenticated("no token"), 401, "unauthenticated"),
         (NotFound("no post 7"), 404, "not-found"),
         (MethodNotAllowed("PUT"), 405, "method-not-allowed"),
         (Gone("deleted"), 410, "gone"),
-        (Unavailable("away"), 503, "unavailable"),
-        (PlazaError("oh"), 500, "internal"),
+        (Unavailable("MySQL is unavailable"), 503, "unavailable"),
+        (PlazaError("a bug"), 500, "internal"),
     ],
 )
 def test_a_problem_has_the_members_of_rfc_9457(error: PlazaError, status: int, slug: str) -> None:
-    answer = problem(error)
-    body = json.loads(answer["body"])
-    assert answer["statusCode"] == body["status"] == status
-    assert answer["headers"]["content-type"] == "application/problem+json"
+    response = problem(error)
+    body = json.loads(response["body"])
+    assert response["statusCode"] == body["status"] == status
+    assert response["headers"]["content-type"] == "application/problem+json"
     assert body == {
         "type": PROBLEM_TYPES + slug,
         "title": error.title,
@@ -201,11 +201,14 @@ def test_a_problem_has_the_members_of_rfc_9457(error: PlazaError, status: int, s
 
 
 def test_an_unavailable_problem_has_a_retry_after_header() -> None:
-    assert problem(Unavailable("away", retry_after_s=7))["headers"]["retry-after"] == "7"
-    assert "retry-after" not in problem(NotFound("no"))["headers"]
+    assert (
+        problem(Unavailable("MySQL is unavailable", retry_after_s=7))["headers"]["retry-after"]
+        == "7"
+    )
+    assert "retry-after" not in problem(NotFound("no post 7"))["headers"]
 
 
-# ---------------------------------------------------------------- a small API of our own
+# ---------------------------------------------------------------- a small API
 
 app = create_api()
 
@@ -216,15 +219,15 @@ def check_even(number: int) -> int:
     return number
 
 
-class Wish(RequestModel):
+class ThingRequest(RequestModel):
     number: int
     names: list[str] | None = None
     even: Annotated[int, AfterValidator(check_even)] = 0
 
 
 @app.put("/things/<thing_id>")
-def put_thing(thing_id: Id, wish: Wish) -> dict[str, int]:
-    return {"number": wish.number, "caller": require_caller(app)}
+def put_thing(thing_id: Id, thing: ThingRequest) -> dict[str, int]:
+    return {"number": thing.number, "caller": require_caller(app)}
 
 
 @app.get("/things/<thing_id>")
@@ -234,16 +237,16 @@ def get_thing(thing_id: Id) -> dict[str, int | None]:
 
 @app.get("/broken")
 def get_broken() -> dict[str, int]:
-    raise RuntimeError("a secret of ours")
+    raise RuntimeError("an internal secret")
 
 
-@app.get("/away")
-def get_away() -> dict[str, int]:
-    raise Unavailable("the moon is away", retry_after_s=9)
+@app.get("/unavailable")
+def get_unavailable() -> dict[str, int]:
+    raise Unavailable("MySQL is unavailable", retry_after_s=9)
 
 
 def request(
-    method: str, path: str, body: str | None = None, said: dict[str, str] | None = None
+    method: str, path: str, body: str | None = None, session: dict[str, str] | None = None
 ) -> tuple[int, dict[str, Any], dict[str, str]]:
     event = {
         "version": "2.0",
@@ -255,15 +258,15 @@ def request(
             "http": {"method": method, "path": path},
             "requestId": "r1",
             "stage": "$default",
-            "authorizer": {"lambda": said or {}},
+            "authorizer": {"lambda": session or {}},
         },
         "body": body,
         "isBase64Encoded": False,
     }
-    answer = serve(app, event, None)
-    headers = {k.lower(): v for k, v in answer.get("headers", {}).items()}
-    headers |= {k.lower(): v[0] for k, v in answer.get("multiValueHeaders", {}).items()}
-    return answer["statusCode"], json.loads(answer["body"]), headers
+    response = serve(app, event, None)
+    headers = {k.lower(): v for k, v in response.get("headers", {}).items()}
+    headers |= {k.lower(): v[0] for k, v in response.get("multiValueHeaders", {}).items()}
+    return response["statusCode"], json.loads(response["body"]), headers
 
 
 def test_a_valid_request_gets_its_response() -> None:
@@ -289,31 +292,31 @@ def test_a_valid_request_gets_its_response() -> None:
     ],
 )
 def test_an_invalid_body_is_a_400_that_names_the_field(body: str | None, field: str) -> None:
-    status, said, headers = request("PUT", "/things/7", body, {"user_id": "9"})
+    status, response, headers = request("PUT", "/things/7", body, {"user_id": "9"})
     assert status == 400
     assert headers["content-type"] == "application/problem+json"
-    assert said["type"] == PROBLEM_TYPES + "invalid-request"
-    assert any(error["field"].startswith(field) for error in said["errors"])
+    assert response["type"] == PROBLEM_TYPES + "invalid-request"
+    assert any(error["field"].startswith(field) for error in response["errors"])
 
 
 def test_the_text_of_a_validator_is_returned_unchanged() -> None:
-    _, said, _ = request("PUT", "/things/7", '{"number": 3, "even": 5}', {"user_id": "9"})
-    assert said["errors"] == [{"field": "body.even", "detail": "is odd"}]
-    assert said["detail"] == "body.even: is odd"
+    _, response, _ = request("PUT", "/things/7", '{"number": 3, "even": 5}', {"user_id": "9"})
+    assert response["errors"] == [{"field": "body.even", "detail": "is odd"}]
+    assert response["detail"] == "body.even: is odd"
 
 
 def test_a_number_of_thousands_of_digits_is_a_400() -> None:
-    status, said, _ = request(
+    status, response, _ = request(
         "PUT", "/things/7", '{"number": ' + "1" * 5_000 + "}", {"user_id": "9"}
     )
-    assert (status, said["type"]) == (400, PROBLEM_TYPES + "invalid-request")
+    assert (status, response["type"]) == (400, PROBLEM_TYPES + "invalid-request")
 
 
 @pytest.mark.parametrize("depth", [990, 30_000])
 def test_a_body_that_is_nested_too_deeply_is_a_400(depth: int) -> None:
     body = '{"number": 3, "names": ' + "[" * depth + "]" * depth + "}"
-    status, said, _ = request("PUT", "/things/7", body, {"user_id": "9"})
-    assert (status, said["type"]) == (400, PROBLEM_TYPES + "invalid-request")
+    status, response, _ = request("PUT", "/things/7", body, {"user_id": "9"})
+    assert (status, response["type"]) == (400, PROBLEM_TYPES + "invalid-request")
 
 
 def test_a_surrogate_pair_is_accepted() -> None:
@@ -323,27 +326,31 @@ def test_a_surrogate_pair_is_accepted() -> None:
 
 @pytest.mark.parametrize("path", ["/things/abc", "/things/0", "/things/07", "/nowhere"])
 def test_unknown_ids_and_paths_are_a_404(path: str) -> None:
-    status, said, _ = request("GET", path)
-    assert (status, said["type"]) == (404, PROBLEM_TYPES + "not-found")
+    status, response, _ = request("GET", path)
+    assert (status, response["type"]) == (404, PROBLEM_TYPES + "not-found")
 
 
 def test_an_unexpected_error_is_a_500_without_its_text(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    status, said, _ = request("GET", "/broken")
-    assert (status, said["type"]) == (500, PROBLEM_TYPES + "internal")
-    assert "secret" not in json.dumps(said)
+    status, response, _ = request("GET", "/broken")
+    assert (status, response["type"]) == (500, PROBLEM_TYPES + "internal")
+    assert "secret" not in json.dumps(response)
     line = json.loads(capsys.readouterr().out)
     assert line["event"] == "request_served"
-    assert (line["error"], line["detail"]) == ("RuntimeError", "a secret of ours")
+    assert (line["error"], line["detail"]) == ("RuntimeError", "an internal secret")
     assert "get_broken" in line["trace"]
 
 
 def test_an_unavailable_dependency_is_a_503_with_retry_after(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    status, said, headers = request("GET", "/away")
-    assert (status, said["detail"], headers["retry-after"]) == (503, "the moon is away", "9")
+    status, response, headers = request("GET", "/unavailable")
+    assert (status, response["detail"], headers["retry-after"]) == (
+        503,
+        "MySQL is unavailable",
+        "9",
+    )
     assert json.loads(capsys.readouterr().out)["error"] == "Unavailable"
 
 
@@ -358,7 +365,7 @@ def test_each_request_is_one_line_without_fields_of_the_last(
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
+    ("session", "status"),
     [
         ({}, 200),
         ({"user_id": "7"}, 200),
@@ -368,16 +375,16 @@ def test_each_request_is_one_line_without_fields_of_the_last(
     ],
 )
 def test_no_token_is_anonymous_and_an_invalid_token_is_an_error(
-    said: dict[str, str], status: int
+    session: dict[str, str], status: int
 ) -> None:
-    assert request("GET", "/things/7", said=said)[0] == status
+    assert request("GET", "/things/7", session=session)[0] == status
 
 
 def test_a_route_with_a_session_refuses_anonymous_callers() -> None:
-    status, said, _ = request("PUT", "/things/7", '{"number": 3}')
-    assert (status, said["type"]) == (401, PROBLEM_TYPES + "unauthenticated")
+    status, response, _ = request("PUT", "/things/7", '{"number": 3}')
+    assert (status, response["type"]) == (401, PROBLEM_TYPES + "unauthenticated")
 
 
 def test_a_too_large_body_is_refused_before_it_is_decoded() -> None:
-    status, said, _ = request("PUT", "/things/7", "x" * (MAX_BODY_BYTES + 1))
-    assert (status, said["detail"]) == (400, f"body: is larger than {MAX_BODY_BYTES} bytes")
+    status, response, _ = request("PUT", "/things/7", "x" * (MAX_BODY_BYTES + 1))
+    assert (status, response["detail"]) == (400, f"body: is larger than {MAX_BODY_BYTES} bytes")

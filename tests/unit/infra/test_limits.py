@@ -1,4 +1,4 @@
-"""The token bucket, on a clock that moves when told."""
+"""The token bucket in memory, on a fake clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers of fields: what they take, and how they refuse the rest."""
+"""Readers of message fields."""
 
 from __future__ import annotations
 
@@ -131,9 +131,7 @@ def test_a_protocol_that_is_not_a_number_is_an_invalid_message(fields: dict[str,
 
 
 @given(json_values, st.sampled_from(sorted(READERS)))
-def test_any_value_is_returned_unchanged_or_an_invalid_message(
-    value: Any, name: str
-) -> None:
+def test_any_value_is_returned_unchanged_or_an_invalid_message(value: Any, name: str) -> None:
     try:
         found = READERS[name][0](value, "field")
     except InvalidMessage:

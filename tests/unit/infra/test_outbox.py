@@ -1,4 +1,4 @@
-"""The round that sends again what waits in outboxes: when it ends, and what it counts."""
+"""The sweep of outboxes: its end and its result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sweep(
     max_entries: int = 1_000,
     max_s: float = 60,
 ) -> SweepResult:
-    """A round that finds ``due`` one after the other, each with an entry that was accepted then."""
+    """Sweep outboxes that are due in these rounds, each with an entry accepted at one time."""
     rounds = iter([*due, []])
 
     def send_again(
@@ -53,12 +53,12 @@ def test_the_age_without_due_entries_is_0() -> None:
 
 
 def test_a_sweep_finds_entries_older_than_the_grace() -> None:
-    asked: list[int] = []
+    times_us: list[int] = []
 
     def find(before_us: int) -> list[str]:
-        asked.append(before_us)
+        times_us.append(before_us)
         return []
 
     outbox.sweep(find, lambda members, grace_us, deadline: (0, []), HOUR_US, 1, 60)
-    [before_us] = asked
+    [before_us] = times_us
     assert time.time_ns() // 1000 - before_us == pytest.approx(HOUR_US, abs=5_000_000)

@@ -1,4 +1,4 @@
-"""A queue as contexts and functions use it."""
+"""Queue objects."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_handler_decodes_a_batch_and_applies_the_retry_policy(
     def take(batch: Sequence[str]) -> None:
         taken.extend(batch)
         if "poison" in batch:
-            raise ValueError("a poison")
+            raise ValueError("a poison message")
 
     assert work.handle is take
     assert failures(work.handler(batch_of("a", "unreadable"), None)) == []
@@ -61,7 +61,7 @@ def test_the_handler_decodes_a_batch_and_applies_the_retry_policy(
 
 
 def test_the_handler_of_a_queue_without_a_loaded_consumer_raises(work: Queue[str]) -> None:
-    with pytest.raises(LookupError, match="consumes the queue work"):
+    with pytest.raises(LookupError, match="consumer of queue work is not loaded"):
         _ = work.handler
 
 

@@ -1,4 +1,4 @@
-"""What a consumer does with a batch: a bad record fails alone, storage fails the batch."""
+"""The consumer runtime and the client of SQS, with a fake SQS."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from plaza.infra.queues import QueueDown
 from plaza.infra.retries import RetryPolicy
 
 URLS = {"work": "https://sqs/work", "work_dlq": "https://sqs/work-dlq"}
-AWAY = EndpointConnectionError(endpoint_url="https://sqs")
+UNREACHABLE = EndpointConnectionError(endpoint_url="https://sqs")
 REFUSED = ClientError({"Error": {"Code": "InvalidMessageContents"}}, "SendMessage")
 
 
 class FakeSqs:
-    """Takes what SQS takes, and remembers it."""
+    """Accepts what SQS accepts, and records it."""
 
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []
@@ -39,26 +39,26 @@ class FakeSqs:
         self.calls = 0
         self.fails_with: Exception | None = None
 
-    def _answer(self) -> None:
+    def _count_call(self) -> None:
         self.calls += 1
         if self.fails_with is not None:
             raise self.fails_with
 
     def send_message(self, **message: Any) -> dict[str, Any]:
-        self._answer()
+        self._count_call()
         self.sent.append(message)
         return {"MessageId": "m"}
 
     def send_message_batch(self, **batch: Any) -> dict[str, Any]:
-        self._answer()
+        self._count_call()
         entries = batch["Entries"]
         assert 1 <= len(entries) <= 10
         assert len({entry["Id"] for entry in entries}) == len(entries)
         refused = [e for e in entries if e["MessageBody"].startswith("refuse me")]
-        taken = [entry for entry in entries if entry not in refused]
-        self.sent += [{"QueueUrl": batch["QueueUrl"], **entry} for entry in taken]
+        accepted = [entry for entry in entries if entry not in refused]
+        self.sent += [{"QueueUrl": batch["QueueUrl"], **entry} for entry in accepted]
         return {
-            "Successful": [{"Id": entry["Id"]} for entry in taken],
+            "Successful": [{"Id": entry["Id"]} for entry in accepted],
             "Failed": [
                 {
                     "Id": e["Id"],
@@ -70,7 +70,7 @@ class FakeSqs:
         }
 
     def change_message_visibility_batch(self, **batch: Any) -> dict[str, Any]:
-        self._answer()
+        self._count_call()
         assert batch["QueueUrl"] == URLS["work"]
         assert 1 <= len(batch["Entries"]) <= 10
         for entry in batch["Entries"]:
@@ -78,34 +78,34 @@ class FakeSqs:
         return {"Successful": [{"Id": entry["Id"]} for entry in batch["Entries"]]}
 
     def get_queue_attributes(self, **_: Any) -> dict[str, Any]:
-        self._answer()
+        self._count_call()
         return {"Attributes": {"ApproximateNumberOfMessages": "12"}}
 
 
 class Store:
-    """A consumer's work: keeps what it is given, unless a poison is among it or it is away."""
+    """A consumer that saves batches, unless it is down or a batch has a poison message."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
-        self.tries = 0
-        self.away = False
+        self.calls = 0
+        self.is_down = False
 
     @property
     def saved(self) -> list[str]:
-        return [said for batch in self.batches for said in batch]
+        return [body for batch in self.batches for body in batch]
 
     def save(self, batch: list[str]) -> None:
-        self.tries += 1
-        if self.away:
-            raise Unavailable("the store is away")
-        if any("poison" in said for said in batch):
-            raise ValueError("a poison")
+        self.calls += 1
+        if self.is_down:
+            raise Unavailable("the store is down")
+        if any("poison" in body for body in batch):
+            raise ValueError("a poison message")
         self.batches.append(batch)
 
 
 def read(body: str) -> str:
     if "unreadable" in body:
-        raise InvalidMessage("it can't be read")
+        raise InvalidMessage("unreadable body")
     return body
 
 
@@ -114,7 +114,7 @@ def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSqs]:
     env = {
         "PLAZA_ENVIRONMENT": "local",
         "PLAZA_REDIS_URL": "redis://nowhere",
-        "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
+        "PLAZA_MYSQL_URL": "mysql://plaza@nowhere/plaza",
         "PLAZA_QUEUE_WORK_URL": URLS["work"],
         "PLAZA_QUEUE_WORK_DLQ_URL": URLS["work_dlq"],
     }
@@ -158,7 +158,7 @@ def lines(capsys: pytest.CaptureFixture[str], event: str) -> list[dict[str, Any]
     return [line for line in found if line["event"] == event]
 
 
-# ---------------------------------------------------------------- all is well
+# ---------------------------------------------------------------- success
 
 
 def test_a_valid_batch_is_handled_in_one_call(sqs: FakeSqs, store: Store) -> None:
@@ -169,36 +169,35 @@ def test_a_valid_batch_is_handled_in_one_call(sqs: FakeSqs, store: Store) -> Non
 
 def test_an_empty_batch_calls_no_consumer(sqs: FakeSqs, store: Store) -> None:
     assert failures(consume({"Records": []}, "work", read, store.save)) == []
-    assert store.tries == 0
+    assert store.calls == 0
 
 
-# ---------------------------------------------------------------- a record that can't be read
+# ---------------------------------------------------------------- invalid messages
 
 
 def test_an_invalid_message_is_dead_lettered_alone_and_at_once(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     response = consume(batch_of("a", "unreadable", "b"), "work", read, store.save)
-    assert failures(response) == [], "it is deleted from its queue: trying again would not help"
+    assert failures(response) == [], "Lambda deletes it from its queue"
     assert store.batches == [["a", "b"]]
     [message] = sqs.sent
     assert (message["QueueUrl"], message["MessageBody"]) == (URLS["work_dlq"], "unreadable")
-    said = {name: part["StringValue"] for name, part in message["MessageAttributes"].items()}
-    assert said == {"cause": "it can't be read", "message_id": "id-1"}
+    assert attributes_of(message) == {"cause": "unreadable body", "message_id": "id-1"}
     [line] = lines(capsys, "message_dead_lettered")
-    assert (line["dead_lettered"], line["detail"]) == (1, "it can't be read")
+    assert (line["dead_lettered"], line["detail"]) == (1, "unreadable body")
 
 
 def test_a_batch_of_invalid_messages_calls_no_consumer(sqs: FakeSqs, store: Store) -> None:
     assert failures(consume(batch_of("unreadable", "unreadable"), "work", read, store.save)) == []
     assert len(sqs.sent) == 2
-    assert store.tries == 0
+    assert store.calls == 0
 
 
 def test_an_invalid_message_that_the_dlq_refuses_is_delivered_again(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sqs.fails_with = AWAY
+    sqs.fails_with = UNREACHABLE
     response = consume(batch_of("a", "unreadable"), "work", read, store.save)
     assert failures(response) == ["id-1"]
     assert store.saved == ["a"]
@@ -214,23 +213,23 @@ def test_a_cause_has_1_to_256_characters(sqs: FakeSqs, store: Store) -> None:
     assert causes == ["x" * 256, "unreadable"]
 
 
-# ---------------------------------------------------------------- storage is away
+# ---------------------------------------------------------------- an outage of the store
 
 
 @pytest.mark.parametrize(("receives", "hidden_s"), [(1, 5), (2, 30), (3, 120), (4, 600)])
 def test_a_batch_is_hidden_for_longer_after_each_receive(
     sqs: FakeSqs, store: Store, receives: int, hidden_s: int
 ) -> None:
-    store.away = True
+    store.is_down = True
     response = consume(batch_of("a", "b", receives=receives), "work", read, store.save)
     assert failures(response) == ["id-0", "id-1"]
     assert sqs.hidden == {"handle-0": hidden_s, "handle-1": hidden_s}
     assert sqs.sent == []
-    assert store.tries == 1, "a batch that met an outage is not halved"
+    assert store.calls == 1, "a batch that met an outage is not halved"
 
 
 def test_each_message_is_hidden_by_its_own_receives(sqs: FakeSqs, store: Store) -> None:
-    store.away = True
+    store.is_down = True
     consume(batch_of("a", "b", "c", receives=[1, 4, 2]), "work", read, store.save)
     assert sqs.hidden == {"handle-0": 5, "handle-1": 600, "handle-2": 30}
 
@@ -240,7 +239,7 @@ def attributes_of(message: dict[str, Any]) -> dict[str, str]:
 
 
 def again(message: dict[str, Any], receives: int, now_s: float) -> dict[str, Any]:
-    """A message that was sent anew, as Lambda hands it over later."""
+    """Return the batch of Lambda with a message that was sent again."""
     batch = batch_of(message["MessageBody"], receives=receives)
     [found] = batch["Records"]
     found["attributes"]["SentTimestamp"] = str(int(now_s * 1000))
@@ -254,9 +253,9 @@ def again(message: dict[str, Any], receives: int, now_s: float) -> dict[str, Any
 def test_a_message_waits_twelve_hours_for_an_outage_without_spending_an_attempt(
     sqs: FakeSqs, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Given a store that is away for a day, a message is given up after twelve hours, not before,
-    and SQS never counts as many receives as it takes to move the message itself."""
-    store.away = True
+    """Given an outage of a day, a message is dead-lettered after twelve hours, and its receives
+    never reach the number at which SQS moves it."""
+    store.is_down = True
     began_s = now_s = 1_000_000.0
     monkeypatch.setattr("plaza.infra.clock.now_us", lambda: round(now_s * 1e6))
     policy = RetryPolicy(max_wait_s=12 * 3_600)
@@ -285,7 +284,7 @@ def test_a_message_waits_twelve_hours_for_an_outage_without_spending_an_attempt(
     assert 12 * 3_600 <= now_s - began_s <= 12 * 3_600 + 600
     assert max_receives < policy.max_receives
     assert attributes_of(message)["first_sent_ms"] == str(int(began_s * 1000))
-    assert attributes_of(message)["cause"] == "the store is away"
+    assert attributes_of(message)["cause"] == "the store is down"
     assert "attempts" not in attributes_of(message)
     *_, line = lines(capsys, "batch_failed")
     assert line["retries_exhausted"] == 1
@@ -295,10 +294,10 @@ def test_a_message_waits_twelve_hours_for_an_outage_without_spending_an_attempt(
 def test_time_in_a_backlog_does_not_count_as_waiting(
     sqs: FakeSqs, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a message that nobody received for two days, its first outage does not end it."""
+    """Given a message that was first received after two days, it waits for an outage."""
     now_ms = 1_000_000_000_000
     monkeypatch.setattr("plaza.infra.clock.now_us", lambda: now_ms * 1000)
-    store.away = True
+    store.is_down = True
     batch = batch_of("a", receives=5)
     batch["Records"][0]["attributes"]["SentTimestamp"] = str(now_ms - 2 * 86_400_000)
     batch["Records"][0]["attributes"]["ApproximateFirstReceiveTimestamp"] = str(now_ms - 755_000)
@@ -311,7 +310,7 @@ def test_time_in_a_backlog_does_not_count_as_waiting(
 def test_a_message_that_fails_by_its_own_error_has_five_attempts(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Receives that were spent on waiting are no attempts."""
+    """Receives that were spent on waiting are not attempts."""
     batch, delays_s = batch_of("poison", receives=4), []
     while True:
         sqs.sent.clear()
@@ -322,7 +321,7 @@ def test_a_message_that_fails_by_its_own_error_has_five_attempts(
         delays_s.append(message["DelaySeconds"])
         batch = again(message, receives=4, now_s=1_000_000.0)
     assert delays_s == [5, 30, 120, 600]
-    assert attributes_of(message)["cause"] == "a poison"
+    assert attributes_of(message)["cause"] == "a poison message"
     assert attributes_of(message)["message_id"] == "id-0"
     *_, line = lines(capsys, "batch_failed")
     assert (line["attempts"], line["retries_exhausted"]) == (5, 1)
@@ -330,7 +329,7 @@ def test_a_message_that_fails_by_its_own_error_has_five_attempts(
 
 def test_a_message_for_locked_rows_is_retried_within_seconds(sqs: FakeSqs) -> None:
     def locked(batch: list[str]) -> None:
-        raise Busy("others hold the rows")
+        raise Busy("the rows are locked")
 
     for receives in range(1, 5):
         assert failures(consume(batch_of("a", receives=receives), "work", read, locked)) == ["id-0"]
@@ -349,7 +348,7 @@ def test_a_message_that_cannot_be_sent_again_stays_in_its_queue(
     assert failures(consume(batch_of(*bodies), "work", read, store.save)) == ["id-0"]
     assert sqs.hidden == {"handle-0": 600}
     assert [message["MessageBody"] for message in sqs.sent] == ["poison"]
-    sqs.fails_with = AWAY
+    sqs.fails_with = UNREACHABLE
     assert failures(consume(batch_of("poison"), "work", read, store.save)) == ["id-0"]
     assert lines(capsys, "move_failed")
 
@@ -368,8 +367,8 @@ def test_an_attribute_that_is_not_a_number_is_ignored(
 ) -> None:
     batch = batch_of("poison")
     names = ("first_sent_ms", "waiting_since_ms", "attempts")
-    said = {name: {"dataType": "String", "stringValue": forged} for name in names}
-    batch["Records"][0]["messageAttributes"] = said
+    attributes = {name: {"dataType": "String", "stringValue": forged} for name in names}
+    batch["Records"][0]["messageAttributes"] = attributes
     assert failures(consume(batch, "work", read, store.save)) == []
     [message] = sqs.sent
     assert attributes_of(message)["attempts"] == "1"
@@ -378,7 +377,7 @@ def test_an_attribute_that_is_not_a_number_is_ignored(
 def test_a_failed_batch_is_logged_with_its_cause(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store.away = True
+    store.is_down = True
     consume(batch_of("a", "b", "c", receives=[1, 2, 3]), "work", read, store.save)
     [line] = lines(capsys, "batch_failed")
     assert (line["messages_failed"], line["retries_exhausted"], line["receives"]) == (3, 0, 3)
@@ -386,7 +385,7 @@ def test_a_failed_batch_is_logged_with_its_cause(
 
 
 def test_a_large_batch_is_hidden_ten_messages_a_call(sqs: FakeSqs, store: Store) -> None:
-    store.away = True
+    store.is_down = True
     consume(batch_of(*"abcdefghijklmnopqrstuvwxyz"), "work", read, store.save)
     assert len(sqs.hidden) == 26
     assert sqs.calls == 3
@@ -395,24 +394,22 @@ def test_a_large_batch_is_hidden_ten_messages_a_call(sqs: FakeSqs, store: Store)
 def test_a_failed_batch_is_reported_although_hiding_fails(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store.away = True
-    sqs.fails_with = AWAY
+    store.is_down = True
+    sqs.fails_with = UNREACHABLE
     response = consume(batch_of(*"abcdefghijklmnopqrstuvwxyz"), "work", read, store.save)
     assert len(failures(response)) == 26
-    assert sqs.calls == 1, "it does not ask 26 times what is away"
+    assert sqs.calls == 1, "after one failure no other call is made"
     assert lines(capsys, "back_off_failed")
 
 
-def test_an_invalid_message_in_a_failed_batch_is_dead_lettered(
-    sqs: FakeSqs, store: Store
-) -> None:
-    store.away = True
+def test_an_invalid_message_in_a_failed_batch_is_dead_lettered(sqs: FakeSqs, store: Store) -> None:
+    store.is_down = True
     response = consume(batch_of("a", "unreadable"), "work", read, store.save)
     assert failures(response) == ["id-0"]
     assert [message["MessageBody"] for message in sqs.sent] == ["unreadable"]
 
 
-# ---------------------------------------------------------------- a poison among good ones
+# ---------------------------------------------------------------- poison messages
 
 
 @pytest.mark.parametrize("place", range(7))
@@ -422,7 +419,7 @@ def test_a_poison_message_is_isolated_and_the_others_are_handled_once(
     bodies = [f"good {i}" for i in range(7)]
     bodies[place] = "poison"
     response = consume(batch_of(*bodies), "work", read, store.save)
-    assert failures(response) == [], "it is sent anew"
+    assert failures(response) == [], "it is sent again"
     assert sorted(store.saved) == sorted(body for body in bodies if body != "poison")
     assert [message["MessageBody"] for message in sqs.sent] == ["poison"]
 
@@ -440,14 +437,16 @@ def test_two_poison_messages_in_a_thousand_cost_few_calls(sqs: FakeSqs, store: S
     assert failures(response) == []
     assert len(sqs.sent) == 2
     assert len(store.saved) == len(set(store.saved)) == 998
-    assert store.tries <= 45
+    assert store.calls <= 45
 
 
-def test_a_batch_of_poison_messages_costs_a_bounded_number_of_calls(sqs: FakeSqs, store: Store) -> None:
+def test_a_batch_of_poison_messages_costs_a_bounded_number_of_calls(
+    sqs: FakeSqs, store: Store
+) -> None:
     response = consume(batch_of(*["poison"] * 1_000), "work", read, store.save)
     assert failures(response) == []
     assert len(sqs.sent) == 1_000
-    assert store.tries <= 81
+    assert store.calls <= 81
 
 
 def test_an_outage_while_a_batch_is_halved_keeps_handled_messages(
@@ -455,7 +454,7 @@ def test_an_outage_while_a_batch_is_halved_keeps_handled_messages(
 ) -> None:
     def save(batch: list[str]) -> None:
         store.save(batch)
-        store.away = True  # after the first success
+        store.is_down = True  # after the first success
 
     response = consume(batch_of("a", "b", "poison", "c"), "work", read, save)
     assert store.saved == ["a", "b"]
@@ -484,11 +483,11 @@ def test_a_call_stays_below_the_byte_limit_of_sqs(sqs: FakeSqs) -> None:
     sizes: list[int] = []
     send_batch = sqs.send_message_batch
 
-    def weighed(**batch: Any) -> dict[str, Any]:
+    def measured(**batch: Any) -> dict[str, Any]:
         sizes.append(sum(len(entry["MessageBody"].encode()) for entry in batch["Entries"]))
         return send_batch(**batch)
 
-    sqs.send_message_batch = weighed  # type: ignore[method-assign]
+    sqs.send_message_batch = measured  # type: ignore[method-assign]
     assert sqs_client.send_all("work", bodies) == 10
     assert [message["MessageBody"] for message in sqs.sent] == bodies
     assert max(sizes) <= sqs_client.MAX_CALL_BYTES
@@ -512,9 +511,7 @@ def test_a_message_with_a_passing_refusal_is_sent_once_more(
     assert not lines(capsys, "messages_refused")
 
 
-def test_refused_messages_are_recorded(
-    sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refused_messages_are_recorded(sqs: FakeSqs, capsys: pytest.CaptureFixture[str]) -> None:
     assert sqs_client.send_all("work", ["a", "refuse me", "refuse me always"]) == 1
     [line] = lines(capsys, "messages_refused")
     assert (line["messages_refused"], line["queue"], line["codes"]) == (
@@ -522,7 +519,7 @@ def test_refused_messages_are_recorded(
         "work",
         ["InternalError"],
     )
-    assert sqs.calls == 2, "what is the sender's fault is not sent again"
+    assert sqs.calls == 2, "a refusal by the sender's fault is not repeated"
 
 
 def test_no_call_begins_after_the_deadline(sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -546,8 +543,8 @@ calls: list[Callable[[], object]] = [
 @pytest.mark.parametrize("call", calls, ids=["send", "send_all", "backlog"])
 @pytest.mark.parametrize(
     ("error", "cause"),
-    [(AWAY, "EndpointConnectionError"), (REFUSED, "InvalidMessageContents")],
-    ids=["away", "refused"],
+    [(UNREACHABLE, "EndpointConnectionError"), (REFUSED, "InvalidMessageContents")],
+    ids=["unreachable", "refused"],
 )
 def test_every_failure_of_sqs_is_queue_down(
     sqs: FakeSqs, call: Callable[[], object], error: Exception, cause: str
@@ -560,9 +557,9 @@ def test_every_failure_of_sqs_is_queue_down(
 def test_the_breaker_opens_after_five_failures_of_sqs(
     sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patient = CircuitBreaker(fail_max=sqs_client.SQS.breaker.fail_max, reset_timeout=3600)
-    monkeypatch.setattr(sqs_client.SQS, "breaker", patient)
-    sqs.fails_with = AWAY
+    breaker = CircuitBreaker(fail_max=sqs_client.SQS.breaker.fail_max, reset_timeout=3600)
+    monkeypatch.setattr(sqs_client.SQS, "breaker", breaker)
+    sqs.fails_with = UNREACHABLE
     for _ in range(20):
         with pytest.raises(QueueDown):
             sqs_client.send("work", "a")
@@ -570,13 +567,13 @@ def test_the_breaker_opens_after_five_failures_of_sqs(
 
 
 class Passing(FakeSqs):
-    """Fails for the first so many calls."""
+    """Fails for the first ``times`` calls."""
 
     def __init__(self, error: Exception, times: int) -> None:
         super().__init__()
         self.error, self.times = error, times
 
-    def _answer(self) -> None:
+    def _count_call(self) -> None:
         self.calls += 1
         if self.calls <= self.times:
             raise self.error
@@ -610,7 +607,7 @@ def test_a_passing_failure_is_repeated_once(
     assert lasting.calls == 2
 
 
-@pytest.mark.parametrize("error", [SILENT, AWAY, refusal(400, "InvalidMessageContents")])
+@pytest.mark.parametrize("error", [SILENT, UNREACHABLE, refusal(400, "InvalidMessageContents")])
 def test_a_timeout_or_lasting_refusal_is_not_repeated(
     monkeypatch: pytest.MonkeyPatch, sqs: FakeSqs, error: Exception
 ) -> None:
@@ -621,20 +618,20 @@ def test_a_timeout_or_lasting_refusal_is_not_repeated(
     assert lasting.calls == 1
 
 
-# ---------------------------------------------------------------- protocols, and when it was sent
+# ---------------------------------------------------------------- protocols and times
 
 
 @dataclass(frozen=True)
 class Stamped:
-    """An event that wants to know when a queue took it."""
+    """An event with the time at which it was sent."""
 
-    said: str
+    body: str
     sent_ms: int | None = None
     request_id: str | None = None
 
 
 def sent_at(sent_ms: int, **attributes: str) -> dict[str, Any]:
-    """A batch of one message that SQS took at ``sent_ms``."""
+    """Return a batch of one message that was sent at ``sent_ms``."""
     batch = batch_of("a")
     [message] = batch["Records"]
     message["attributes"]["SentTimestamp"] = str(sent_ms)
@@ -645,7 +642,7 @@ def sent_at(sent_ms: int, **attributes: str) -> dict[str, Any]:
 
 
 def stamp_of(batch: dict[str, Any]) -> int | None:
-    """What a consumer learns of when the message of ``batch`` was sent."""
+    """Return the ``sent_ms`` that a consumer gets for the message of ``batch``."""
     found: list[Stamped] = []
     assert failures(consume(batch, "work", Stamped, found.extend)) == []
     return found[0].sent_ms
@@ -654,7 +651,7 @@ def stamp_of(batch: dict[str, Any]) -> int | None:
 def test_a_message_of_an_unknown_protocol_is_delivered_again(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A later version of Plaza may read it, and its neighbours are saved meanwhile."""
+    """A later version of Plaza may read it; the other messages are handled."""
 
     def read_known(body: str) -> str:
         if body == "of protocol 3":
@@ -667,7 +664,7 @@ def test_a_message_of_an_unknown_protocol_is_delivered_again(
     )
     assert failures(response) == ["id-1"]
     assert saved == ["a", "b"]
-    assert sqs.sent == [], "nothing went to the DLQ"
+    assert sqs.sent == [], "nothing is dead-lettered"
     assert sqs.hidden == {"handle-1": RetryPolicy().back_off_s[1]}
     [line] = lines(capsys, "batch_failed")
     assert (line["messages_failed"], line["error"]) == (1, "UnknownProtocol")
@@ -691,11 +688,11 @@ def test_a_dead_letter_keeps_the_time_it_was_first_sent(
     sqs: FakeSqs, attributes: dict[str, str]
 ) -> None:
     def refuse(body: str) -> str:
-        raise InvalidMessage("it can't be read")
+        raise InvalidMessage("unreadable body")
 
     consume(
         sent_at(1234 if not attributes else 9_999, **attributes), "work", refuse, lambda _: None
     )
-    [buried] = sqs.sent
-    assert buried["QueueUrl"] == URLS["work_dlq"]
-    assert buried["MessageAttributes"]["first_sent_ms"]["StringValue"] == "1234"
+    [dead] = sqs.sent
+    assert dead["QueueUrl"] == URLS["work_dlq"]
+    assert dead["MessageAttributes"]["first_sent_ms"]["StringValue"] == "1234"

@@ -1,4 +1,4 @@
-"""Jobs that share a scheduled run: none keeps the others from running."""
+"""Jobs that share a scheduled run."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def test_each_run_begins_with_another_job() -> None:
         return len(name)
 
     jobs = {name: (lambda name=name: job(name)) for name in ("a", "bb", "ccc")}
-    for turn in range(3):
-        assert run_jobs(jobs, turn) == {"a": 1, "bb": 2, "ccc": 3}
+    for run in range(3):
+        assert run_jobs(jobs, run) == {"a": 1, "bb": 2, "ccc": 3}
     assert ran[::3] == ["a", "bb", "ccc"]
     assert len(ran) == 9
 
@@ -27,7 +27,7 @@ def test_a_failed_job_is_recorded_and_the_others_run(
     ran: list[str] = []
 
     def fail() -> int:
-        raise ZeroDivisionError("a test says so")
+        raise ZeroDivisionError("an error of the test")
 
     def work() -> int:
         ran.append("work")

@@ -1,4 +1,4 @@
-"""A deploy that forgot something fails at once and says what it forgot."""
+"""Settings of a deployment: required, optional and invalid ones."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ def test_a_queue_has_the_name_in_its_variable() -> None:
     assert found.queues == {"reactions": "https://sqs/a", "reactions_dlq": "https://sqs/b"}
 
 
-@pytest.mark.parametrize(("said", "meant"), [("1", True), ("0", False)])
-def test_redis_is_a_cluster_if_the_setting_is_1(said: str, meant: bool) -> None:
-    assert read_settings(GOOD | {"PLAZA_REDIS_CLUSTER": said}).redis_cluster is meant
+@pytest.mark.parametrize(("value", "is_cluster"), [("1", True), ("0", False)])
+def test_redis_is_a_cluster_if_the_setting_is_1(value: str, is_cluster: bool) -> None:
+    assert read_settings(GOOD | {"PLAZA_REDIS_CLUSTER": value}).redis_cluster is is_cluster
 
 
 def test_text_messages_are_limited_to_the_named_countries_and_types() -> None:

@@ -1,4 +1,4 @@
-"""What people write has something to see in it, and nothing that acts on what stands around it."""
+"""Rules for texts that users write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from plaza.infra.texts import HTTPS_URL, LINE, TEXT, check_line, check_text
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
-NOTHING = ["", " ", "\xa0", "\u3000", "\u200b", "\u200d\u200c", "\ufeff", "\u3164", "\u2800",
+INVISIBLE = ["", " ", "\xa0", "\u3000", "\u200b", "\u200d\u200c", "\ufeff", "\u3164", "\u2800",
            "\u00ad", "\ufe0f", "\U000e0041", "\u2060 \u034f"]  # fmt: skip
 CONTROLS = ["\x00", "\x07", "\x0b", "\x0c", "\r", "\x1b", "\x7f", "\x85", "\u2028", "\u2029",
             "\u202e", "\u2066"]  # fmt: skip
@@ -26,7 +26,7 @@ def test_visible_text_is_accepted(text: str) -> None:
     assert check_text(f"{text}\n\t{text}") == f"{text}\n\t{text}"
 
 
-@pytest.mark.parametrize("text", NOTHING, ids=ascii)
+@pytest.mark.parametrize("text", INVISIBLE, ids=ascii)
 def test_text_without_a_visible_character_is_refused(text: str) -> None:
     for check in (check_line, check_text):
         with pytest.raises(ValueError, match="no visible character"):
@@ -47,19 +47,19 @@ def test_a_text_may_have_line_breaks_and_a_line_may_not(character: str) -> None:
     assert check_text(f"a{character}b")
 
 
-_odd = "".join([*NOTHING, *CONTROLS, "\n\ta é", FAMILY])
+_odd = "".join([*INVISIBLE, *CONTROLS, "\n\ta é", FAMILY])
 
 
 @given(st.text(max_size=8) | st.text(st.sampled_from(_odd), max_size=8))
 def test_the_pattern_accepts_what_the_check_accepts(text: str) -> None:
     for check, pattern in ((check_line, LINE), (check_text, TEXT)):
-        promised = re.compile(pattern.removesuffix("$") + r"\Z").search(text) is not None
+        matches = re.compile(pattern.removesuffix("$") + r"\Z").search(text) is not None
         try:
             check(text)
         except ValueError:
-            assert not promised
+            assert not matches
         else:
-            assert promised
+            assert matches
 
 
 def test_a_long_invisible_text_is_refused_in_linear_time() -> None:
