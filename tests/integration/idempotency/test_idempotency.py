@@ -1,4 +1,4 @@
-"""A creation that is sent twice under one Idempotency-Key is one."""
+"""Requests with an Idempotency-Key: repeated, concurrent, refused."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def world(plaza: World) -> World:
 
 
 def rows() -> int:
-    """How many texts there are."""
+    """Return the number of posts, comments and reviews."""
     [(count,)] = mysql.fetch_all("SELECT COUNT(*) FROM content")
     return int(count)
 
 
-# ---------------------------------------------------------------- one after the other
+# ---------------------------------------------------------------- in sequence
 
 
 def test_a_repeated_request_returns_the_created_resource() -> None:
@@ -70,8 +70,8 @@ def test_a_repeated_request_returns_the_created_resource() -> None:
         before = rows()
         key = KEY + path
         first = ask("POST", path, body, key=key)
-        for forgotten in (lambda: None, as_another_process, lambda: redis.execute("FLUSHALL")):
-            forgotten()
+        for reset in (lambda: None, as_another_process, lambda: redis.execute("FLUSHALL")):
+            reset()
             again = ask("POST", path, body, key=key)
             assert (again.status, again.body) == (201, first.body)
         assert rows() == before + 1
@@ -88,8 +88,8 @@ def test_a_repeated_request_returns_current_totals(world: World) -> None:
 
 def test_json_formatting_and_defaults_do_not_change_a_request() -> None:
     first = ask("POST", "/posts", POST, key=KEY)
-    said = '{ "body":"Ask for the thick ones.", "title":"Noodles",\n "kind":"note" }'
-    again = ask("POST", "/posts", said, key=KEY)
+    body = '{ "body":"Ask for the thick ones.", "title":"Noodles",\n "kind":"note" }'
+    again = ask("POST", "/posts", body, key=KEY)
     assert (again.status, again.body["id"]) == (201, first.body["id"])
 
 
@@ -114,7 +114,9 @@ def test_another_body_under_the_same_key_is_a_conflict(other: dict[str, Any]) ->
 def test_another_route_under_the_same_key_is_a_conflict() -> None:
     first, second = post(8), post(8)
     ask("POST", f"/posts/{first}/comments", COMMENT, key=KEY)
-    assert ask("POST", f"/posts/{second}/comments", COMMENT, key=KEY).slug == "idempotency-key-reused"
+    assert (
+        ask("POST", f"/posts/{second}/comments", COMMENT, key=KEY).slug == "idempotency-key-reused"
+    )
     assert ask("POST", "/posts", POST, key=KEY).slug == "idempotency-key-reused"
 
 
@@ -180,12 +182,12 @@ def test_any_visible_ascii_is_a_key(key: str) -> None:
     )
 
 
-# ---------------------------------------------------------------- at once
+# ---------------------------------------------------------------- concurrent
 
 
 @contextmanager
-def half_done(mysql_url: str, content_id: int) -> Iterator[pymysql.Connection[Any]]:
-    """Another process is in the middle of the same creation: it has the key, and no commit yet."""
+def open_transaction(mysql_url: str, content_id: int) -> Iterator[pymysql.Connection[Any]]:
+    """Run the same creation in a transaction that has claimed the key and is not committed."""
     draft = PostRequest.model_validate(POST).to_draft(7)
     other = connect_mysql(mysql_url)
     try:
@@ -204,7 +206,7 @@ def half_done(mysql_url: str, content_id: int) -> Iterator[pymysql.Connection[An
 
 
 def test_a_concurrent_repeat_waits_and_returns_the_created_resource(mysql_url: str) -> None:
-    with half_done(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
+    with open_transaction(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
         second = pool.submit(ask, "POST", "/posts", POST, key=KEY)
         wait_for(lambda: somebody_waits(mysql_url), "the second waits for the first")
         other.commit()
@@ -215,7 +217,7 @@ def test_a_concurrent_repeat_waits_and_returns_the_created_resource(mysql_url: s
 
 
 def test_a_concurrent_repeat_creates_the_resource_after_a_rollback(mysql_url: str) -> None:
-    with half_done(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
+    with open_transaction(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
         second = pool.submit(ask, "POST", "/posts", POST, key=KEY)
         wait_for(lambda: somebody_waits(mysql_url), "the second waits for the first")
         other.rollback()
@@ -226,7 +228,7 @@ def test_a_concurrent_repeat_creates_the_resource_after_a_rollback(mysql_url: st
     check_counters()
 
 
-ONE_TRY = """
+CREATE_20 = """
 import sys
 from dataclasses import asdict
 from plaza.content import commands
@@ -246,20 +248,20 @@ print([commands.create(draft, attempt).text.id for attempt in attempts], flush=T
 
 def test_concurrent_processes_with_one_key_create_one_resource() -> None:
     env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers/common/python'}"}
-    command = [sys.executable, "-c", ONE_TRY]
+    command = [sys.executable, "-c", CREATE_20]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    tries = [subprocess.Popen(command, cwd=ROOT, env=env, **pipes) for _ in range(4)]
+    processes = [subprocess.Popen(command, cwd=ROOT, env=env, **pipes) for _ in range(4)]
     try:
-        assert [one.stdout.readline() for one in tries if one.stdout] == ["ready\n"] * 4
+        assert [p.stdout.readline() for p in processes if p.stdout] == ["ready\n"] * 4
         flush = threading.Thread(target=lambda: [redis.execute("FLUSHALL") for _ in range(20)])
         flush.start()
-        said = [one.communicate("go\n", timeout=60)[0].splitlines()[-1] for one in tries]
+        printed = [p.communicate("go\n", timeout=60)[0].splitlines()[-1] for p in processes]
         flush.join()
     finally:
-        for one in tries:
-            one.kill()
-            one.wait()
-    assert len(set(said)) == 1
-    assert len(set(said[0].strip("[]").split(", "))) == rows() == 20
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert len(set(printed)) == 1
+    assert len(set(printed[0].strip("[]").split(", "))) == rows() == 20
     redis.execute("FLUSHALL")
     check_counters()

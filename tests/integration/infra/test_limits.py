@@ -1,4 +1,4 @@
-"""Sliding windows: what is admitted counts, what is refused doesn't, and time is moved by hand."""
+"""Sliding windows. ``let_pass`` moves the attempts instead of the time."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MINUTE, HOUR = Window(60, 1), Window(3600, 5)
 BOTH = (MINUTE, HOUR)
 
 
-def attempt(who: str = "ada") -> Attempt:
-    return Attempt("trying", who)
+def attempt(subject: str = "ada") -> Attempt:
+    return Attempt("sign_in", subject)
 
 
-def counted(who: str = "ada") -> int:
-    return int(redis.execute("ZCARD", limit_key(attempt(who))))
+def counted(subject: str = "ada") -> int:
+    return int(redis.execute("ZCARD", limit_key(attempt(subject))))
 
 
 def test_a_refused_attempt_returns_its_wait(plaza: World) -> None:
@@ -57,12 +57,12 @@ def test_the_sixth_attempt_of_an_hour_waits_for_the_first_to_expire(plaza: World
         assert limits.admit(attempt(), BOTH) == 0
         let_pass(61_000)
     wait_ms = limits.admit(attempt(), BOTH)
-    assert 3_290_000 < wait_ms <= 3_295_000, "3,600 s less five times 61"
+    assert 3_290_000 < wait_ms <= 3_295_000, "3,600 s minus five times 61 s"
     let_pass(3_280_000)
     assert 0 < limits.admit(attempt(), BOTH) <= 15_000
     let_pass(15_000)
     assert limits.admit(attempt(), BOTH) == 0
-    assert 59_000 < limits.admit(attempt(), BOTH) <= 61_000, "now the second has to leave"
+    assert 59_000 < limits.admit(attempt(), BOTH) <= 61_000, "the second attempt has to expire"
 
 
 def test_windows_slide(plaza: World) -> None:
@@ -93,7 +93,7 @@ def test_a_withdrawn_attempt_does_not_count(plaza: World) -> None:
 def test_subjects_and_actions_are_limited_separately(plaza: World) -> None:
     assert limits.admit(attempt("ada"), BOTH) == 0
     assert limits.admit(attempt("bob"), BOTH) == 0
-    assert limits.admit(Attempt("asking", "ada"), BOTH) == 0
+    assert limits.admit(Attempt("send_code", "ada"), BOTH) == 0
     assert limits.admit(attempt("ada"), BOTH) > 0
 
 
@@ -107,21 +107,21 @@ def test_redis_keeps_max_attempts_for_the_longest_window(plaza: World) -> None:
 
 def test_concurrent_attempts_are_admitted_up_to_the_maximum(plaza: World) -> None:
     script = limits._ADMIT
-    barrier, answers = threading.Barrier(16, timeout=60), []
+    barrier, waits_ms = threading.Barrier(16, timeout=60), []
 
-    def try_it(number: int) -> None:
+    def attempt_20_times(number: int) -> None:
         with own_client() as own:
             barrier.wait()
             for i in range(20):
                 args = (f"{number}-{i}", 60_000, 7)
-                answers.append(own.eval(script.source, 1, limit_key(attempt()), *args))
+                waits_ms.append(own.eval(script.source, 1, limit_key(attempt()), *args))
 
-    threads = [threading.Thread(target=try_it, args=(number,)) for number in range(16)]
+    threads = [threading.Thread(target=attempt_20_times, args=(number,)) for number in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (len(answers), answers.count(0)) == (320, 7)
+    assert (len(waits_ms), waits_ms.count(0)) == (320, 7)
 
 
 def test_admit_raises_without_redis(plaza: World, redis_away: Away) -> None:

@@ -1,4 +1,4 @@
-"""Migrations on a real MariaDB: each once, forward only, one deploy at a time."""
+"""Migrations on a real MariaDB."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def test_a_file_that_failed_half_way_is_repeated_from_its_start(folder: Path) ->
         apply_migrations(folder)
     assert recorded() == ["9001_first"]
     (folder / "9002_second.sql").write_text(good)
-    assert apply_migrations(folder) == ["9002_second"], "and the lock was given back"
+    assert apply_migrations(folder) == ["9002_second"], "the failure released the lock"
 
 
 def test_an_alter_applied_before_a_crash_is_safe_to_repeat(
     folder: Path,
 ) -> None:
-    """The first statements were applied, then the deploy died; nothing recorded that."""
+    """Given a deploy that died after the first statements and recorded nothing."""
     (folder / "9002_second.sql").write_text(
         "CREATE TABLE IF NOT EXISTS try_b (n INT);\n"
         "ALTER TABLE try_b\n  ADD COLUMN m INT,\n  ADD KEY by_m (m);\n"
@@ -105,7 +105,7 @@ def test_an_alter_that_fails_for_another_reason_stops_the_deploy(folder: Path) -
 
 
 def test_every_migration_is_safe_to_repeat(plaza: World) -> None:
-    """Each file again, as if the deploy had died before it was recorded."""
+    """Given a deploy that died before it recorded a file."""
 
     def tables() -> list[tuple[str, str]]:
         return [
@@ -124,10 +124,10 @@ def test_concurrent_deploys_are_refused(
 ) -> None:
     fetch_all = mysql.fetch_all
 
-    def impatient(sql: str, args: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    def fetch_without_wait(sql: str, args: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
         return fetch_all(sql.replace("%s, 10)", "%s, 0)"), args)
 
-    monkeypatch.setattr("plaza.infra.migrations.mysql.fetch_all", impatient)
+    monkeypatch.setattr("plaza.infra.migrations.mysql.fetch_all", fetch_without_wait)
     with connect_mysql(mysql_url) as other, other.cursor() as cursor:
         cursor.execute("SELECT GET_LOCK('plaza-migrations', 0)")
         with pytest.raises(MigrationsBusy):
@@ -137,7 +137,7 @@ def test_concurrent_deploys_are_refused(
 
 
 def test_every_key_column_compares_byte_by_byte(plaza: World) -> None:
-    """A collation that ignores case or accents would make two targets one."""
+    """A collation that ignores case or accents would merge two targets."""
     found = mysql.fetch_all(
         "SELECT TABLE_NAME, COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS"
         " WHERE TABLE_SCHEMA = DATABASE() AND COLUMN_KEY = 'PRI' AND COLLATION_NAME IS NOT NULL"

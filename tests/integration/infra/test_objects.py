@@ -1,4 +1,4 @@
-"""Objects with the real client, against an S3 in this process."""
+"""The client of S3, with an S3 in this process."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ def test_a_missing_object_is_not_an_outage(s3: Any) -> None:
     assert objects.get("a") == b"a"
 
 
-def test_a_missing_bucket_is_objects_down(
-    s3: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_bucket_is_objects_down(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLAZA_ARCHIVE_BUCKET", "another")
     forget()
     with pytest.raises(ObjectsDown):
@@ -64,7 +62,9 @@ def test_the_breaker_opens_after_five_failures_of_s3(
         objects.get("a")
 
 
-def test_a_function_without_a_bucket_setting_raises(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_without_a_bucket_setting_raises(
+    s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("PLAZA_ARCHIVE_BUCKET")
     forget()
     with pytest.raises(BadSettings, match="PLAZA_ARCHIVE_BUCKET"):

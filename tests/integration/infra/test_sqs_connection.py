@@ -1,4 +1,4 @@
-"""The sender of SQS survives what a connection and a server may do."""
+"""The SQS sender on a socket: replies, closed connections, timeouts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Serve = Callable[[Sequence[Sequence[bytes]]], Sender]
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """``serve([[a, b], [c]])``: a first connection is sent a and b for its first two requests, then
-    it is closed; a second one is sent c."""
+    """``serve([[a, b], [c]])`` replies a and b on a first connection, closes it, and replies c on a
+    second one."""
     monkeypatch.setattr(sqs_sender, "READ_TIMEOUT_S", 0.5)
     threads: list[threading.Thread] = []
     listener = socket.create_server(("127.0.0.1", 0))
 
-    def answer(connections: Sequence[Sequence[bytes]]) -> None:
+    def run_server(connections: Sequence[Sequence[bytes]]) -> None:
         for replies in connections:
             connection, _ = listener.accept()
             with closing(connection):
@@ -42,7 +42,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
                     released.wait(5)
 
     def start(connections: Sequence[Sequence[bytes]]) -> Sender:
-        threads.append(threading.Thread(target=answer, args=(connections,), daemon=True))
+        threads.append(threading.Thread(target=run_server, args=(connections,), daemon=True))
         threads[0].start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         return Sender(url, "eu-central-1", CREDENTIALS)
