@@ -1,7 +1,7 @@
-"""Rules for texts that users write: checks, and the equivalent patterns for the API contract.
+"""Rules for texts that users write: checks, and what the API contract has of them.
 
-A check raises ValueError, for which a ``RequestModel`` returns a 400. The patterns are for clients
-only: they would take quadratic time.
+A check raises ValueError, for which a ``RequestModel`` returns a 400. The contract has ``VISIBLE``
+and a sentence: one pattern for the whole rule would be long and take quadratic time.
 """
 
 from __future__ import annotations
@@ -20,8 +20,16 @@ _INVISIBLE = (
 )
 _NOT_VISIBLE = f"{_CONTROL}{_BREAKS}{_SPACE}{_INVISIBLE}"
 
-LINE = f"^[^{_CONTROL}{_BREAKS}]*[^{_NOT_VISIBLE}][^{_CONTROL}{_BREAKS}]*$"
-TEXT = f"^[^{_CONTROL}]*[^{_NOT_VISIBLE}][^{_CONTROL}]*$"
+# For the contract: a short pattern that every valid text matches, and sentences.
+VISIBLE = r"\S"
+LINE_RULE = (
+    "One line of text with at least one visible character. Control characters, line breaks and "
+    "tabs are refused."
+)
+TEXT_RULE = (
+    "Text with at least one visible character. Line breaks and tabs are allowed, other control "
+    "characters are refused."
+)
 HTTPS_URL = r"^https://[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?([/?#][!-~]*)?$"
 
 _not_in_line = re.compile(f"[{_CONTROL}{_BREAKS}]")
