@@ -228,7 +228,7 @@ def _parse_cursor(cursor: str | None) -> ListPosition | None:
         return None
     place = ListPosition(*unpack_cursor(cursor, (int, int)))
     if not place.is_valid:
-        raise BadInput("cursor", "is not one that we gave")
+        raise BadInput("cursor", "was not returned by this API")
     return place
 
 

@@ -261,7 +261,7 @@ def _my_reactions(kind: Kind, limit: int, cursor: str | None) -> Page[ReactionLi
     if cursor:
         version_us, target_type, target_id = unpack_cursor(cursor, (int, str, int))
         if target_type not in kind.targets:
-            raise BadInput("cursor", "is not one that we gave")
+            raise BadInput("cursor", "was not returned by this API")
         after = ReactedTarget(Target(target_type, target_id), version_us)
     page, last = queries.list_reacted(kind, actor_id, after, limit)
     cursor_after = pack_cursor(last.version_us, *last.target) if last else None

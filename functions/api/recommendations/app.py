@@ -60,7 +60,7 @@ def list_recommended_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = No
     actor_id = find_caller(app)
     offset = unpack_cursor(cursor, (int,))[0] if cursor else 0
     if not 0 <= offset <= recommendations.LIST_LENGTH:
-        raise BadInput("cursor", "is not one that we gave")
+        raise BadInput("cursor", "was not returned by this API")
     page = recommend.recommend(read_id(shop_id, "shop"), offset, limit, actor_id)
     return Page(
         items=[Review.of(view, actor_id) for view in page.reviews],

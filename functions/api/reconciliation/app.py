@@ -72,5 +72,5 @@ def _parse_cursor(cursor: str | None) -> int | None:
         return None
     [run_id] = unpack_cursor(cursor, (int,))
     if run_id <= 0:
-        raise BadInput("cursor", "is not one that we gave")
+        raise BadInput("cursor", "was not returned by this API")
     return int(run_id)
