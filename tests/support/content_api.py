@@ -123,9 +123,7 @@ def as_another_process() -> None:
 
 def somebody_waits(mysql_url: str) -> bool:
     """Return whether a transaction waits for a lock.
-
-    innodb_trx is not used: it is refreshed every 0.1 s only.
-    """
+    innodb_trx is not used: it is refreshed every 0.1 s only."""
     with connect_mysql(mysql_url) as connection, connection.cursor() as cursor:
         cursor.execute("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
         [(_, count)] = cursor.fetchall()

@@ -31,9 +31,7 @@ def like(
     provisional: bool = False,
 ) -> ReactionEvent:
     """Return an event ``at`` microseconds after the start of the test (negative: before it).
-
-    The version of a provisional event is the last microsecond of the millisecond it was sent in.
-    """
+    The version of a provisional event is the last microsecond of the millisecond it was sent in."""
     key, version_us = ReactionKey(*target, kind.name, actor), NOW_US + at
     if provisional:
         return ReactionEvent(key, on, None, sent_ms=version_us // 1000)
@@ -81,9 +79,7 @@ def hours() -> dict[tuple[int, int], int]:
 
 def hours_in_log(days: int = vote_roll_up.RETENTION_HOURS // 24) -> dict[tuple[int, int], int]:
     """Return the expected hours, the sums of changes in the log of the last ``days``.
-
-    Older days may be archived.
-    """
+    Older days may be archived."""
     first_s = time.time() - days * 86_400
     rows = mysql.fetch_all(
         f"SELECT version DIV {HOUR_US}, target_id, change_by FROM reaction_log"
@@ -98,9 +94,7 @@ def hours_in_log(days: int = vote_roll_up.RETENTION_HOURS // 24) -> dict[tuple[i
 
 def find_wrong_changes() -> list[tuple[int, ...]]:
     """Return rows of the log with a wrong change.
-
-    An event changes the count if it is newer than all events of its key that were saved before.
-    """
+    An event changes the count if it is newer than all events of its key that were saved before."""
     rows = mysql.fetch_all(
         "SELECT target_type, target_id, kind, actor_id, version, state, change_by FROM reaction_log"
         " ORDER BY seq"

@@ -10,9 +10,7 @@ from plaza.infra import mysql
 
 def find(user_id: int, request: IdempotentRequest) -> tuple[str, int] | None:
     """Return (type, id) of the resource that the key created, None for an unused key.
-
-    One statement. Raises KeyReused if the key belongs to another request; MysqlDown.
-    """
+    One statement. Raises KeyReused if the key belongs to another request; MysqlDown."""
     found = mysql.fetch_all(
         """
         SELECT request_sha256, resource_type, resource_id
@@ -34,9 +32,7 @@ def claim(
     cursor: Cursor, user_id: int, request: IdempotentRequest, resource: tuple[str, int]
 ) -> bool:
     """Map the request's key to ``resource``; return False if the key is already in use.
-
-    One statement. It waits for a transaction that claims the same key to commit or roll back.
-    """
+    One statement. It waits for a transaction that claims the same key to commit or roll back."""
     # Not INSERT IGNORE: if the first transaction rolls back, two that wait for it deadlock.
     return (
         cursor.execute(

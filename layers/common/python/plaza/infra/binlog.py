@@ -61,9 +61,7 @@ class RowChange(NamedTuple):
 @dataclass(slots=True)
 class ChangeBatch:
     """Changes up to ``end``. Any row of ``invalidated_tables`` may have changed.
-
-    ``lag_s`` is the age of the last change when the deadline ended the read, else 0.
-    """
+    ``lag_s`` is the age of the last change when the deadline ended the read, else 0."""
 
     end: BinlogPosition
     lag_s: float = 0.0
@@ -91,9 +89,7 @@ def read_changes(
     tables: Collection[str], since: BinlogPosition, deadline: Deadline
 ) -> Iterator[ChangeBatch]:
     """Yield the changes in ``tables`` up to the end of the binlog or until the deadline.
-
-    The last batch may have no changes. Raises MysqlDown, BinlogPositionLost.
-    """
+    The last batch may have no changes. Raises MysqlDown, BinlogPositionLost."""
     reader = BinLogStreamReader(
         connection_settings={"read_timeout": READ_TIMEOUT_S, "connect_timeout": 2},
         pymysql_wrapper=_connect,

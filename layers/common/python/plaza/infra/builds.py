@@ -38,9 +38,7 @@ class Builder(Generic[T]):
 
 class BuildProgress(NamedTuple):
     """The name of a build, its last id, the code of the last script, and the items a step added.
-
-    After FILLED there are more pages.
-    """
+    After FILLED there are more pages."""
 
     build: str
     after_id: int

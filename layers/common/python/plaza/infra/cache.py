@@ -103,9 +103,7 @@ def read_all(keys: Sequence[str]) -> list[CachedValue | None]:
 
 def store_all(policy: Policy, entries: Mapping[str, CacheEntry], *, create: bool) -> list[bool]:
     """Store each entry unless Redis has a newer one; return whether each was stored.
-
-    Without ``create`` a key that has no value gets none. One round trip. Raises RedisDown.
-    """
+    Without ``create`` a key that has no value gets none. One round trip. Raises RedisDown."""
     return projections.store_all(
         [_projection(policy, key, entry) for key, entry in entries.items()], create=create
     )
@@ -113,18 +111,14 @@ def store_all(policy: Policy, entries: Mapping[str, CacheEntry], *, create: bool
 
 def claim_rebuilds(keys: Sequence[str]) -> list[bool]:
     """Claim the rebuild of stale values for 10 s; return whether the caller got each.
-
-    One round trip. Raises RedisDown.
-    """
+    One round trip. Raises RedisDown."""
     claims = redis.claim_all([f"{key}:rebuild_claim" for key in keys], REBUILD_CLAIM_TTL_S)
     return [token is not None for token in claims]
 
 
 def load_single_flight(policy: Policy, key: str, load: Callable[[], CacheEntry]) -> CachedValue:
     """Return the value of ``key``; one reader calls ``load``, the others wait up to 2 s.
-
-    Raises StillLoading, RedisDown, and what ``load`` raises.
-    """
+    Raises StillLoading, RedisDown, and what ``load`` raises."""
     deadline, wait_s = Deadline.in_s(WAIT_S), 0.01
     while not deadline.has_passed:
         with _locked(key) as is_owner:
@@ -140,9 +134,7 @@ def load_single_flight(policy: Policy, key: str, load: Callable[[], CacheEntry])
 
 def read_first_page(key: str, load: Callable[[], str]) -> str:
     """Return the first page of a list, at most 3 s old; one reader calls ``load``.
-
-    One round trip if it is cached. Raises StillLoading, RedisDown, and what ``load`` raises.
-    """
+    One round trip if it is cached. Raises StillLoading, RedisDown, and what ``load`` raises."""
     [cached] = read_all([key])
     if cached is None:
         cached = load_single_flight(FIRST_PAGE, key, lambda: CacheEntry(clock.now_us(), load()))
@@ -156,9 +148,7 @@ def drop_first_pages(keys: Iterable[str]) -> None:
 
 def drop_all(versions: Mapping[str, int]) -> None:
     """Drop values older than these versions, and refuse them from now on.
-
-    One round trip. Raises RedisDown.
-    """
+    One round trip. Raises RedisDown."""
     projections.drop_all(versions)
 
 

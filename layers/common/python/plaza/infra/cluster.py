@@ -38,9 +38,7 @@ _MAX_STARTUP_NODES = 3  # the same for a new client, out of the nodes in the URL
 
 def connect_cluster(url: str, **options: Any) -> Any:
     """Return a client of the cluster whose ``url`` names some nodes: ``redis://a:6379,b:6379``.
-
-    Raises RedisClusterException if none of them returns the topology.
-    """
+    Raises RedisClusterException if none of them returns the topology."""
     urls = spread_url(url)
     first, *others = random.sample(urls, min(_MAX_STARTUP_NODES, len(urls)))
     nodes = [_node(part.hostname or "", part.port or 6379) for part in map(urlsplit, others)]
@@ -87,9 +85,7 @@ def name_node(client: Any, command: Command) -> str:
 
 def refresh_topology(client: Any, errors: Collection[BaseException] = ()) -> None:
     """Read the slots of all nodes, first from nodes that ``errors`` name, never from failed ones.
-
-    One round trip to each of two nodes at most. Raises RedisClusterException if both fail.
-    """
+    One round trip to each of two nodes at most. Raises RedisClusterException if both fail."""
     manager = client.nodes_manager
     named = {(e.host, e.port) for e in errors if isinstance(e, MovedError)}
     silent = {getattr(error, "node", None) for error in errors}

@@ -196,9 +196,7 @@ def _send(
     queue: str, messages: Sequence[_FailedMessage], added: Mapping[str, str] | None = None
 ) -> list[_FailedMessage]:
     """Send messages to ``queue`` with ``added`` attributes; return those that SQS refused.
-
-    If the process dies before Lambda deletes the originals, a message is duplicated, never lost.
-    """
+    If the process dies before Lambda deletes the originals, a message is duplicated, never lost."""
     left: list[_FailedMessage] = []
     for part in sqs.split(messages, lambda one: sqs.count_bytes(one.record["body"])):
         outgoing = [

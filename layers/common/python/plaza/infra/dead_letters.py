@@ -53,9 +53,7 @@ def dead_letter(queue: str, message: dict[str, Any], error: Exception) -> bool:
 
 def redrive(queue: str, received: Sequence[Received]) -> list[Received]:
     """Move up to ten messages of the DLQ back to ``queue``; return those that were sent.
-
-    Removes the attributes for the cause and the attempts. Two calls. Raises QueueDown.
-    """
+    Removes the attributes for the cause and the attempts. Two calls. Raises QueueDown."""
     return sqs.move(dlq_of(queue), queue, received, without=_DROPPED_BY_REDRIVE)
 
 

@@ -31,9 +31,7 @@ _METRICS = {
 
 class DependencyDown(Unavailable):
     """A dependency is unreachable or cannot do its work.
-
-    ``may_have_run`` is False if nothing was sent.
-    """
+    ``may_have_run`` is False if nothing was sent."""
 
     def __init__(self, detail: str, *, may_have_run: bool = True) -> None:
         super().__init__(detail)
@@ -42,9 +40,7 @@ class DependencyDown(Unavailable):
 
 class RetryRule(NamedTuple):
     """Repeat work after an error for which ``applies_to`` returns True.
-
-    Once for each of ``pauses_s``, after a random time between its two numbers.
-    """
+    Once for each of ``pauses_s``, after a random time between its two numbers."""
 
     applies_to: Callable[[BaseException], bool]
     pauses_s: tuple[tuple[float, float], ...] = ((0, 0),)
@@ -110,9 +106,7 @@ class Dependency:
 
     def call(self, work: Callable[[], T], *retries: RetryRule) -> T:
         """Return the result of ``work``; ``retries`` apply besides those of the dependency.
-
-        Raises ``down``, the result of ``translate``, and any other error of ``work``.
-        """
+        Raises ``down``, the result of ``translate``, and any other error of ``work``."""
         try:
             result: T = self.breaker.call(self._attempt, work, retries)
             return result

@@ -15,9 +15,7 @@ Delete = Callable[[int], int]
 
 def delete_in_steps(deletes: Mapping[str, Delete], max_s: float = MAX_RUN_S) -> dict[str, int]:
     """Call each of ``deletes`` until no row is left, for about ``max_s`` seconds in all.
-
-    Returns name -> deleted rows. Raises what they raise.
-    """
+    Returns name -> deleted rows. Raises what they raise."""
     deadline = Deadline.in_s(max_s)
     return {name: _delete(delete, deadline) for name, delete in deletes.items()}
 

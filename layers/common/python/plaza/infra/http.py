@@ -174,9 +174,7 @@ PROBLEM_OF_STATUS: dict[int, type[PlazaError]] = {
 
 def describe_problems(*problems: int | type[PlazaError]) -> dict[int, Any]:
     """Return the OpenAPI responses of a route's errors.
-
-    A status means its error in ``PROBLEM_OF_STATUS``. 429, 500 and 503 are always included.
-    """
+    A status means its error in ``PROBLEM_OF_STATUS``. 429, 500 and 503 are always included."""
     errors = [
         PROBLEM_OF_STATUS[problem] if isinstance(problem, int) else problem
         for problem in (*problems, 429, 500, 503)
@@ -199,9 +197,7 @@ def describe_response(
     status: int, model: Any, description: str, *, example: int = 0
 ) -> dict[int, Any]:
     """Return the OpenAPI response of a route for a status that is no error.
-
-    ``example`` is the index of an example of the model.
-    """
+    ``example`` is the index of an example of the model."""
     content = {JSON: {"model": model, "x-example": example}}
     return {status: {"description": description, "content": content}}
 
@@ -357,9 +353,7 @@ def problem(
 
 def require_caller(app: APIGatewayHttpResolver) -> int:
     """Return the user id of the caller.
-
-    Raises Unauthenticated; Unavailable if the session could not be checked.
-    """
+    Raises Unauthenticated; Unavailable if the session could not be checked."""
     user_id = find_caller(app)
     if user_id is None:
         raise Unauthenticated("Send the header `Authorization: Bearer <token>`.")
@@ -368,9 +362,7 @@ def require_caller(app: APIGatewayHttpResolver) -> int:
 
 def find_caller(app: APIGatewayHttpResolver) -> int | None:
     """Return the user id of the caller, None for an anonymous one.
-
-    Raises Unauthenticated for an invalid token; Unavailable if it could not be checked.
-    """
+    Raises Unauthenticated for an invalid token; Unavailable if it could not be checked."""
     session = _read_session(app)
     if session.get("user_id"):
         return int(session["user_id"])

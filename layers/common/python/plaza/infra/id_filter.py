@@ -77,9 +77,7 @@ class IdFilter:
 
     def begin(self, build: str, count: int) -> str:
         """Begin a build for ``count`` ids; return the code of begin_filter.lua. One round trip.
-
-        Raises RedisDown.
-        """
+        Raises RedisDown."""
         bits = _MIN_BITS
         while bits < count * BITS_PER_ID and bits < _MAX_BITS:
             bits *= 2
@@ -88,9 +86,7 @@ class IdFilter:
 
     def fill(self, build: str, ids: Sequence[int], last: bool) -> str:
         """Add a page of any size to a build; return the code of fill_filter.lua. One round trip.
-
-        Raises RedisDown.
-        """
+        Raises RedisDown."""
         parts = _split(ids) or [()]
         calls = [Call(FILL, self.keys, (build, 0, *part)) for part in parts[:-1]]
         calls.append(Call(FILL, self.keys, (build, int(last), *parts[-1])))

@@ -49,9 +49,7 @@ class Attempt:
 
 def admit(attempt: Attempt, windows: Sequence[Window]) -> int:
     """Count an attempt and return 0 if all windows admit it, else return the wait in milliseconds.
-
-    One round trip. Raises RedisDown.
-    """
+    One round trip. Raises RedisDown."""
     pairs = [part for window in windows for part in (window.duration_s * 1000, window.max_attempts)]
     return int(redis.run(_ADMIT, (limit_key(attempt),), (attempt.attempt_id, *pairs)))
 
@@ -98,9 +96,7 @@ def anonymous_bucket(address: str) -> Bucket:
 
 def acquire(bucket: Bucket) -> int:
     """Take a token and return 0, or return the milliseconds until there is one.
-
-    One round trip. Raises RedisDown.
-    """
+    One round trip. Raises RedisDown."""
     return int(redis.run(*bucket.acquire_call))
 
 

@@ -186,9 +186,7 @@ def run_in_transaction(work: Callable[[Cursor], T]) -> T:
 
 def run_in_snapshot(work: Callable[[Cursor], T]) -> T:
     """Run ``work(cursor)``, whose statements read one snapshot of MySQL, and return its result.
-
-    Three more statements. Raises MysqlDown and what ``work`` raises.
-    """
+    Three more statements. Raises MysqlDown and what ``work`` raises."""
 
     def once() -> T:
         connection = _connect()
@@ -219,9 +217,7 @@ def fetch_all(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[Ro
 
 def write(sql: str, args: Sequence[Any] = ()) -> int:
     """Run one statement that is safe to repeat; return how many rows it affected.
-
-    Up to four runs. Raises MysqlDown, LockTimeout.
-    """
+    Up to four runs. Raises MysqlDown, LockTimeout."""
 
     def execute() -> int:
         with _connect().cursor() as cursor:

@@ -32,9 +32,7 @@ class SweepResult(NamedTuple):
 
 def find_due(index_key: Callable[[int], str], before_us: int, limit: int) -> list[str]:
     """Return the members due before ``before_us``, up to ``limit`` a shard.
-
-    ``index_key`` returns the index of a shard. One round trip. Raises RedisDown.
-    """
+    ``index_key`` returns the index of a shard. One round trip. Raises RedisDown."""
     replies = redis.pipeline(
         [
             ("ZRANGE", index_key(shard), "-inf", before_us, "BYSCORE", "LIMIT", 0, limit)

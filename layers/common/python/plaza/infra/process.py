@@ -73,9 +73,7 @@ class Lazy(Generic[T]):
 
 class LocalCache(Generic[K, V]):
     """A cache in memory of up to ``max_entries``, each for up to ``ttl_s``. A value may be None.
-
-    A full cache drops the least recently used entry.
-    """
+    A full cache drops the least recently used entry."""
 
     def __init__(self, max_entries: int, ttl_s: float = inf) -> None:
         self._max_entries, self._ttl_s = max_entries, ttl_s

@@ -45,9 +45,7 @@ def key_of(target: str, what: str) -> str:
 
 def read_all(keys: Sequence[str]) -> list[tuple[int, str] | None]:
     """Return (version, value) of each key, None without a value. One round trip.
-
-    Raises RedisDown.
-    """
+    Raises RedisDown."""
     replies = redis.pipeline([("HMGET", key, "version", "value") for key in keys])
     return [None if value is None else (int(version), value) for version, value in replies]
 
@@ -70,9 +68,7 @@ def store_all(projections: Sequence[Projection], *, create: bool) -> list[bool]:
 
 def drop_all(versions: Mapping[str, int]) -> None:
     """Drop the values older than the version of their key, which stays as a fence for 60 s.
-
-    One round trip. Raises RedisDown.
-    """
+    One round trip. Raises RedisDown."""
     redis.run_all(
         [Call(_DROP, (key,), (version, FENCE_TTL_S)) for key, version in versions.items()]
     )
@@ -85,9 +81,7 @@ def read_through(
     store: Callable[..., None],
 ) -> dict[int, T]:
     """Return id -> value from Redis, and from MySQL for the others, which are stored in Redis.
-
-    Up to two round trips and one ``read_mysql``. Raises what ``read_mysql`` raises.
-    """
+    Up to two round trips and one ``read_mysql``. Raises what ``read_mysql`` raises."""
     try:
         found = read_redis(ids)
     except RedisDown:

@@ -82,9 +82,7 @@ class Queue(Generic[T]):
 
     def count_unfinished(self) -> int:
         """Return the approximate number of waiting, delayed and in-flight messages. One call.
-
-        Raises QueueDown.
-        """
+        Raises QueueDown."""
         return sum(sqs.measure(self.name))
 
     def consumer(self, handle: Callable[[Sequence[T]], None]) -> Callable[[Sequence[T]], None]:

@@ -192,9 +192,7 @@ def _name_of(connection: Any) -> str:
 
 def find_node(key: str) -> Node:
     """Return the node that stores ``key``. No round trip if this process is connected to it.
-
-    Raises RedisDown.
-    """
+    Raises RedisDown."""
     name = _name_node_of(key)
     if name not in _nodes:
         execute("EXISTS", key)  # connects
@@ -226,9 +224,7 @@ def _name_node_of(key: str) -> str:
 
 def execute(*command: Argument) -> Any:
     """Run one command; without a key, on all nodes of a cluster that it concerns.
-
-    One round trip. Raises RedisDown.
-    """
+    One round trip. Raises RedisDown."""
     hot_key_report = sampler.sample((command,))
     of_nodes = settings().redis_cluster and key_of_command(command) is None
     if not of_nodes and (hot_key_report or settings().redis_cluster):
@@ -299,9 +295,7 @@ def claim_all(keys: Sequence[str], ttl_s: float) -> list[str | None]:
 
 def try_lock(key: str, ttl_s: float) -> Lock | None:
     """Lock ``key`` for ``ttl_s``; return None if another caller has the lock.
-
-    One round trip. Raises RedisDown.
-    """
+    One round trip. Raises RedisDown."""
     [token] = claim_all([key], ttl_s)
     return Lock(key, token) if token else None
 
@@ -321,9 +315,7 @@ def delete_commands(keys: Iterable[str]) -> list[tuple[Argument, ...]]:
 
 def pipeline(commands: Sequence[Command]) -> list[Any]:
     """Run commands; return the replies in order. One round trip, in a cluster one to each node.
-
-    Raises RedisDown.
-    """
+    Raises RedisDown."""
     return run_all((), commands)
 
 
@@ -340,9 +332,7 @@ def nodes() -> dict[str, Any]:
 
 def send_to_node(node: Any, commands: Sequence[Command]) -> list[Any]:
     """Run commands on one of the ``nodes``; return the replies in order, errors included.
-
-    One round trip. Raises RedisDown.
-    """
+    One round trip. Raises RedisDown."""
 
     def send() -> list[Any]:
         pipe = node.pipeline(transaction=False)
@@ -360,9 +350,7 @@ def send_to_node(node: Any, commands: Sequence[Command]) -> list[Any]:
 
 def read_topology_epoch() -> int:
     """Return a number that changes when a node takes over slots or a single Redis restarts.
-
-    One round trip. Raises RedisDown.
-    """
+    One round trip. Raises RedisDown."""
     if settings().redis_cluster:
         [info] = pipeline([("CLUSTER", "INFO")])
         found = re.search(r"cluster_current_epoch:(\d+)", info)
@@ -377,9 +365,7 @@ def _pipeline(
     hot_key_report: Sequence[Command] = (),
 ) -> list[Any]:
     """Send ``commands`` with ``hot_key_report``, whose replies are ignored; return the replies.
-
-    A script that a node has not cached is sent there once as EVAL, in a second round trip.
-    """
+    A script that a node has not cached is sent there once as EVAL, in a second round trip."""
     replies = _send([*commands, *hot_key_report])[: len(commands)]
     unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
     if unknown:

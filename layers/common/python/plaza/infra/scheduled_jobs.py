@@ -9,9 +9,7 @@ from plaza.infra.observability import error_fields, record
 
 def run_jobs(jobs: Mapping[str, Callable[[], int]], run: int) -> dict[str, int]:
     """Run all ``jobs``; return name -> result. Raises the first error after all have run.
-
-    Each ``run``, a number, begins with another job, so that timeouts cut off different jobs.
-    """
+    Each ``run``, a number, begins with another job, so that timeouts cut off different jobs."""
     names = list(jobs)
     first = run % len(names)
     results: dict[str, int] = {}

@@ -13,9 +13,7 @@ _BYTES = 16  # of a signature: short enough for a URL
 
 def sign(purpose: str, text: str) -> str:
     """Return the signature of ``text``, 22 characters, valid for one ``purpose`` only.
-
-    Raises SecretsDown, BadSettings.
-    """
+    Raises SecretsDown, BadSettings."""
     secret_id = settings().auth_secret_id
     if secret_id is None:
         raise BadSettings("PLAZA_AUTH_SECRET_ID is not set")

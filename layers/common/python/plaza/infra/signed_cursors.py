@@ -21,9 +21,7 @@ def pack_signed_cursor(query: str, *parts: int | str) -> str:
 
 def unpack_signed_cursor(cursor: str, query: str, shape: tuple[type, ...]) -> list[Any]:
     """Decode a cursor of ``query`` whose parts have the types of ``shape``.
-
-    Raises BadInput for any other cursor; SecretsDown.
-    """
+    Raises BadInput for any other cursor; SecretsDown."""
     *parts, signature = unpack_cursor(cursor, (*shape, str))
     if not is_signed("cursor", _signed_text(query, parts), signature):
         raise BadInput("cursor", "was not returned by this API for this query")

@@ -39,9 +39,7 @@ def placeholders(count: int) -> str:
 
 def concat_columns(*columns: str) -> str:
     """Return SQL for one text of all ``columns``, which are numbers or words and never NULL.
-
-    For many rows: the driver takes several microseconds per column.
-    """
+    For many rows: the driver takes several microseconds per column."""
     return f"CONCAT_WS(' ', {', '.join(columns)})"
 
 

@@ -44,9 +44,7 @@ class QueueDown(DependencyDown):
 
 class SqsError(Exception):
     """SQS refused a request or is unreachable.
-
-    ``code`` names the cause. ``is_passing``: a retry in a moment may succeed.
-    """
+    ``code`` names the cause. ``is_passing``: a retry in a moment may succeed."""
 
     def __init__(self, code: str, *, is_passing: bool = False) -> None:
         super().__init__(code)
@@ -178,9 +176,7 @@ def forward(queue: str, message: Outgoing) -> None:
 
 def send_batch(queue: str, messages: Sequence[Outgoing]) -> dict[int, Mapping[str, Any]]:
     """Send up to ten messages; return index -> SQS's error of those that it refused.
-
-    One call. Raises QueueDown.
-    """
+    One call. Raises QueueDown."""
     entries = [
         {
             "Id": str(index),
@@ -228,9 +224,7 @@ def _name_cause(error: Exception) -> str:
 
 def _is_passing(error: Exception) -> bool:
     """Return whether a retry may succeed: the connection was closed, or SQS throttled or failed.
-
-    A timeout is not repeated: the caller would wait for two.
-    """
+    A timeout is not repeated: the caller would wait for two."""
     from botocore.exceptions import ConnectionClosedError
 
     response = getattr(error, "response", None) or {}
@@ -241,9 +235,7 @@ def _is_passing(error: Exception) -> bool:
 
 def split(items: Iterable[T], count_bytes: Callable[[T], int]) -> Iterator[list[T]]:
     """Yield ``items`` in parts for one call each. An item too large for any call is alone.
-
-    ``count_bytes`` returns the size of an item's body.
-    """
+    ``count_bytes`` returns the size of an item's body."""
     part: list[T] = []
     part_bytes = 0
     for item in items:
@@ -304,9 +296,7 @@ def receive(queue: str, hide_s: int, wait_s: int = 1) -> list[Received]:
 
 def release(queue: str, received: Iterable[Received]) -> None:
     """Make received messages visible. One call for ten.
-
-    Raises QueueDown; then they become visible after their timeout.
-    """
+    Raises QueueDown; then they become visible after their timeout."""
     hide(queue, [(message.receipt, 0) for message in received])
 
 

@@ -144,9 +144,7 @@ class Sender:
 
 def make_sender(queue_url: str) -> Sender | None:
     """Return a sender with the credentials and region in the environment of a Lambda function.
-
-    None if the environment lacks them, or if its credentials expire.
-    """
+    None if the environment lacks them, or if its credentials expire."""
     env = os.environ
     region = env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION")
     access_key, secret_key = env.get("AWS_ACCESS_KEY_ID"), env.get("AWS_SECRET_ACCESS_KEY")

@@ -184,9 +184,7 @@ def continue_scan(state: ScanState, max_s: float) -> ScanState:
 
 def read_hot_keys(minutes: int = HOT_MINUTES, limit: int = 20) -> list[HotKey]:
     """Return the keys of most commands in the last ``minutes``, by the reports of all processes.
-
-    One round trip. Raises RedisDown.
-    """
+    One round trip. Raises RedisDown."""
     now = int(clock.now_s() // 60)
     report_keys = [
         hot_key(f"{{{shard}}}", minute)
