@@ -1,4 +1,4 @@
-"""What clients send and get to sign in."""
+"""Requests and responses of the API of sign-in."""
 
 from __future__ import annotations
 
@@ -14,44 +14,51 @@ from plaza.users import Card
 from plaza.users.schemas import UserCard
 
 Phone = Annotated[
-    str, Field(pattern=PHONE_PATTERN, description="a phone number: + and its country")
+    str, Field(pattern=PHONE_PATTERN, description="A phone number with + and its country code.")
 ]
-Code = Annotated[str, Field(pattern=CODE_PATTERN, description="six digits, as the text says")]
+Code = Annotated[
+    str, Field(pattern=CODE_PATTERN, description="The six digits of the text message.")
+]
 
 Challenge = Annotated[
-    str, Field(pattern=CHALLENGE_PATTERN, description="opaque; a secret of the client that asked")
+    str,
+    Field(
+        pattern=CHALLENGE_PATTERN,
+        description="An opaque secret of the client that requested the code.",
+    ),
 ]
 
 
 class CodeRequest(RequestModel):
-    """Where to send a code."""
+    """The phone to send a code to."""
 
     phone: Phone
 
 
 class CodeResponse(ResponseModel):
-    """A code is on its way; it works for ``expires_in`` seconds, and only with ``challenge``."""
+    """A code was sent. It is valid for ``expires_in`` seconds, and only with ``challenge``."""
 
     challenge: Challenge
     expires_in: int
 
 
 class SessionRequest(RequestModel):
-    """The code that came to a phone, with the challenge that was given for it."""
+    """The code that was sent to the phone, and the challenge of its request."""
 
     challenge: Challenge
     code: Code
 
 
 class SessionResponse(ResponseModel):
-    """A session: it ends when it wasn't used for ``expires_in`` seconds."""
+    """A session, which expires ``expires_in`` seconds after its last use."""
 
     token: str
     expires_in: int
     user: UserCard
 
     @classmethod
-    def of(cls, done: SignedIn) -> SessionResponse:
-        """What to answer to somebody who signed in."""
-        user = UserCard.of(Card(done.user.id, done.user.nickname, done.user.avatar))
-        return cls(token=done.token, expires_in=done.expires_in_s, user=user)
+    def of(cls, signed_in: SignedIn) -> SessionResponse:
+        """Return the response for a new session."""
+        user = signed_in.user
+        card = UserCard.of(Card(user.id, user.nickname, user.avatar))
+        return cls(token=signed_in.token, expires_in=signed_in.expires_in_s, user=card)

@@ -1,4 +1,4 @@
-"""Outboxes of check-ins: which are due, and what of them is published again; see sweep.lua."""
+"""Outboxes of check-ins: find those that are due and read their overdue events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SWEEP = load_script(Path(__file__).with_name("lua") / "sweep.lua")
 
 
 def find_due(before_us: int, limit: int) -> list[int]:
-    """Users whose outbox is due for a sweep, at most ``limit`` a shard. One round trip.
+    """Return users with a due outbox, at most ``limit`` a shard. One round trip.
 
     Raises RedisDown.
     """
@@ -24,10 +24,7 @@ def find_due(before_us: int, limit: int) -> list[int]:
 
 
 def sweep_all(user_ids: Sequence[int], grace_us: int, max_wait_us: int) -> list[CheckInEvent]:
-    """The events of users that waited too long, to be published again. One round trip.
-
-    Raises RedisDown.
-    """
+    """Return the overdue events of users, see sweep.lua. One round trip. Raises RedisDown."""
     calls = []
     for user_id in user_ids:
         keys = CheckInKeys(user_id)

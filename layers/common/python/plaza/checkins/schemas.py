@@ -1,4 +1,4 @@
-"""What clients get about check-ins."""
+"""Responses of the API of check-ins."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from plaza.infra.http import ResponseModel
 
 MonthParam = Annotated[
     str,
-    Query(pattern=r"^[1-9][0-9]{3}-(0[1-9]|1[0-2])$", description="a month, YYYY-MM"),
+    Query(pattern=r"^[1-9][0-9]{3}-(0[1-9]|1[0-2])$", description="A month, YYYY-MM."),
 ]
 
 
 class CheckIns(ResponseModel):
-    """My check-ins of a month, and my streak: days in a row up to today or yesterday.
+    """The caller's check-ins of a month, and the streak: consecutive days up to today or yesterday.
 
-    ``today`` is what day it is for me, by the time zone in my profile. ``days`` are those of the
-    month, ``total`` is how many. They are null for a wish, which is counted later.
+    ``today`` is the date in the time zone of the caller's profile. ``days`` are the days of the
+    month with a check-in, ``total`` is their number. They and ``streak`` are null for a provisional
+    check-in, which is counted later.
     """
 
     today: date
@@ -33,7 +34,7 @@ class CheckIns(ResponseModel):
 
     @classmethod
     def of(cls, month: Month) -> CheckIns:
-        """What to answer about ``month``."""
+        """Return the response for ``month``."""
         return cls(
             today=month.today,
             month=month.first.isoformat()[:7],

@@ -1,4 +1,4 @@
-"""What clients send and get about flash sales."""
+"""Requests and responses of the API of flash sales."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
 from plaza.infra.sql import from_us, to_us
 from plaza.infra.texts import LINE, check_line
 
-# From 1971 to 9998: with any offset after 1970 began, and before MySQL's calendar ends.
+# 1971 to 9998: within the Unix epoch and MySQL's calendar for every offset.
 _RFC_3339 = (
     r"^(197[1-9]|19[89][0-9]|[2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])"
     r"-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
@@ -23,9 +23,11 @@ _RFC_3339 = (
 
 
 def _check_text(value: object) -> object:
-    """Not a number, nor text that stands for one: those would be taken for seconds."""
+    """Reject numbers and numeric text, which pydantic reads as seconds."""
     if not isinstance(value, str) or not re.fullmatch(_RFC_3339, value):
-        raise ValueError("is no time of RFC 3339 from 1971 to 9998")
+        raise ValueError(
+            "must be a time of RFC 3339 from 1971 to 9998, such as 2026-01-31T20:00:00Z"
+        )
     return value
 
 
@@ -33,18 +35,18 @@ Time = Annotated[
     AwareDatetime,
     Field(
         strict=False,
-        description="RFC 3339, with its offset",
+        description="A time of RFC 3339, with an offset.",
         json_schema_extra={"pattern": _RFC_3339},
     ),
     BeforeValidator(_check_text),
 ]
 ShopId = Annotated[
-    str, Field(pattern=r"^[1-9][0-9]{0,18}$", description="a 63-bit id, as a string")
+    str, Field(pattern=r"^[1-9][0-9]{0,18}$", description="A 63-bit id, as a string.")
 ]
 
 
 class VoucherRequest(RequestModel):
-    """What an admin offers. ``price_cents`` is what one costs."""
+    """A voucher to create. ``price_cents`` is the price of one unit."""
 
     shop_id: ShopId
     title: Annotated[
@@ -58,7 +60,7 @@ class VoucherRequest(RequestModel):
     closes_at: Time
 
     def terms(self, shop_id: int) -> Terms:
-        """What is offered, in ``shop_id``."""
+        """Return the terms, for the parsed ``shop_id``."""
         return Terms(
             shop_id=shop_id,
             title=self.title,
@@ -70,8 +72,8 @@ class VoucherRequest(RequestModel):
 
 
 class VoucherResponse(ResponseModel):
-    """A voucher. ``left`` is how many can still be ordered; when ``exact`` is false, orders that
-    are pending aren't taken off."""
+    """A voucher. ``left`` is the number of units that can still be ordered; if ``exact`` is false,
+    pending orders are not subtracted."""
 
     id: str
     shop_id: str
@@ -84,9 +86,9 @@ class VoucherResponse(ResponseModel):
     exact: bool
 
     @classmethod
-    def of(cls, offer: VoucherAvailability) -> VoucherResponse:
-        """What to answer about ``offer``."""
-        voucher, left, exact = offer
+    def of(cls, availability: VoucherAvailability) -> VoucherResponse:
+        """Return the response for ``availability``."""
+        voucher, left, exact = availability
         terms = voucher.terms
         return cls(
             id=str(voucher.id),
@@ -102,9 +104,9 @@ class VoucherResponse(ResponseModel):
 
 
 class OrderResponse(ResponseModel):
-    """An order. Pending: ask again after Retry-After. ``reason`` says why it failed: all were sold
-    (sold-out), you have one (already-bought), its shop was deleted (withdrawn), or it could not be
-    saved (timed-out); nothing was taken from you then, and you may order again."""
+    """An order. If it is pending, read it again after Retry-After seconds. ``reason`` is set if it
+    failed: ``sold-out``, no unit is left; ``already-bought``, the buyer has one; ``withdrawn``, the
+    shop was deleted; ``timed-out``, it could not be stored, and the buyer may order again."""
 
     order_id: str
     voucher_id: str
@@ -113,7 +115,7 @@ class OrderResponse(ResponseModel):
 
     @classmethod
     def of(cls, order: model.Order) -> OrderResponse:
-        """What to answer about ``order``."""
+        """Return the response for ``order``."""
         return cls.model_validate(
             {
                 "order_id": str(order.id),

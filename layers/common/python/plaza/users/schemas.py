@@ -1,4 +1,4 @@
-"""What clients send and get about users."""
+"""Requests and responses of the API of users."""
 
 from __future__ import annotations
 
@@ -15,20 +15,25 @@ Nickname = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=40),
     AfterValidator(check_line),
-    Field(json_schema_extra={"pattern": LINE}, description="one line with something to see in it"),
+    Field(
+        json_schema_extra={"pattern": LINE},
+        description="One line with at least one visible character.",
+    ),
 ]
-AvatarUrl = Annotated[str, Field(pattern=HTTPS_URL, max_length=512, description="an https URL")]
+AvatarUrl = Annotated[str, Field(pattern=HTTPS_URL, max_length=512, description="An https URL.")]
 
 TimeZone = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$", max_length=64),
     AfterValidator(check_zone),
-    Field(description="a name of the IANA time zone database; it decides which day it is for me"),
+    Field(
+        description="An IANA time zone name; it determines the user's current date."
+    ),
 ]
 
 
 class UserCard(ResponseModel):
-    """Who somebody is, in short. ``avatar`` is a URL, null for none."""
+    """The name and the avatar of a user. ``avatar`` is a URL or null."""
 
     id: str
     nickname: str
@@ -36,25 +41,26 @@ class UserCard(ResponseModel):
 
     @classmethod
     def of(cls, card: Card) -> UserCard:
-        """What to answer about the user of ``card``."""
+        """Return the response for ``card``."""
         return cls(id=str(card.id), nickname=card.nickname, avatar=card.avatar)
 
     @classmethod
     def unknown(cls, user_id: int) -> UserCard:
-        """What to answer about an id that no user has."""
+        """Return the response for an id that no user has."""
         return cls(id=str(user_id), nickname="somebody", avatar=None)
 
 
 class MyFollow(ResponseModel):
-    """What I am to a user."""
+    """The caller's relation to a user."""
 
     following: bool
 
 
 class UserProfile(ResponseModel):
-    """A user and their totals. ``mine`` is null without a session, and of oneself at /users/me.
+    """A user and the user's totals. ``mine`` is null without a session, and at /users/me.
 
-    ``exact`` is false while Redis is away: the followers too are a second or so behind then.
+    ``exact`` is false while Redis is unavailable: ``followers`` is then about a second old, as the
+    other totals always are.
     """
 
     id: str
@@ -70,7 +76,7 @@ class UserProfile(ResponseModel):
 
     @classmethod
     def of(cls, profile: Profile) -> UserProfile:
-        """What to answer about ``profile``."""
+        """Return the response for ``profile``."""
         card, totals, following = profile.card, profile.totals, profile.following
         return cls(
             id=str(card.id),
@@ -87,23 +93,23 @@ class UserProfile(ResponseModel):
 
 
 class OwnProfile(UserProfile):
-    """My profile: what others see of me, and my time zone."""
+    """The caller's own profile, with the time zone."""
 
     time_zone: str
 
     @classmethod
     def of(cls, profile: Profile) -> OwnProfile:
-        """What to answer about ``profile`` to whose it is."""
+        """Return the response for ``profile`` to its owner."""
         public = UserProfile.of(profile).model_dump()
         return cls(**public, time_zone=profile.zone.name if profile.zone else DEFAULT)
 
 
 class ProfileChange(RequestModel):
-    """What to change of the own profile: at least one of them. ``avatar`` null removes it."""
+    """Changes of the caller's profile, at least one. ``avatar`` null removes the avatar."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
-    # What isn't said is not in ``changes``; these stand for nothing.
+    # The defaults are never used: ``changes`` leaves out fields that were not sent.
     nickname: Nickname = Field(default_factory=str)
     avatar: AvatarUrl | None = Field(default_factory=lambda: None)
     time_zone: TimeZone = Field(default_factory=str)
@@ -111,12 +117,12 @@ class ProfileChange(RequestModel):
     @model_validator(mode="after")
     def _require_a_field(self) -> ProfileChange:
         if not self.model_fields_set:
-            raise ValueError("say nickname, avatar or time_zone")
+            raise ValueError("must have nickname, avatar or time_zone")
         return self
 
     @property
     def changes(self) -> dict[str, str | None]:
-        """What was said, by column of the user."""
+        """Return column -> value, of the fields that were sent."""
         return self.model_dump(exclude_unset=True)
 
 
