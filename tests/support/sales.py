@@ -38,14 +38,14 @@ def offer(stock: int = 3, opens_in_s: float = -60, closes_in_s: float = 3600) ->
     return create_voucher.create_voucher(terms(stock, opens_in_s, closes_in_s), ADMIN)
 
 
-def seen(voucher_id: int) -> SaleCounts | None:
+def read_counts(voucher_id: int) -> SaleCounts | None:
     """The counts in Redis."""
     return redis_store.read_counts([voucher_id]).get(voucher_id)
 
 
 def counts(voucher_id: int) -> tuple[int, int, int]:
     """(stock, pending, sold) in Redis."""
-    found = seen(voucher_id)
+    found = read_counts(voucher_id)
     assert found is not None
     return found.stock, found.pending, found.sold
 
@@ -70,21 +70,23 @@ def holders(voucher_id: int) -> list[int]:
     return [buyer for _, buyer in mysql_orders.read_holders(voucher_id, 0, 100_000)]
 
 
-def facts(bodies: list[str]) -> list[OrderEvent]:
+def parse_events(bodies: list[str]) -> list[OrderEvent]:
     """The reservations in messages."""
     return [OrderEvent.from_json(body) for body in bodies]
 
 
-def what_is_wrong(*voucher_ids: int) -> str:
+def find_violations(*voucher_ids: int) -> str:
     """What of sales in Redis doesn't agree with itself; '' for nothing.
 
     One round trip; of a cluster, one a voucher.
     """
     bases = [redis_store.state_key(v).removesuffix("state") for v in voucher_ids]
-    return "".join(_ask(part) for part in ([[base] for base in bases] if IS_CLUSTER else [bases]))
+    return "".join(
+        _run_check(part) for part in ([[base] for base in bases] if IS_CLUSTER else [bases])
+    )
 
 
-def _ask(bases: list[str]) -> str:
+def _run_check(bases: list[str]) -> str:
     client = redis.client()
     key = f"{bases[0]}state"
     try:
@@ -95,4 +97,4 @@ def _ask(bases: list[str]) -> str:
 
 def check(voucher_id: int) -> None:
     """The invariant holds."""
-    assert what_is_wrong(voucher_id) == ""
+    assert find_violations(voucher_id) == ""

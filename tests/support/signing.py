@@ -23,19 +23,19 @@ _EVENT = json.loads((ROOT / "events" / "auth.send_code.json").read_text())
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer: ``said`` is its body."""
+    """An answer: ``body`` is parsed."""
 
     status: int
     headers: Mapping[str, str]
-    said: Any
+    body: Any
 
     @property
     def problem(self) -> str:
         assert self.headers["content-type"] == "application/problem+json"
-        return str(self.said["type"]).rpartition("/")[2]
+        return str(self.body["type"]).rpartition("/")[2]
 
 
-def ask(
+def send(
     method: str,
     path: str,
     body: Any = None,
@@ -77,10 +77,10 @@ def ask(
     return Reply(answer["statusCode"], found, said)
 
 
-def ask_for_code(phone: Any = PHONE, **options: Any) -> Reply:
-    reply = ask("POST", "/auth/codes", {"phone": phone}, **options)
+def request_code(phone: Any = PHONE, **options: Any) -> Reply:
+    reply = send("POST", "/auth/codes", {"phone": phone}, **options)
     if reply.status == 202:
-        _challenges[phone] = reply.said["challenge"]
+        _challenges[phone] = reply.body["challenge"]
     return reply
 
 
@@ -92,10 +92,10 @@ def challenge_of(phone: str = PHONE) -> str:
 def sign_in(code: Any, phone: str = PHONE, *, challenge: Any = None, **options: Any) -> Reply:
     """Sign in with the challenge that the client of a phone got last, or another."""
     body = {"challenge": challenge or challenge_of(phone), "code": code}
-    return ask("POST", "/auth/sessions", body, **options)
+    return send("POST", "/auth/sessions", body, **options)
 
 
-def is_known(token: str) -> bool:
+def is_accepted(token: str) -> bool:
     """What the authorizer says of a token."""
     event = {
         "routeKey": "GET /users/me",
@@ -105,7 +105,7 @@ def is_known(token: str) -> bool:
     return "user_id" in handler("api/authorizer")(event, None)["context"]
 
 
-def code_on(phone: str = PHONE) -> str:
+def read_code(phone: str = PHONE) -> str:
     """The code in the text that a phone got last."""
     found = re.search("[0-9]{6}", sms.read_echo(phone) or "")
     assert found, "no text came"
@@ -114,11 +114,11 @@ def code_on(phone: str = PHONE) -> str:
 
 def signed_in(phone: str = PHONE, source: str = HOME) -> str:
     """A token, after all of it."""
-    assert ask_for_code(phone, source=source).status == 202
-    done = sign_in(code_on(phone), phone, source=source)
+    assert request_code(phone, source=source).status == 202
+    done = sign_in(read_code(phone), phone, source=source)
     assert done.status == 201
     let_a_minute_pass()
-    return str(done.said["token"])
+    return str(done.body["token"])
 
 
 def hasher() -> KeyedHasher:

@@ -19,7 +19,7 @@ from plaza.infra.secrets import SecretsDown
 from plaza.infra.settings import BadSettings
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
-from tests.support.signing import PHONE, ask_for_code
+from tests.support.signing import PHONE, request_code
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def aws(plaza: World) -> Iterator[None]:
 
 def test_a_code_goes_to_the_phone_by_sns(aws: None, set_up: Callable[..., None]) -> None:
     set_up(sms_sender="sns")
-    assert ask_for_code().status == 202
+    assert request_code().status == 202
     [(phone, text, *_)] = sns_backends[DEFAULT_ACCOUNT_ID]["us-east-1"].sms_messages.values()
     assert phone == PHONE
     assert text.endswith(" is your Plaza code. It works for 5 minutes.")
@@ -81,7 +81,7 @@ def test_when_sns_fails_it_is_a_503_and_the_log_names_no_phone(
         raise error
 
     monkeypatch.setattr(sms.sender()._client, "_make_api_call", fail)  # type: ignore[attr-defined]
-    refused = ask_for_code()
+    refused = request_code()
     assert (refused.status, refused.problem) == (503, "unavailable")
     logged = capsys.readouterr().out
     assert '"sms_failed":1' in logged
@@ -98,7 +98,7 @@ def test_a_deploy_that_did_not_say_how_to_send_sends_nothing(
 
 
 def test_an_echo_is_gone_when_its_code_is(plaza: World) -> None:
-    ask_for_code()
+    request_code()
     [key] = find_keys("*:echo:*")
     assert 299 <= redis.execute("TTL", key) <= 300
     assert PHONE[1:] not in key

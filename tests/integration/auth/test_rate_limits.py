@@ -21,7 +21,7 @@ from tests.support.consumers import statements
 from tests.support.functions import event, handler
 from tests.support.keyspace import own_client
 from tests.support.plaza import World
-from tests.support.signing import HOME, Reply, ask
+from tests.support.signing import HOME, Reply, send
 
 READ, WRITE = "GET /users/me", "PUT /posts/{post_id}/likes/me"
 ADA = Bucket("writes", "7", per_s=5, burst=50)
@@ -192,14 +192,14 @@ def test_the_limit_is_the_users_whatever_their_session(plaza: World) -> None:
 
 
 def get_me(token: str | None) -> Reply:
-    return ask("GET", "/users/me", token=token, folder="api/users")
+    return send("GET", "/users/me", token=token, folder="api/users")
 
 
 def test_too_often_is_429_with_retry_after_on_any_route(plaza: World) -> None:
     token = new_session.open_session(7)
     empty(bucket_of_user(7, READ), wait_s=7)
     for path, folder in [("/users/me", "api/users"), ("/feed", "api/feed")]:
-        reply = ask("GET", path, token=token, folder=folder)
+        reply = send("GET", path, token=token, folder=folder)
         assert (reply.status, reply.problem) == (429, "too-many")
         assert reply.headers["retry-after"] == "7"
 

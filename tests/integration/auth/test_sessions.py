@@ -27,7 +27,7 @@ from plaza.infra.redis import RedisDown
 from tests.integration.conftest import Away
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
-from tests.support.signing import Reply, ask, is_known, sign_in, signed_in
+from tests.support.signing import Reply, is_accepted, send, sign_in, signed_in
 
 
 def stored_end(token: str) -> float:
@@ -343,48 +343,48 @@ def test_without_redis_an_end_is_asked_for_again_and_then_it_is_one(
     """Redis hangs and comes back with what it had: the worst case for an end."""
     set_up(redis_timeout_s=0.2)
     token = signed_in()
-    assert is_known(token)
+    assert is_accepted(token)
     redis_server.pause()
     try:
-        refused = ask("DELETE", "/auth/sessions/current", token=token)
+        refused = send("DELETE", "/auth/sessions/current", token=token)
         assert (refused.status, refused.problem) == (503, "unavailable")
-        assert ask("DELETE", "/auth/sessions/current", token=token).status == 503, "as long as"
+        assert send("DELETE", "/auth/sessions/current", token=token).status == 503, "as long as"
     finally:
         redis_server.resume()
         redis.REDIS.breaker.close()
     # A Redis that hung may have been told all the same, and then the token is unknown now.
-    assert ask("DELETE", "/auth/sessions/current", token=token).status in (204, 401)
-    assert not is_known(token)
+    assert send("DELETE", "/auth/sessions/current", token=token).status in (204, 401)
+    assert not is_accepted(token)
 
 
 def test_an_end_that_redis_did_not_hear_of_is_repeated_with_the_same_token(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = signed_in()
-    assert is_known(token)
+    assert is_accepted(token)
 
     def fail(*_: object) -> None:
         raise RedisDown("Redis is away (a test says so)")
 
     with monkeypatch.context() as for_now:
         for_now.setattr(redis_sessions, "mark_ended", fail)
-        assert ask("DELETE", "/auth/sessions/current", token=token).status == 503
-    assert is_known(token), "Redis still shows it, which is why it has to be repeated"
-    assert ask("DELETE", "/auth/sessions/current", token=token).status == 204
-    assert not is_known(token)
+        assert send("DELETE", "/auth/sessions/current", token=token).status == 503
+    assert is_accepted(token), "Redis still shows it, which is why it has to be repeated"
+    assert send("DELETE", "/auth/sessions/current", token=token).status == 204
+    assert not is_accepted(token)
 
 
 def test_without_mysql_nothing_has_ended_and_it_can_be_repeated(
     plaza: World, mysql_away: Away
 ) -> None:
     token = signed_in()
-    assert is_known(token)
+    assert is_accepted(token)
     with mysql_away():
         for path in ("/auth/sessions/current", "/auth/sessions"):
-            assert ask("DELETE", path, token=token).status == 503
-        assert is_known(token)
-    assert ask("DELETE", "/auth/sessions/current", token=token).status == 204
-    assert not is_known(token)
+            assert send("DELETE", path, token=token).status == 503
+        assert is_accepted(token)
+    assert send("DELETE", "/auth/sessions/current", token=token).status == 204
+    assert not is_accepted(token)
 
 
 # ---------------------------------------------------------------- ending all of them
@@ -447,14 +447,14 @@ def test_when_redis_is_away_all_sessions_stay_until_it_is_repeated(
         session_lookup.find_session(other)
     redis_server.pause()
     try:
-        assert ask("DELETE", "/auth/sessions", token=token).status == 503
+        assert send("DELETE", "/auth/sessions", token=token).status == 503
     finally:
         redis_server.resume()
         redis.REDIS.breaker.close()
-    assert is_known(token), "or nobody could repeat it"
-    assert ask("DELETE", "/auth/sessions", token=token).status == 204
+    assert is_accepted(token), "or nobody could repeat it"
+    assert send("DELETE", "/auth/sessions", token=token).status == 204
     for ended in [token, *others]:
-        assert not is_known(ended)
+        assert not is_accepted(ended)
 
 
 @pytest.mark.parametrize("fails_at", [1, 2], ids=["the others", "their own"])
@@ -487,25 +487,25 @@ def test_wherever_redis_fails_on_the_way_a_repeat_ends_all(
 @pytest.mark.parametrize("path", ["/auth/sessions/current", "/auth/sessions"])
 def test_a_token_works_no_more_after_it_signed_out(plaza: World, path: str) -> None:
     token = signed_in()
-    assert is_known(token)
-    done = ask("DELETE", path, token=token)
-    assert (done.status, done.said) == (204, None)
-    assert not is_known(token)
+    assert is_accepted(token)
+    done = send("DELETE", path, token=token)
+    assert (done.status, done.body) == (204, None)
+    assert not is_accepted(token)
     for again in ("/auth/sessions/current", "/auth/sessions"):
-        refused = ask("DELETE", again, token=token)
+        refused = send("DELETE", again, token=token)
         assert (refused.status, refused.problem) == (401, "unauthenticated")
 
 
 @pytest.mark.parametrize("path", ["/auth/sessions/current", "/auth/sessions"])
 @pytest.mark.parametrize("token", [None, "x", "A" * 43], ids=["none", "malformed", "unknown"])
 def test_who_has_no_session_is_told_so(plaza: World, path: str, token: str | None) -> None:
-    refused = ask("DELETE", path, token=token)
+    refused = send("DELETE", path, token=token)
     assert (refused.status, refused.problem) == (401, "unauthenticated")
 
 
 def test_a_code_does_not_work_again_after_signing_out(plaza: World) -> None:
     token = signed_in()
-    ask("DELETE", "/auth/sessions", token=token)
+    send("DELETE", "/auth/sessions", token=token)
     assert sign_in("000000").status == 401
 
 
@@ -518,16 +518,16 @@ def test_an_admin_ends_all_sessions_of_a_user_and_of_nobody_else(
     set_role(1, "admin")
     admin, other = new_session.open_session(1), new_session.open_session(8)
     tokens = new_session.open_sessions([7] * 20)
-    assert all(is_known(token) for token in [*tokens[:10], other])
+    assert all(is_accepted(token) for token in [*tokens[:10], other])
     done = end_sessions(7, admin)
-    assert (done.status, done.said) == (200, {"ended": 20})
-    assert not any(is_known(token) for token in tokens)
-    assert is_known(other)
+    assert (done.status, done.body) == (200, {"ended": 20})
+    assert not any(is_accepted(token) for token in tokens)
+    assert is_accepted(other)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     [line] = [line for line in lines if line["event"] == "sessions_ended"]
     assert (line["user_id"], line["operator_id"], line["ended"]) == (7, 1, 20)
-    assert end_sessions(7, admin).said == {"ended": 0}
-    assert is_known(new_session.open_session(7)), "signing in again works"
+    assert end_sessions(7, admin).body == {"ended": 0}
+    assert is_accepted(new_session.open_session(7)), "signing in again works"
 
 
 def test_a_user_ends_nobody_elses_sessions(plaza: World) -> None:
@@ -535,7 +535,7 @@ def test_a_user_ends_nobody_elses_sessions(plaza: World) -> None:
     assert end_sessions(7, mine).problem == "forbidden"
     assert end_sessions(7, None).problem == "unauthenticated"
     assert end_sessions("abc", mine).status == 404
-    assert is_known(others)
+    assert is_accepted(others)
 
 
 def test_when_redis_can_not_be_told_no_session_has_ended_and_it_can_be_repeated(
@@ -543,7 +543,7 @@ def test_when_redis_can_not_be_told_no_session_has_ended_and_it_can_be_repeated(
 ) -> None:
     set_role(1, "admin")
     admin, token = new_session.open_sessions([1, 7])
-    assert is_known(token)
+    assert is_accepted(token)
 
     def fail(*_: object) -> None:
         raise RedisDown("Redis is away (a test says so)")
@@ -551,11 +551,11 @@ def test_when_redis_can_not_be_told_no_session_has_ended_and_it_can_be_repeated(
     with monkeypatch.context() as for_now:
         for_now.setattr(redis_sessions, "mark_ended", fail)
         assert end_sessions(7, admin).status == 503
-    assert is_known(token)
-    assert end_sessions(7, admin).said == {"ended": 1}
-    assert not is_known(token)
+    assert is_accepted(token)
+    assert end_sessions(7, admin).body == {"ended": 1}
+    assert not is_accepted(token)
 
 
 def end_sessions(user_id: int | str, token: str | None) -> Reply:
     path = f"/users/{user_id}/sessions"
-    return ask("DELETE", path, token=token, folder="api/users")
+    return send("DELETE", path, token=token, folder="api/users")

@@ -30,15 +30,15 @@ from tests.support.signing import (
     OTHER,
     PHONE,
     Reply,
-    ask,
-    ask_for_code,
     challenge_of,
-    code_on,
     forget_limits,
     hasher,
-    is_known,
+    is_accepted,
     let_a_minute_pass,
     let_pass,
+    read_code,
+    request_code,
+    send,
     sign_in,
     signed_in,
     wrong,
@@ -73,19 +73,19 @@ def spend(what: str, who: str, times: int) -> None:
 
 
 def test_a_code_comes_and_opens_a_session_for_a_user_who_is_made(plaza: World) -> None:
-    asked = ask_for_code()
+    asked = request_code()
     assert asked.status == 202
-    assert asked.said == {"challenge": asked.said["challenge"], "expires_in": 300}
-    assert re.fullmatch("[A-Za-z0-9_-]{43}", asked.said["challenge"])
-    done = sign_in(code_on())
+    assert asked.body == {"challenge": asked.body["challenge"], "expires_in": 300}
+    assert re.fullmatch("[A-Za-z0-9_-]{43}", asked.body["challenge"])
+    done = sign_in(read_code())
     assert done.status == 201
-    assert set(done.said) == {"token", "expires_in", "user"}
-    assert done.said["expires_in"] == 30 * 86_400
-    user = done.said["user"]
+    assert set(done.body) == {"token", "expires_in", "user"}
+    assert done.body["expires_in"] == 30 * 86_400
+    user = done.body["user"]
     assert re.fullmatch("[a-z]+ [a-z]+ [0-9]{4}", user["nickname"])
     assert user["avatar"] is None
     assert users() == [(int(user["id"]), user["nickname"], "user")]
-    session = auth_finding.find_session(done.said["token"])
+    session = auth_finding.find_session(done.body["token"])
     assert session is not None
     assert (session.user_id, session.role) == (int(user["id"]), "user")
 
@@ -93,8 +93,8 @@ def test_a_code_comes_and_opens_a_session_for_a_user_who_is_made(plaza: World) -
 def test_the_same_phone_is_the_same_user_however_it_is_written(plaza: World) -> None:
     ids = []
     for written in (PHONE, "+86 138-0013-8000", "+86 (138) 00138000"):
-        assert ask_for_code(written).status == 202
-        ids.append(sign_in(code_on(), written).said["user"]["id"])
+        assert request_code(written).status == 202
+        ids.append(sign_in(read_code(), written).body["user"]["id"])
         let_a_minute_pass()
     assert len(set(ids)) == 1
     assert sessions_of(int(ids[0])) == 3
@@ -113,8 +113,8 @@ def test_a_new_user_can_be_followed_at_once(plaza: World) -> None:
 
 
 def test_a_code_that_was_used_is_refused(plaza: World) -> None:
-    ask_for_code()
-    code = code_on()
+    request_code()
+    code = read_code()
     assert sign_in(code).status == 201
     again = sign_in(code)
     assert (again.status, again.problem) == (401, "code-refused")
@@ -125,28 +125,28 @@ def test_why_a_code_is_refused_is_not_told(plaza: World) -> None:
     def refused(code: str, phone: str = PHONE) -> tuple[int, Any, Any]:
         reply = sign_in(code, phone)
         forget_limits()
-        return reply.status, reply.said, sorted(reply.headers)
+        return reply.status, reply.body, sorted(reply.headers)
 
     never = refused("123456", OTHER)
-    ask_for_code()
-    assert refused(wrong(code_on())) == never
-    code = code_on()
+    request_code()
+    assert refused(wrong(read_code())) == never
+    code = read_code()
     sign_in(code)
     assert refused(code) == never, "used"
     forget_limits()
-    ask_for_code()
+    request_code()
     for by in range(1, 6):
-        assert refused(wrong(code_on(), by)) == never
-    assert refused(code_on()) == never, "burnt"
-    ask_for_code()
+        assert refused(wrong(read_code(), by)) == never
+    assert refused(read_code()) == never, "burnt"
+    request_code()
     redis.execute("PEXPIRE", key_of_challenge(), 0)
-    assert refused(code_on()) == never, "expired"
+    assert refused(read_code()) == never, "expired"
     assert never[0] == 401
 
 
 def test_a_code_is_burnt_by_five_wrong_tries_from_anywhere(plaza: World) -> None:
-    ask_for_code()
-    code = code_on()
+    request_code()
+    code = read_code()
     for by in range(1, 6):
         assert sign_in(wrong(code, by), source=f"198.51.100.{by}").status == 401
     assert sign_in(code).status == 401
@@ -154,32 +154,32 @@ def test_a_code_is_burnt_by_five_wrong_tries_from_anywhere(plaza: World) -> None
 
 def test_strangers_who_guess_lock_nobody_out(plaza: World) -> None:
     """Wrong codes under invented challenges, and under challenges of their own for that phone."""
-    ask_for_code()
-    code, own = code_on(), challenge_of()
+    request_code()
+    code, own = read_code(), challenge_of()
     for by in range(1, 30):
         invented = f"{by:043}"
         assert sign_in(wrong(code, by), challenge=invented, source=HOME).status == 401
     for by in range(1, 5):
         source = f"198.51.100.{by}"
-        assert ask_for_code(source=source).status == 202
+        assert request_code(source=source).status == 202
         for _ in range(6):
-            assert sign_in(wrong(code_on()), source=source).status == 401
+            assert sign_in(wrong(read_code()), source=source).status == 401
     assert sign_in(code, challenge=own).status == 201
 
 
 def test_codes_that_strangers_ask_for_do_not_take_the_place_of_mine(plaza: World) -> None:
-    ask_for_code()
-    code, own = code_on(), challenge_of()
-    assert ask_for_code(source="198.51.100.1").status == 202
+    request_code()
+    code, own = read_code(), challenge_of()
+    assert request_code(source="198.51.100.1").status == 202
     assert sign_in(code, challenge=own).status == 201
 
 
 def test_a_code_works_only_with_its_own_challenge(plaza: World) -> None:
-    ask_for_code(PHONE)
-    ask_for_code(OTHER, source="198.51.100.1")
-    if code_on(PHONE) != code_on(OTHER):
-        assert sign_in(code_on(PHONE), OTHER).status == 401
-    assert sign_in(code_on(OTHER), OTHER).status == 201
+    request_code(PHONE)
+    request_code(OTHER, source="198.51.100.1")
+    if read_code(PHONE) != read_code(OTHER):
+        assert sign_in(read_code(PHONE), OTHER).status == 401
+    assert sign_in(read_code(OTHER), OTHER).status == 201
 
 
 def outcomes(challenge: str, code: str, people: int, tries: int) -> list[list[str]]:
@@ -215,8 +215,8 @@ def outcomes(challenge: str, code: str, people: int, tries: int) -> list[list[st
 
 
 def test_of_a_hundred_sign_ins_with_one_code_one_is_a_session(plaza: World) -> None:
-    ask_for_code()
-    found = [outcome for own in outcomes(challenge_of(), code_on(), 5, 20) for outcome in own]
+    request_code()
+    found = [outcome for own in outcomes(challenge_of(), read_code(), 5, 20) for outcome in own]
     signed = [outcome for outcome in found if outcome.isdigit()]
     assert (len(found), len(signed)) == (100, 1)
     assert set(found) - set(signed) == {"CodeRefused"}
@@ -236,33 +236,33 @@ def test_first_sign_ins_of_one_phone_at_once_make_one_user(plaza: World) -> None
 
 
 def test_a_phone_gets_one_code_a_minute_from_one_network(plaza: World) -> None:
-    assert ask_for_code().status == 202
-    refused = ask_for_code()
+    assert request_code().status == 202
+    refused = request_code()
     assert (refused.status, refused.problem) == (429, "too-many")
     assert 58 < int(refused.headers["retry-after"]) <= 60
     let_pass(59_000)
-    assert ask_for_code().headers["retry-after"] == "1"
+    assert request_code().headers["retry-after"] == "1"
     let_pass(1_000)
-    assert ask_for_code().status == 202
+    assert request_code().status == 202
 
 
 def test_a_phone_gets_five_codes_an_hour_from_one_network_and_ten_from_all(plaza: World) -> None:
     for number in range(10):
-        assert ask_for_code(source=f"198.51.100.{number // 5}").status == 202
+        assert request_code(source=f"198.51.100.{number // 5}").status == 202
         let_a_minute_pass()
         if number == 4:
-            assert ask_for_code(source="198.51.100.0").status == 429
-    refused = ask_for_code(source="198.51.100.9")
+            assert request_code(source="198.51.100.0").status == 429
+    refused = request_code(source="198.51.100.9")
     assert refused.status == 429
     assert 2_990 < int(refused.headers["retry-after"]) <= 3_000
     let_pass(3_000_000)
-    assert ask_for_code(source="198.51.100.9").status == 202
+    assert request_code(source="198.51.100.9").status == 202
 
 
 def test_a_phone_gets_twenty_codes_a_day_from_strangers(plaza: World) -> None:
     spend("codes-to", hasher().hash_phone(PHONE), 20)
     let_pass(2 * 3_600_000)
-    refused = ask_for_code()
+    refused = request_code()
     assert (refused.status, refused.problem) == (429, "too-many")
     assert 21 * 3_600 < int(refused.headers["retry-after"]) <= 22 * 3_600
 
@@ -270,8 +270,8 @@ def test_a_phone_gets_twenty_codes_a_day_from_strangers(plaza: World) -> None:
 def test_fifty_people_of_one_address_sign_in(plaza: World) -> None:
     for number in range(50):
         phone = f"+86138001380{number:02}"
-        assert ask_for_code(phone).status == 202
-        assert sign_in(code_on(phone), phone).status == 201
+        assert request_code(phone).status == 202
+        assert sign_in(read_code(phone), phone).status == 201
     assert len(users()) == 50
 
 
@@ -287,9 +287,9 @@ def test_a_shared_address_is_limited_by_the_hour_whatever_the_phones(
 ) -> None:
     set_up(max_codes_per_network_per_hour=3)
     phones = [f"+8613800138{number:03}" for number in range(6)]
-    assert [ask_for_code(phone, source=here).status for phone in phones[:4]] == [202] * 3 + [429]
-    assert ask_for_code(phones[4], source=there).status == 429
-    assert ask_for_code(phones[5], source=elsewhere).status == 202
+    assert [request_code(phone, source=here).status for phone in phones[:4]] == [202] * 3 + [429]
+    assert request_code(phones[4], source=there).status == 429
+    assert request_code(phones[5], source=elsewhere).status == 202
 
 
 def test_the_budget_of_the_deployment_is_kept_and_its_end_is_counted(
@@ -297,7 +297,7 @@ def test_the_budget_of_the_deployment_is_kept_and_its_end_is_counted(
 ) -> None:
     set_up(max_codes_per_hour=3)
     sent = [
-        ask_for_code(f"+8613800138{number:03}", source=f"198.51.100.{number}")
+        request_code(f"+8613800138{number:03}", source=f"198.51.100.{number}")
         for number in range(5)
     ]
     assert [reply.status for reply in sent] == [202] * 3 + [503] * 2
@@ -315,22 +315,22 @@ def test_whoever_signed_in_here_before_is_not_held_up_by_strangers(
     spend("codes-to", hasher().hash_phone(PHONE), 20)
     spend("codes-from", hasher().hash_network(HOME), 5)
     spend("codes", "new", 5)
-    assert ask_for_code(OTHER).status == 429
-    assert ask_for_code(source="198.51.100.1").status == 429, "somewhere else it is a stranger"
-    assert ask_for_code().status == 202
-    assert sign_in(code_on()).status == 201
+    assert request_code(OTHER).status == 429
+    assert request_code(source="198.51.100.1").status == 429, "somewhere else it is a stranger"
+    assert request_code().status == 202
+    assert sign_in(read_code()).status == 201
 
 
 def test_what_is_refused_counts_nowhere(plaza: World, set_up: Callable[..., None]) -> None:
     set_up(max_codes_per_hour=1)
-    assert ask_for_code(OTHER, source="198.51.100.1").status == 202
-    assert ask_for_code(PHONE).status == 503, "the budget is spent"
+    assert request_code(OTHER, source="198.51.100.1").status == 202
+    assert request_code(PHONE).status == 503, "the budget is spent"
     let_pass(3_600_000)
-    assert ask_for_code(PHONE).status == 202
+    assert request_code(PHONE).status == 202
     set_up(max_codes_per_network_per_hour=1)
-    assert ask_for_code(OTHER).status == 429, "the network has to wait"
+    assert request_code(OTHER).status == 429, "the network has to wait"
     set_up(max_codes_per_network_per_hour=2, max_codes_per_hour=2)
-    assert ask_for_code(OTHER).status == 202
+    assert request_code(OTHER).status == 202
 
 
 @pytest.mark.parametrize("name", ["x-forwarded-for", "forwarded", "x-real-ip", "client-ip"])
@@ -338,10 +338,10 @@ def test_a_header_makes_nobody_somebody_else(
     plaza: World, set_up: Callable[..., None], name: str
 ) -> None:
     set_up(max_codes_per_network_per_hour=1)
-    assert ask_for_code(PHONE).status == 202
+    assert request_code(PHONE).status == 202
     for number in range(3):
         faked = {name: f"198.51.100.{number}"}
-        assert ask_for_code(OTHER, headers=faked).status == 429
+        assert request_code(OTHER, headers=faked).status == 429
 
 
 @pytest.mark.parametrize(
@@ -363,17 +363,17 @@ def test_codes_go_to_the_countries_and_types_of_the_deployment(
     status: int,
 ) -> None:
     set_up(sms_countries=countries, sms_number_types=types)
-    reply = ask_for_code(phone)
+    reply = request_code(phone)
     assert reply.status == status
     if status == 400:
-        assert reply.said["errors" if "errors" in reply.said else "detail"].startswith("phone")
+        assert reply.body["errors" if "errors" in reply.body else "detail"].startswith("phone")
         assert counted() == []
 
 
 def test_a_code_that_came_before_still_works_after_a_refusal(plaza: World) -> None:
-    ask_for_code()
-    code = code_on()
-    assert ask_for_code().status == 429
+    request_code()
+    code = read_code()
+    assert request_code().status == 429
     assert sign_in(code).status == 201
 
 
@@ -383,13 +383,13 @@ def test_a_code_that_came_before_still_works_after_a_refusal(plaza: World) -> No
 def test_a_known_phone_is_answered_as_an_unknown_one(plaza: World) -> None:
     signed_in(PHONE)
     forget_limits()
-    known, unknown = ask_for_code(PHONE), ask_for_code(OTHER, source="198.51.100.1")
-    assert (known.status, set(known.said), known.headers) == (
+    known, unknown = request_code(PHONE), request_code(OTHER, source="198.51.100.1")
+    assert (known.status, set(known.body), known.headers) == (
         unknown.status,
-        set(unknown.said),
+        set(unknown.body),
         unknown.headers,
     )
-    codes = wrong(code_on(PHONE)), wrong(code_on(OTHER))
+    codes = wrong(read_code(PHONE)), wrong(read_code(OTHER))
     replies = sign_in(codes[0], PHONE), sign_in(codes[1], OTHER)
     assert replies[0] == replies[1]
 
@@ -402,8 +402,8 @@ def test_before_the_code_is_right_mysql_is_not_asked(
 
     for name in ("fetch_all", "write", "run_in_transaction"):
         monkeypatch.setattr(mysql, name, asked)
-    assert ask_for_code().status == 202
-    assert sign_in(wrong(code_on())).status == 401
+    assert request_code().status == 202
+    assert sign_in(wrong(read_code())).status == 401
 
 
 # ---------------------------------------------------------------- hostile input
@@ -424,12 +424,12 @@ def assert_bad(reply: Reply, field: str, value: object = None) -> None:
     assert (reply.status, reply.problem) == (400, "bad-input")
     if "\ud800" in str(value):
         field = "body"  # it is no Unicode at all
-    assert field in json.dumps(reply.said.get("errors") or reply.said["detail"])
+    assert field in json.dumps(reply.body.get("errors") or reply.body["detail"])
 
 
 @pytest.mark.parametrize("phone", _BAD_PHONES, ids=lambda value: f"{value!a:.30}")
 def test_what_is_no_phone_is_a_400_that_names_it(plaza: World, phone: object) -> None:
-    assert_bad(ask_for_code(phone), "phone", phone)
+    assert_bad(request_code(phone), "phone", phone)
     assert counted() == [], "and counts nowhere"
 
 
@@ -443,7 +443,7 @@ _BAD_CHALLENGES = [
 @pytest.mark.parametrize("challenge", _BAD_CHALLENGES, ids=lambda value: f"{value!a:.30}")
 def test_what_is_no_challenge_is_a_400_that_names_it(plaza: World, challenge: object) -> None:
     body = {"challenge": challenge, "code": "123456"}
-    assert_bad(ask("POST", "/auth/sessions", body), "challenge", challenge)
+    assert_bad(send("POST", "/auth/sessions", body), "challenge", challenge)
     assert counted() == []
 
 
@@ -451,10 +451,10 @@ def test_what_is_no_challenge_is_a_400_that_names_it(plaza: World, challenge: ob
 def test_what_is_no_code_is_a_400_that_names_it_and_costs_no_try(
     plaza: World, code: object
 ) -> None:
-    ask_for_code()
+    request_code()
     for _ in range(6):
         assert_bad(sign_in(code), "code", code)
-    assert sign_in(code_on()).status == 201
+    assert sign_in(read_code()).status == 201
 
 
 @pytest.mark.parametrize(
@@ -478,17 +478,17 @@ def test_what_is_no_code_is_a_400_that_names_it_and_costs_no_try(
 )
 @pytest.mark.parametrize("path", ["/auth/codes", "/auth/sessions"])
 def test_a_bad_body_is_a_400(plaza: World, path: str, body: object, field: str) -> None:
-    reply = ask("POST", path, body)
+    reply = send("POST", path, body)
     assert (reply.status, reply.problem) == (400, "bad-input")
     assert counted() == []
     assert users() == []
 
 
 def test_nobody_makes_themselves_an_admin(plaza: World) -> None:
-    ask_for_code()
-    body = {"challenge": challenge_of(), "code": code_on(), "role": "admin"}
-    assert_bad(ask("POST", "/auth/sessions", body), "role")
-    assert sign_in(code_on()).status == 201
+    request_code()
+    body = {"challenge": challenge_of(), "code": read_code(), "role": "admin"}
+    assert_bad(send("POST", "/auth/sessions", body), "role")
+    assert sign_in(read_code()).status == 201
     assert [role for _, _, role in users()] == ["user"]
 
 
@@ -498,41 +498,41 @@ def test_nobody_makes_themselves_an_admin(plaza: World) -> None:
 def test_without_redis_nobody_signs_in_and_it_is_no_open_gate(
     plaza: World, redis_away: Away
 ) -> None:
-    ask_for_code()
-    code = code_on()
+    request_code()
+    code = read_code()
     with redis_away():
-        for reply in (ask_for_code(OTHER), sign_in(code), sign_in(wrong(code))):
+        for reply in (request_code(OTHER), sign_in(code), sign_in(wrong(code))):
             assert (reply.status, reply.problem) == (503, "unavailable")
             assert int(reply.headers["retry-after"]) > 0
         assert users() == []
     assert sign_in(code).status == 401, "that Redis lost its data"
-    assert ask_for_code().status == 202
+    assert request_code().status == 202
 
 
 def test_without_mysql_a_code_comes_and_still_works_when_it_is_back(
     plaza: World, mysql_away: Away
 ) -> None:
     with mysql_away():
-        assert ask_for_code().status == 202
-        assert sign_in(wrong(code_on())).status == 401
+        assert request_code().status == 202
+        assert sign_in(wrong(read_code())).status == 401
         for _ in range(2):
-            refused = sign_in(code_on())
+            refused = sign_in(read_code())
             assert (refused.status, refused.problem) == (503, "unavailable")
         assert redis.client().hget(key_of_challenge(), "wrong_tries") == "1"
-    assert sign_in(code_on()).status == 201
+    assert sign_in(read_code()).status == 201
     assert len(users()) == 1
 
 
 def test_a_code_works_still_when_the_session_could_not_be_opened(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask_for_code()
+    request_code()
     monkeypatch.setattr(phone_sign_in, "open_session", _fail)
-    assert sign_in(code_on()).status == 503
+    assert sign_in(read_code()).status == 503
     assert len(users()) == 1
     monkeypatch.undo()
     monkeypatch.setattr("plaza.infra.secrets.read", lambda secret_id: f"the secret {secret_id}")
-    assert sign_in(code_on()).status == 201
+    assert sign_in(read_code()).status == 201
     assert len(users()) == 1
 
 
@@ -547,9 +547,9 @@ def test_a_text_that_can_not_be_sent_is_a_503_and_counts(
         raise SmsDown("The code could not be sent", retry_after_s=60)
 
     monkeypatch.setattr(EchoSender, "send", fail)
-    refused = ask_for_code()
+    refused = request_code()
     assert (refused.status, refused.headers["retry-after"]) == (503, "60")
-    assert ask_for_code().status == 429, "it may have been sent"
+    assert request_code().status == 429, "it may have been sent"
 
 
 # ---------------------------------------------------------------- what is left behind
@@ -590,21 +590,21 @@ def in_mysql(*but: str) -> str:
 def test_phones_codes_and_tokens_are_nowhere_to_be_read(
     codes_sent: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ask_for_code()
+    request_code()
     challenge = challenge_of()
     sign_in(wrong(codes_sent[0]))
     left = [in_redis(), in_mysql("user_phone")]
     done = sign_in(codes_sent[0])
-    is_known(done.said["token"])
+    is_accepted(done.body["token"])
     left += [in_redis(), in_mysql("user_phone")]
     let_a_minute_pass()
-    ask_for_code()
+    request_code()
     left += [in_redis()]
     sign_in(codes_sent[-1])
-    ask("DELETE", "/auth/sessions/current", token=done.said["token"])
+    send("DELETE", "/auth/sessions/current", token=done.body["token"])
     left += [in_redis(), in_mysql("user_phone"), capsys.readouterr().out]
     assert len(codes_sent) == 2
-    encrypted = [PHONE, PHONE[1:], HOME, done.said["token"], challenge, challenge_of()]
+    encrypted = [PHONE, PHONE[1:], HOME, done.body["token"], challenge, challenge_of()]
     for text in left:
         assert text
         for secret in encrypted:
@@ -617,8 +617,8 @@ def test_phones_codes_and_tokens_are_nowhere_to_be_read(
 def test_logs_hold_no_phone_code_or_token_whatever_fails(
     plaza: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ask_for_code()
-    code, token = code_on(), signed_in(OTHER, source="198.51.100.7")
+    request_code()
+    code, token = read_code(), signed_in(OTHER, source="198.51.100.7")
 
     def clash(*_: object) -> Any:
         mysql.write("INSERT INTO user_phone (phone, user_id) VALUES (%s, 1)", (PHONE,))
@@ -634,10 +634,10 @@ def test_logs_hold_no_phone_code_or_token_whatever_fails(
         phone_sign_in, "sign_up", lambda phone: mysql.write("SET time_zone = %s", (phone,))
     )
     assert sign_in(code).status == 500
-    ask_for_code(PHONE + "x")
+    request_code(PHONE + "x")
     sign_in(code + "x")
-    ask("DELETE", "/auth/sessions/current", token=token + "x")
-    ask("DELETE", "/auth/sessions", token=token)
+    send("DELETE", "/auth/sessions/current", token=token + "x")
+    send("DELETE", "/auth/sessions", token=token)
     logged = capsys.readouterr().out
     assert "IntegrityError" in logged
     assert "ProgrammingError" in logged
@@ -648,7 +648,7 @@ def test_logs_hold_no_phone_code_or_token_whatever_fails(
 def test_a_seal_with_another_secret_opens_nothing(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask_for_code()
-    code = code_on()
+    request_code()
+    code = read_code()
     monkeypatch.setattr("plaza.infra.secrets.read", lambda _: "rotated")
     assert sign_in(code).status == 401

@@ -79,7 +79,7 @@ def test_an_admin_offers_a_voucher_and_a_shop_lists_it(shop: World) -> None:
     assert (made["left"], made["exact"]) == (500, True)
     status, page, _ = ask("list_vouchers")
     assert (status, page) == (200, {"items": [made], "next": None})
-    assert sales.seen(int(made["id"])) is not None  # it is in Redis before the first click
+    assert sales.read_counts(int(made["id"])) is not None  # it is in Redis before the first click
 
 
 def test_only_an_admin_offers_and_only_in_a_shop_that_is_there(plaza: World) -> None:

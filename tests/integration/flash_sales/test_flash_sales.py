@@ -282,7 +282,7 @@ def test_the_recovery_names_at_most_500_orders_in_one_run_of_its_script(
     monkeypatch.setattr(redis_store, "find_overdue", count)
     recover_orders.recover_orders(decide_after_s=10**10)
     assert named == [500, 500, 201]
-    sent = sales.facts(plaza.queues.take(ORDERS))
+    sent = sales.parse_events(plaza.queues.take(ORDERS))
     assert sorted(fact.order_id for fact in sent) == list(range(1, 1_202))
 
 
@@ -295,7 +295,7 @@ def test_an_order_that_is_too_old_is_decided_by_the_recovery(plaza: World) -> No
     assert sales.counts(voucher.id) == (0, 0, 1)
     assert queries.read_order(made.id, 7).status == SUCCESS
     for _ in range(2):
-        persist.persist_orders(sales.facts(late))
+        persist.persist_orders(sales.parse_events(late))
         sales.check(voucher.id)
     assert sales.counts(voucher.id) == (0, 0, 1)
     assert sales.stock(voucher.id) == 0
@@ -316,7 +316,7 @@ def test_orders_that_five_tries_did_not_save_are_decided_by_stock(plaza: World) 
 def test_a_rollback_after_the_order_was_saved_changes_nothing(plaza: World) -> None:
     voucher = sales.offer(stock=1)
     made = order(voucher.id, 7)
-    facts = sales.facts(plaza.queues.take(ORDERS))
+    facts = sales.parse_events(plaza.queues.take(ORDERS))
     persist.persist_orders(facts)
     for _ in range(2):
         persist.decide_dead_letters(facts)
@@ -342,10 +342,10 @@ def test_who_failed_and_orders_again_keeps_the_second_order_when_the_first_comes
     order(voucher.id, 7)
     late = plaza.queues.take(ORDERS)
     mysql.write("UPDATE voucher SET stock = 0")
-    persist.persist_orders(sales.facts(late))
+    persist.persist_orders(sales.parse_events(late))
     mysql.write("UPDATE voucher SET stock = 2")
     second = order(voucher.id, 7)
-    persist.persist_orders(sales.facts(late))  # tells Redis once more that the first failed
+    persist.persist_orders(sales.parse_events(late))  # tells Redis once more that the first failed
     sales.check(voucher.id)
     assert queries.read_order(second.id, 7).status == PENDING
     drain(plaza, voucher.id)
@@ -360,7 +360,7 @@ def test_an_id_of_two_buyers_is_one_order_and_the_other_event_is_refused(
     life = redis_store.find_sales([voucher.id])[voucher.id]
     redis_store.reserve(life, made.id, 8)  # as version 1 did when a reply was lost
     redis_store.write_pointer(8, made.id, voucher.id)
-    [first] = sales.facts(plaza.queues.take(ORDERS))
+    [first] = sales.parse_events(plaza.queues.take(ORDERS))
     second = OrderEvent(made.id, voucher.id, 8, 1)
     third = OrderEvent(made.id, voucher.id + 1, 7, 1)
     with pytest.raises(OrderMismatch):
@@ -384,7 +384,7 @@ def test_the_recovery_sends_an_order_with_the_id_of_another_to_the_consumer(plaz
     stray = OrderEvent(made.id, voucher.id, 9, 1)
     mysql_orders.add_to_outbox(stray)
     recover_orders.recover_orders(resend_after_s=0, decide_after_s=0)
-    sent = sales.facts(plaza.queues.take(ORDERS))
+    sent = sales.parse_events(plaza.queues.take(ORDERS))
     assert [fact.buyer_id for fact in sent] == [9, 8]
     for fact in sent:
         with pytest.raises(OrderMismatch):
@@ -399,8 +399,8 @@ def test_a_batch_with_doubles_of_two_sales_is_saved_once(plaza: World) -> None:
         order(one.id, buyer)
     order(two.id, 1)
     bodies = plaza.queues.take(ORDERS)
-    persist.persist_orders(sales.facts(bodies + bodies[::-1]))
-    persist.persist_orders(sales.facts(bodies[:2]))
+    persist.persist_orders(sales.parse_events(bodies + bodies[::-1]))
+    persist.persist_orders(sales.parse_events(bodies[:2]))
     for voucher, sold in ((one, 3), (two, 1)):
         sales.check(voucher.id)
         assert sales.counts(voucher.id) == (0, 0, sold)
@@ -412,7 +412,7 @@ def test_the_statements_of_a_batch_are_constant(plaza: World) -> None:
         voucher = sales.offer(stock=size)
         for buyer in range(1, size + 1):
             place_order.place_order(voucher.id, buyer)
-        facts = sales.facts(plaza.queues.take(ORDERS))
+        facts = sales.parse_events(plaza.queues.take(ORDERS))
         before = questions()
         persist.persist_orders(facts)
         return questions() - before
@@ -427,7 +427,7 @@ def test_a_fact_of_a_voucher_that_is_not_there_fails_alone(plaza: World) -> None
     voucher = sales.offer()
     made = order(voucher.id, 7)
     stray = OrderEvent(made.id + 1, 31, 7, 1)
-    persist.persist_orders([stray, *sales.facts(plaza.queues.take(ORDERS))])
+    persist.persist_orders([stray, *sales.parse_events(plaza.queues.take(ORDERS))])
     assert queries.read_order(stray.order_id, 7).reason == "sold-out"
     assert queries.read_order(made.id, 7).status == SUCCESS
 
@@ -470,7 +470,7 @@ def test_stock_and_buyers_come_back_from_mysql(plaza: World) -> None:
     assert sales.counts(voucher.id) == (2, 1, 2)
     found, made = place_order.place_order(voucher.id, 1)
     assert (found.status, made) == (SUCCESS, False)
-    state = sales.seen(voucher.id)
+    state = sales.read_counts(voucher.id)
     assert state is not None
     assert state.generation == 2
 
@@ -503,7 +503,7 @@ def test_a_queue_that_does_not_drain_holds_a_sale_for_30_s_and_mysql_decides(
     redis.execute("HSET", redis_store.state_key(voucher.id), "drain_until_us", sales.now_us() - 1)
     second = order(voucher.id, 2)
     plaza.queues.messages[ORDERS].remove("something of another sale")
-    persist.persist_orders(sales.facts(old))  # the old one comes first after all
+    persist.persist_orders(sales.parse_events(old))  # the old one comes first after all
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (-1, 1, 1)
     drain(plaza, voucher.id)
@@ -518,7 +518,7 @@ def test_who_ordered_in_both_lives_has_one(plaza: World) -> None:
     old = plaza.queues.take(ORDERS)
     lose_redis()
     second = order(voucher.id, 1)
-    persist.persist_orders(sales.facts(old))
+    persist.persist_orders(sales.parse_events(old))
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (3, 1, 1)
     assert queries.read_order(second.id, 1).status == PENDING
@@ -642,14 +642,14 @@ def test_a_load_that_died_is_gone_on_with_by_the_recovery(
         with pytest.raises(NotReady):
             place_order.place_order(voucher.id, 500)
     sales.check(voucher.id)
-    state = sales.seen(voucher.id)
+    state = sales.read_counts(voucher.id)
     assert state is not None
     assert (state.live, state.sold) == (False, 60)
     assert place_order.place_order(voucher.id, 1)[0].status == SUCCESS  # loaded already
     monkeypatch.setattr(load_sale, "MAX_RUN_S", 4.0)
     recover_orders.recover_orders()
     sales.check(voucher.id)
-    state = sales.seen(voucher.id)
+    state = sales.read_counts(voucher.id)
     assert state is not None
     assert (state.live, state.sold, state.generation) == (True, 100, 2)
 
@@ -661,14 +661,14 @@ def test_what_is_saved_while_it_is_loaded_is_in_it(
     for buyer in (1, 2, 3):
         order(voucher.id, buyer)
     bodies = plaza.queues.take(ORDERS)
-    persist.persist_orders(sales.facts(bodies[:1]))
+    persist.persist_orders(sales.parse_events(bodies[:1]))
     lose_redis()
     adopt = redis_store.load_successes
 
     def adopt_while_others_save(life: SaleGeneration, successes: list[tuple[int, int]]) -> bool:
-        persist.persist_orders(sales.facts(bodies[1:2]))
+        persist.persist_orders(sales.parse_events(bodies[1:2]))
         done = adopt(life, successes)
-        persist.persist_orders(sales.facts(bodies[2:]))
+        persist.persist_orders(sales.parse_events(bodies[2:]))
         return done
 
     monkeypatch.setattr(redis_store, "load_successes", adopt_while_others_save)
@@ -689,7 +689,7 @@ def test_while_redis_is_away_nobody_is_told_what_is_not_known(
             lambda: place_order.place_order(voucher.id, 8),
             lambda: queries.read_order(made.id, 7),
             lambda: queries.list_orders(7, None, 10),
-            lambda: persist.persist_orders(sales.facts(plaza.queues.messages[ORDERS])),
+            lambda: persist.persist_orders(sales.parse_events(plaza.queues.messages[ORDERS])),
         ):
             redis.REDIS.breaker.close()
             with pytest.raises(RedisDown):
@@ -709,7 +709,7 @@ def test_while_mysql_is_away_a_sale_that_is_in_redis_goes_on(
         made = order(voucher.id, 7)
         assert queries.read_order(made.id, 7).status == PENDING
         with pytest.raises(MysqlDown):
-            persist.persist_orders(sales.facts(plaza.queues.messages[ORDERS]))
+            persist.persist_orders(sales.parse_events(plaza.queues.messages[ORDERS]))
     drain(plaza, voucher.id)
     assert queries.read_order(made.id, 7).status == SUCCESS
 
@@ -739,7 +739,7 @@ def test_a_batch_that_redis_was_not_told_of_comes_again(
 ) -> None:
     voucher = sales.offer()
     made = order(voucher.id, 7)
-    facts = sales.facts(plaza.queues.take(ORDERS))
+    facts = sales.parse_events(plaza.queues.take(ORDERS))
     mysql.run_in_transaction(lambda cursor: persist._write(cursor, facts))
     assert queries.read_order(made.id, 7).status == PENDING
     persist.persist_orders(facts)

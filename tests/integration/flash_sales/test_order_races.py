@@ -33,7 +33,7 @@ def test_whoever_decides_an_order_first_decides_it_for_all(
     for buyer in range(1, 201):
         for voucher in vouchers:
             place_order.place_order(voucher.id, buyer)
-    facts = sales.facts(plaza.queues.take(ORDERS))
+    facts = sales.parse_events(plaza.queues.take(ORDERS))
     mysql.write("UPDATE voucher SET stock = 100")  # an older life of the sale sold the others
     before, chance = deadlocks(), random.Random(1)
     with ExitStack() as stack:
