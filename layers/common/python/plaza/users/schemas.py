@@ -26,9 +26,7 @@ TimeZone = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$", max_length=64),
     AfterValidator(check_zone),
-    Field(
-        description="An IANA time zone name; it determines the user's current date."
-    ),
+    Field(description="An IANA time zone name; it determines the user's current date."),
 ]
 
 
