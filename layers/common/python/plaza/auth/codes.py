@@ -37,16 +37,14 @@ class CodeBudgetExhausted(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class KeyedHasher:
-    """Keyed hashes and encryption of personal data, with the secret of this deployment."""
+    """Hashes and encrypts personal data with the deployment's secret, to 64 hex digits."""
 
     secret: str
 
     def hash_phone(self, phone: str) -> str:
-        """Return the keyed hash of a phone number, 64 hex digits."""
         return self._mac("phone", phone).hex()
 
     def hash_code(self, challenge: str, code: str) -> str:
-        """Return the keyed hash of the code of a challenge, 64 hex digits."""
         return self._mac("code", f"{challenge} {code}").hex()
 
     def hash_network(self, address: str) -> str:
@@ -54,19 +52,14 @@ class KeyedHasher:
         return self._mac("network", site_of(address)).hex()
 
     def hash_phone_and_network(self, phone: str, address: str) -> str:
-        """Return the keyed hash of a phone number and a request's network."""
         return self._mac("phone at network", f"{phone} {network_of(address)}").hex()
 
     def encrypt_phone(self, challenge: str, phone: str) -> str:
-        """Encrypt a phone with the secret and a challenge; return 64 hex digits.
-
-        A one-time pad: a challenge is random and encrypts one phone.
-        """
+        """Encrypt with a one-time pad: a challenge is random and encrypts one phone."""
         padded = phone.encode().ljust(32)
         return _xor(padded, self._mac("pad", challenge)).hex()
 
     def decrypt_phone(self, challenge: str, encrypted: str) -> str:
-        """Decrypt what ``encrypt_phone`` returned for this challenge."""
         return _xor(bytes.fromhex(encrypted), self._mac("pad", challenge)).decode().rstrip()
 
     def _mac(self, purpose: str, text: str) -> bytes:
@@ -74,7 +67,6 @@ class KeyedHasher:
 
 
 def make_code() -> str:
-    """Return six random digits."""
     return f"{secrets.randbelow(1_000_000):06}"
 
 

@@ -11,10 +11,7 @@ from plaza.infra import clock, mysql, sql
 
 
 def insert(rows: Sequence[tuple[bytes, int, int]]) -> None:
-    """Store sessions: (hash of the token, user id, expiry in seconds since 1970).
-
-    One statement. Raises MysqlDown.
-    """
+    """Store (hash, user id, expiry in s since 1970). One statement. Raises MysqlDown."""
     mysql.write(
         f"""
         INSERT IGNORE INTO session (token_sha256, user_id, expires_at)

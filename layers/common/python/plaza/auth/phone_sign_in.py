@@ -52,10 +52,7 @@ class SignedIn(NamedTuple):
 
 
 def send_code(phone_input: str, address: str) -> IssuedChallenge:
-    """Send a new code to a phone, for a request from the IP address ``address``.
-
-    Raises BadInput, TooSoon, CodeBudgetExhausted, RedisDown, SmsDown.
-    """
+    """Send a code to a phone. Raises BadInput, TooSoon, CodeBudgetExhausted, RedisDown, SmsDown."""
     phone, hasher = parse_phone(phone_input), _hasher()
     require_destination(phone, settings().sms_countries, settings().sms_number_types)
     _admit_send(phone, address, hasher)

@@ -1,4 +1,4 @@
-"""Challenges and recent sign-ins in Redis.
+"""Challenges and recent sign-ins in Redis. Each call is one round trip.
 
 {<shard>}:challenge:<SHA-256, hex>  hash    mac: keyed hash of the code; phone, encrypted;
                                             wrong_tries; used_by_try; last_wrong_try
@@ -22,7 +22,6 @@ _CHECK = load_script(_LUA / "check_challenge.lua")
 
 
 def challenge_key(challenge_sha256: str) -> str:
-    """Return the key of a challenge."""
     name = f"challenge:{challenge_sha256}"
     return f"{{{shard_of(name)}}}:{name}"
 
@@ -34,16 +33,13 @@ def sign_in_key(phone_at_network: str) -> str:
 
 
 def store(challenge_sha256: str, mac: str, encrypted_phone: str) -> None:
-    """Store a challenge for 5 minutes. One round trip. Raises RedisDown."""
+    """Store a challenge for 5 minutes. Raises RedisDown."""
     args = (mac, encrypted_phone, CODE_TTL_S * 1000)
     redis.run(_STORE, (challenge_key(challenge_sha256),), args)
 
 
 def check(challenge_sha256: str, mac: str) -> str | None:
-    """Use up the code of a challenge; return the encrypted phone, None if the code is refused.
-
-    One round trip. Raises RedisDown.
-    """
+    """Use up a code; return the encrypted phone, None if refused. Raises RedisDown."""
     # The random name of the try makes a resent command repeat its outcome.
     args = (mac, MAX_WRONG_TRIES, secrets.token_hex(8))
     outcome, *phone = redis.run(_CHECK, (challenge_key(challenge_sha256),), args)

@@ -1,4 +1,4 @@
-"""Sessions cached in Redis.
+"""Sessions cached in Redis. Each call is one round trip.
 
 {<shard>}:session:<SHA-256 of the token, hex>  string  <user id>:<role>:<times>
 
@@ -27,23 +27,19 @@ _STORE = load_script(Path(__file__).with_name("lua") / "store_session.lua")
 
 
 def session_key(token_sha256: bytes) -> str:
-    """Return the key of the session of a token."""
     name = f"session:{token_sha256.hex()}"
     return f"{{{shard_of(name)}}}:{name}"
 
 
 def read(token_sha256: bytes) -> Session | None:
-    """Return the cached session, which is over if it was ended; None if none is cached.
-
-    One round trip. Raises RedisDown.
-    """
+    """Return the cached session, which is over if it was ended, or None. Raises RedisDown."""
     return _parse_session(redis.execute("GET", session_key(token_sha256)))
 
 
 def read_and_take(token_sha256: bytes, bucket: Bucket | None) -> tuple[Session | None, int]:
     """Read a session and take from ``bucket``; return (session, milliseconds to wait, 0 for none).
 
-    One round trip. Raises RedisDown.
+    Raises RedisDown.
     """
     calls = [bucket.acquire_call] if bucket else []
     *waits, value = redis.run_all(calls, [("GET", session_key(token_sha256))])
@@ -59,10 +55,7 @@ def store(token_sha256: bytes, session: Session) -> None:
 
 
 def mark_ended(token_sha256s: Sequence[bytes], ttl_s: int) -> None:
-    """End cached sessions, and prevent caching them again for ``ttl_s`` seconds. One round trip.
-
-    Raises RedisDown.
-    """
+    """End cached sessions, and do not cache them again for ``ttl_s``. Raises RedisDown."""
     redis.pipeline([("SET", session_key(sha), _END_MARKER, "EX", ttl_s) for sha in token_sha256s])
 
 

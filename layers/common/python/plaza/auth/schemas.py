@@ -58,7 +58,6 @@ class SessionResponse(ResponseModel):
 
     @classmethod
     def of(cls, signed_in: SignedIn) -> SessionResponse:
-        """Return the response for a new session."""
         user = signed_in.user
         card = UserCard.of(Card(user.id, user.nickname, user.avatar))
         return cls(token=signed_in.token, expires_in=signed_in.expires_in_s, user=card)

@@ -20,10 +20,9 @@ def end_session(token: str) -> None:
 
 
 def end_all_sessions(token: str) -> None:
-    """End every session of the user of ``token``.
+    """End every session of the user of ``token``, its own last, so that the call can be repeated.
 
-    The session of ``token`` is ended last, so that the caller can repeat a failed call. Raises
-    Unauthenticated, MysqlDown, RedisDown.
+    Raises Unauthenticated, MysqlDown, RedisDown.
     """
     session = find_session(token)
     if session is not None:

@@ -29,15 +29,12 @@ class Session:
     checked_at_s: int
 
     def is_over(self, now_s: float) -> bool:
-        """Return whether it has expired or reached its absolute end."""
         return min(self.expires_at_s, self.ends_at_s) <= now_s
 
     def needs_check(self, now_s: float) -> bool:
-        """Return whether MySQL was last read more than ``MAX_ROLE_AGE_S`` ago."""
         return self.checked_at_s < now_s - MAX_ROLE_AGE_S
 
     def next_expiry_s(self, now_s: float, ttl_s: int) -> int:
-        """Return the expiry after a use now."""
         return min(int(now_s) + ttl_s, self.ends_at_s)
 
     def needs_extension(self, now_s: float, ttl_s: int) -> bool:

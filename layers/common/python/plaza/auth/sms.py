@@ -23,10 +23,8 @@ class SmsDown(Unavailable):
 
 
 class SmsSender(Protocol):
-    """Sends text messages."""
-
     def send(self, phone: str, text: str) -> None:
-        """Send ``text`` to ``phone`` (E.164), or raise Unavailable."""
+        """Send ``text`` to ``phone`` (E.164). Raises SmsDown, RedisDown."""
 
 
 class SnsSender:
@@ -40,7 +38,6 @@ class SnsSender:
         self._client: Any = botocore.session.get_session().create_client("sns", config=config)
 
     def send(self, phone: str, text: str) -> None:
-        """Send ``text`` to ``phone`` (E.164). Raises SmsDown."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
@@ -64,7 +61,6 @@ class EchoSender:
     """Stores the text in Redis, unencrypted, for as long as its code is valid."""
 
     def send(self, phone: str, text: str) -> None:
-        """Store ``text`` for ``read_echo``. Raises RedisDown."""
         redis.execute("SET", _echo_key(phone), text, "EX", CODE_TTL_S)
 
 

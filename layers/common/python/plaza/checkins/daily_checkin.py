@@ -53,8 +53,7 @@ def check_in(user_id: int) -> Month:
 def read_month(user_id: int, first: date) -> Month:
     """Return a user's check-ins in the month that begins on ``first``, and the current streak.
 
-    Two round trips to Redis if the user is hydrated. Raises CheckInsKeepChanging, MysqlDown,
-    RedisDown.
+    Two round trips if the user is hydrated. Raises CheckInsKeepChanging, MysqlDown, RedisDown.
     """
     today = cards.read_zone(user_id).day_at(clock.now_s())
     may_have_days = FIRST_MONTH <= first <= next_month(today)
@@ -84,10 +83,9 @@ def _set_day(user_id: int, day: date, now_us: int) -> tuple[date, CheckInState, 
 
 
 def _publish_or_save(event: CheckInEvent) -> None:
-    """Send an event that is in the outbox, or store it in MySQL if SQS refuses.
+    """Send an event of the outbox, or store it in MySQL if SQS refuses: Redis may lose its copy.
 
-    A failover of Redis could lose the only copy. If this raises MysqlDown, the caller may repeat
-    the request, which sends the outbox entry again.
+    Raises MysqlDown: a repeat of the request sends the outbox entry again.
     """
     try:
         CHECKINS.send(event)

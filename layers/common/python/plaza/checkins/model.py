@@ -36,7 +36,6 @@ class CheckInEvent:
     request_id: str | None = None
 
     def to_json(self) -> str:
-        """Return the body of the message."""
         return messages.encode(
             {"user_id": self.user_id, "day": self.day.isoformat(), "version": self.version_us}
         )
@@ -103,7 +102,6 @@ def is_possible_day(day: date, at_us: int) -> bool:
 
 
 def month_of(day: date) -> date:
-    """Return the first day of the month of ``day``."""
     return day.replace(day=1)
 
 

@@ -1,4 +1,4 @@
-"""Keys and scripts of check-ins in Redis.
+"""Keys and scripts of check-ins in Redis. Each call is one round trip.
 
 All keys of a user are in the user's shard. Under ``{<shard>}:user:<id>:checkins``
 
@@ -41,8 +41,6 @@ ACKNOWLEDGE = load_script(_LUA / "acknowledge.lua")
 
 @dataclass(frozen=True, slots=True)
 class CheckInKeys:
-    """The keys of a user."""
-
     user_id: int
 
     @property
@@ -74,10 +72,7 @@ class CheckInState(NamedTuple):
 
 
 class CheckInDecision(NamedTuple):
-    """The reply of check_in.lua. ``state`` is None for COLD.
-
-    ``accepted_us``: when the day was accepted, 0 if MySQL has it.
-    """
+    """The reply of check_in.lua; ``state`` is None for COLD, ``accepted_us`` 0 if MySQL has it."""
 
     code: str
     state: CheckInState | None
@@ -85,7 +80,6 @@ class CheckInDecision(NamedTuple):
 
 
 def outboxes_key(shard: int) -> str:
-    """Return the key of the index of a shard's outboxes."""
     return f"{{{shard}}}:checkins:outboxes"
 
 
@@ -96,7 +90,7 @@ def _ttl_s() -> int:
 
 
 def check_in(user_id: int, day: date, now_us: int) -> CheckInDecision:
-    """Set a day, see check_in.lua. One round trip. Raises RedisDown."""
+    """Set a day, see check_in.lua. Raises RedisDown."""
     keys = CheckInKeys(user_id)
     code, *found = redis.run(
         CHECK_IN,
@@ -110,10 +104,7 @@ def check_in(user_id: int, day: date, now_us: int) -> CheckInDecision:
 
 
 def read(user_id: int, first: date) -> CheckInState | None:
-    """Return the streak and the month that begins on ``first``, None if either must be hydrated.
-
-    One round trip. Raises RedisDown.
-    """
+    """Return the streak and the month of ``first``, None: to hydrate. Raises RedisDown."""
     keys = CheckInKeys(user_id)
     (last, streak), [bits] = redis.pipeline(
         [
@@ -138,10 +129,7 @@ def acquire_lease(user_id: int) -> str:
 
 
 def hydrate(user_id: int, lease: str, first: date, stored: StoredCheckIns) -> bool:
-    """Store the streak and the month of ``first``; return False if the lease has ended.
-
-    One round trip. Raises RedisDown.
-    """
+    """Store the streak and a month; return False if the lease has ended. Raises RedisDown."""
     keys = CheckInKeys(user_id)
     bits = 1 << _DAYS | sum(1 << (_DAYS - day.day) for day in stored.days)
     length = (next_month(first) - first).days
@@ -155,7 +143,7 @@ def hydrate(user_id: int, lease: str, first: date, stored: StoredCheckIns) -> bo
 
 
 def acknowledge_all(events: Sequence[CheckInEvent]) -> int:
-    """Acknowledge stored days; return how many Redis lacked. One round trip. Raises RedisDown."""
+    """Acknowledge stored days; return how many Redis lacked. Raises RedisDown."""
     calls = []
     for event in events:
         keys, day = CheckInKeys(event.user_id), event.day
@@ -170,10 +158,7 @@ def acknowledge_all(events: Sequence[CheckInEvent]) -> int:
 
 
 def add_to_outboxes(events: Sequence[CheckInEvent]) -> int:
-    """Add days that MySQL could not store to the outboxes; return how many were not in them.
-
-    One round trip. Raises RedisDown.
-    """
+    """Add days to the outboxes; return how many they lacked. Raises RedisDown."""
     calls = []
     for event in events:
         keys, day = CheckInKeys(event.user_id), event.day

@@ -34,7 +34,6 @@ class CheckIns(ResponseModel):
 
     @classmethod
     def of(cls, month: Month) -> CheckIns:
-        """Return the response for ``month``."""
         return cls(
             today=month.today,
             month=month.first.isoformat()[:7],

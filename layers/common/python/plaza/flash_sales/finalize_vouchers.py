@@ -18,8 +18,7 @@ _PAGE = 100
 def finalize_vouchers(closed_since_s: int = FINALIZE_AFTER_S) -> int:
     """Finalize the sales without pending orders that closed at least ``closed_since_s`` ago.
 
-    Returns how many were finalized. A sale with drift stays and is reported by each run. Raises
-    RedisDown, MysqlDown.
+    Returns how many. Sales with drift stay; each run reports them. Raises RedisDown, MysqlDown.
     """
     finalized = drifting = after_id = 0
     deadline, now_us = Deadline.in_s(MAX_RUN_S), clock.now_us()

@@ -104,7 +104,6 @@ class SaleGeneration(NamedTuple):
 
     @property
     def buckets(self) -> int:
-        """Number of keys that its buyers are spread over."""
         return min(MAX_BUCKETS, -(-self.initial_stock // BUYERS_PER_BUCKET))
 
 
@@ -123,11 +122,9 @@ class OrderEvent:
 
     @property
     def identity(self) -> tuple[int, int, int]:
-        """Return (order id, voucher id, buyer id)."""
         return self.order_id, self.voucher_id, self.buyer_id
 
     def to_json(self) -> str:
-        """Return the body of the message."""
         return messages.encode(
             {
                 "order_id": self.order_id,
@@ -170,17 +167,14 @@ class OrderRow(NamedTuple):
 
     @property
     def identity(self) -> tuple[int, int, int]:
-        """Return (order id, voucher id, buyer id)."""
         return self.order_id, self.voucher_id, self.buyer_id
 
     @property
     def is_success(self) -> bool:
-        """Whether the buyer got the unit."""
         return self.reason is None
 
     @property
     def order(self) -> Order:
-        """Return the order as shown to its buyer."""
         status = SUCCESS if self.is_success else FAILED
         return Order(self.order_id, self.voucher_id, status, self.reason)
 

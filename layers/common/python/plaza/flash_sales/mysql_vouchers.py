@@ -18,7 +18,6 @@ _COLUMNS = (
 
 
 def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> None:
-    """Insert a voucher. One statement."""
     cursor.execute(
         """
         INSERT INTO voucher (id, shop_id, title, price_cents, initial_stock, stock, opens_at,
@@ -116,8 +115,7 @@ def begin_generation(voucher_id: int) -> int:
 def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
     """Lock the vouchers that exist; return voucher -> stock, None if its shop was deleted.
 
-    Until the commit no other transaction decides their orders. The shops are not locked. One
-    statement.
+    Until the commit no other transaction decides their orders. The shops are not locked.
     """
     cursor.execute(
         f"""
@@ -138,10 +136,7 @@ def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
 
 
 def take_stock(cursor: Cursor, taken: Mapping[int, int]) -> None:
-    """Subtract units (voucher -> count) from stock. One statement.
-
-    Raises ArithmeticError if a stock is too low; the table has a constraint for it, too.
-    """
+    """Subtract voucher -> units. One statement. Raises ArithmeticError if a stock is too low."""
     units = " ".join(f"WHEN {voucher:d} THEN {count:d}" for voucher, count in taken.items())
     changed = cursor.execute(
         f"""

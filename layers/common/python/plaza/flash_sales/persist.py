@@ -1,7 +1,7 @@
 """Decide orders in MySQL, then acknowledge them to Redis.
 
-Every decision locks the row of the voucher. So of the consumers of queue and DLQ and the recovery
-one inserts the order's row, by stock; the others find it and acknowledge the same outcome again.
+The consumers of the queue and of the DLQ and the recovery may decide the same order. Each locks the
+voucher: the first inserts the order's row, by stock; the others acknowledge that row again.
 """
 
 from __future__ import annotations
@@ -122,7 +122,6 @@ def _release_mismatched(mismatched: Sequence[OrderEvent]) -> None:
 
 
 def _write(cursor: Cursor, events: Sequence[OrderEvent]) -> DecidedBatch:
-    """Insert rows for the events that have none."""
     stocks = mysql_vouchers.lock(cursor, {event.voucher_id for event in events})
     existing, holders = mysql_orders.read_existing(cursor, events)
     matching, mismatched = model.split_mismatched(events, existing)

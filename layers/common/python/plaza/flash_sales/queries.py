@@ -66,8 +66,7 @@ def read_order(order_id: int, buyer_id: int) -> Order:
 def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[Order], int | None]:
     """Return (a page of a buyer's orders, newest first; its last id, None on the last page).
 
-    Three round trips and one statement. Raises RedisDown, as pending orders are in Redis only;
-    MysqlDown.
+    Three round trips and one statement. Raises MysqlDown, RedisDown.
     """
     pointers = redis_store.read_pointers(buyer_id)
     newest = sorted((i for i in pointers if before_id is None or i < before_id), reverse=True)
@@ -108,10 +107,7 @@ def list_vouchers(
 
 
 def _read_page(shop_id: int, before_id: int | None, limit: int) -> list[Voucher]:
-    """Return a page of a shop's vouchers, the first one up to 3 s old.
-
-    One statement, none if Redis has the first page. Raises NotReady, MysqlDown.
-    """
+    """Return a page of vouchers; the first is cached in Redis, up to 3 s old."""
     if before_id is None:
         with suppress(RedisDown, StillLoading):
             cached = cache.read_first_page(

@@ -41,7 +41,7 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
         decide_after_s = settings().decide_orders_after_s
     deadline, too_old_s = Deadline.in_s(MAX_RUN_S), clock.now_s() - decide_after_s
     decided_late = persist.decide_outbox(deadline)
-    behind = ORDERS.count_backlog() > _MAX_BACKLOG
+    is_backlogged = ORDERS.count_backlog() > _MAX_BACKLOG
     resent = after_id = 0
     oldest_s = clock.now_s()
     while not deadline.has_passed:
@@ -62,7 +62,7 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
             for start in range(0, len(too_old), _BATCH):
                 decided = persist.decide(too_old[start : start + _BATCH])
                 persist.send_mismatched(decided.mismatched)
-            if not behind:
+            if not is_backlogged:
                 overdue = [event for event in found if ids.created_at_s(event.order_id) > too_old_s]
                 resent += ORDERS.send_all(overdue)
             decided_late += len(too_old)

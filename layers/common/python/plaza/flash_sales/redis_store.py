@@ -90,22 +90,18 @@ class SaleCounts(NamedTuple):
 
 
 def state_key(voucher_id: int) -> str:
-    """Return the key of the state of a voucher."""
     return f"{_base(voucher_id)}:state"
 
 
 def recovery_key(sale: SaleGeneration) -> str:
-    """Return the key of the pending orders of a sale."""
     return f"{_base(sale.voucher_id)}:{sale.generation}:recovery"
 
 
 def buyers_key(sale: SaleGeneration, buyer_id: int) -> str:
-    """Return the key of the bucket of a buyer in a sale."""
     return _bucket_key(sale, crc32(b"%d" % buyer_id) % sale.buckets)
 
 
 def pointers_key(buyer_id: int) -> str:
-    """Return the key of the pointers of a buyer."""
     return f"{{{shard_of(f'user:{buyer_id}')}}}:user:{buyer_id}:orders"
 
 
@@ -127,7 +123,6 @@ def acquire_lease(voucher_id: int) -> bool:
 
 
 def release_lease(voucher_id: int) -> None:
-    """Release the lease. Raises RedisDown."""
     redis.execute("DEL", f"{_base(voucher_id)}:lease")
 
 
@@ -151,10 +146,7 @@ def begin_loading(
 
 
 def open_sale(sale: SaleGeneration, cursor: int | None, drained: bool) -> str:
-    """Record that buyers up to ``cursor`` are loaded, None: all. Returns the code of open.lua.
-
-    Raises RedisDown.
-    """
+    """Record that buyers up to ``cursor`` (None: all) are loaded. Raises RedisDown."""
     args = (sale.generation, "" if cursor is None else cursor, int(drained))
     return str(redis.run(OPEN, (state_key(sale.voucher_id),), args))
 
@@ -175,7 +167,7 @@ def reserve(sale: SaleGeneration, order_id: int, buyer_id: int) -> Reservation:
 
 
 def withdraw(sales: Sequence[SaleGeneration], shop_deleted: bool) -> int:
-    """Withdraw sales because their shop was deleted, or load them again because it was restored.
+    """Withdraw sales of deleted shops, or load them again if the shop was restored.
 
     Returns how many phases changed. One round trip. Raises RedisDown.
     """
@@ -245,7 +237,6 @@ def find_order_of_buyer(sale: SaleGeneration, buyer_id: int) -> Order | None:
 
 
 def read_entry(sale: SaleGeneration, entry: str | None) -> Order | None:
-    """Parse ``status:order``; None stays None."""
     if entry is None:
         return None
     status, _, order_id = entry.partition(":")
@@ -253,10 +244,7 @@ def read_entry(sale: SaleGeneration, entry: str | None) -> Order | None:
 
 
 def find_orders(buyer_id: int, orders: Mapping[int, int]) -> dict[int, Order]:
-    """Return the buyer's ``orders`` (order -> voucher) that Redis has. Two round trips.
-
-    Raises RedisDown.
-    """
+    """Return those of the buyer's orders that Redis has. Two round trips. Raises RedisDown."""
     sales = find_sales(sorted(set(orders.values())))
     wanted = [(order, sales[voucher]) for order, voucher in orders.items() if voucher in sales]
     commands: list[tuple[Argument, ...]] = []

@@ -60,7 +60,6 @@ class VoucherRequest(RequestModel):
     closes_at: Time
 
     def terms(self, shop_id: int) -> Terms:
-        """Return the terms, for the parsed ``shop_id``."""
         return Terms(
             shop_id=shop_id,
             title=self.title,
@@ -87,7 +86,6 @@ class VoucherResponse(ResponseModel):
 
     @classmethod
     def of(cls, availability: VoucherAvailability) -> VoucherResponse:
-        """Return the response for ``availability``."""
         voucher, left, exact = availability
         terms = voucher.terms
         return cls(
@@ -115,7 +113,6 @@ class OrderResponse(ResponseModel):
 
     @classmethod
     def of(cls, order: model.Order) -> OrderResponse:
-        """Return the response for ``order``."""
         return cls.model_validate(
             {
                 "order_id": str(order.id),

@@ -47,17 +47,13 @@ def find_voucher(voucher_id: int) -> Voucher | None:
 
 
 def mark_created(voucher_id: int, shop_id: int) -> None:
-    """Delete every record that a new voucher does not exist. Three round trips.
-
-    Raises RedisDown.
-    """
+    """Delete all records that a new voucher is absent. Three round trips. Raises RedisDown."""
     VOUCHER_IDS.add([voucher_id])  # again: a build that began since may have read past its id
     cache.drop_all({_absent_key(voucher_id): _EXISTS})
     cache.drop_first_pages([list_key(shop_id)])
 
 
 def list_key(shop_id: int) -> str:
-    """Return the key of the first page of a shop's vouchers."""
     return key_of(f"shop:{shop_id}", "vouchers")
 
 

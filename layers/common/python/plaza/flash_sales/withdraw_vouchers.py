@@ -10,10 +10,9 @@ _PAGE = 100
 
 
 def withdraw_vouchers(shop_id: int) -> None:
-    """Withdraw the vouchers of a deleted shop at once.
+    """Withdraw at once; the recovery withdraws what an outage of MySQL or Redis leaves.
 
-    One statement and two round trips a page of 100. Raises nothing while MySQL or Redis is
-    unavailable: the recovery withdraws the rest.
+    One statement and two round trips a page of 100.
     """
     before_id: int | None = None
     try:

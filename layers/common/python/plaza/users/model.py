@@ -26,12 +26,10 @@ class Card:
     avatar: str | None
 
     def to_json(self) -> str:
-        """Return the value for Redis, without the id."""
         return json.dumps([self.nickname, self.avatar], separators=(",", ":"))
 
     @classmethod
     def from_json(cls, user_id: int, text: str) -> Card:
-        """Parse what ``to_json`` returned."""
         return cls(user_id, *json.loads(text))
 
 

@@ -39,9 +39,9 @@ def advance_latest_day(cursor: Cursor, user_id: int, now_s: float) -> None:
 def update_columns(
     cursor: Cursor, user_id: int, changes: Mapping[str, str | None]
 ) -> tuple[Card, int] | None:
-    """Set columns of a user; return the new (card, version), None if the user does not exist.
+    """Set columns, whose names are not escaped; return the new (card, version), None if missing.
 
-    The names of columns are not escaped. Two statements.
+    Two statements.
     """
     columns = ", ".join(f"{column} = %s" for column in changes)
     args = (*changes.values(), user_id)

@@ -39,7 +39,6 @@ class UserCard(ResponseModel):
 
     @classmethod
     def of(cls, card: Card) -> UserCard:
-        """Return the response for ``card``."""
         return cls(id=str(card.id), nickname=card.nickname, avatar=card.avatar)
 
     @classmethod
@@ -74,7 +73,6 @@ class UserProfile(ResponseModel):
 
     @classmethod
     def of(cls, profile: Profile) -> UserProfile:
-        """Return the response for ``profile``."""
         card, totals, following = profile.card, profile.totals, profile.following
         return cls(
             id=str(card.id),
@@ -97,7 +95,6 @@ class OwnProfile(UserProfile):
 
     @classmethod
     def of(cls, profile: Profile) -> OwnProfile:
-        """Return the response for ``profile`` to its owner."""
         public = UserProfile.of(profile).model_dump()
         return cls(**public, time_zone=profile.zone.name if profile.zone else DEFAULT)
 

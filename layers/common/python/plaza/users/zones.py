@@ -27,12 +27,10 @@ class Zone(NamedTuple):
         return today if self.latest_day is None else max(today, self.latest_day)
 
     def to_text(self) -> str:
-        """Return the value for Redis."""
         return f"{self.name} {self.latest_day or ''}"
 
     @classmethod
     def from_text(cls, text: str) -> Zone:
-        """Parse what ``to_text`` returned."""
         name, _, day = text.partition(" ")
         return cls(name, date.fromisoformat(day) if day else None)
 
