@@ -198,7 +198,7 @@ def test_a_limited_request_is_429_with_retry_after(plaza: World) -> None:
     empty(bucket_of_user(7, READ), wait_s=7)
     for path, folder in [("/users/me", "api/users"), ("/feed", "api/feed")]:
         reply = send("GET", path, token=token, folder=folder)
-        assert (reply.status, reply.problem) == (429, "too-many")
+        assert (reply.status, reply.problem) == (429, "too-many-requests")
         assert reply.headers["retry-after"] == "7"
 
 

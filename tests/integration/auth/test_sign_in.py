@@ -231,7 +231,7 @@ def test_concurrent_first_sign_ins_of_one_phone_create_one_user(plaza: World) ->
 def test_a_phone_gets_one_code_a_minute_from_one_network(plaza: World) -> None:
     assert request_code().status == 202
     refused = request_code()
-    assert (refused.status, refused.problem) == (429, "too-many")
+    assert (refused.status, refused.problem) == (429, "too-many-requests")
     assert 58 < int(refused.headers["retry-after"]) <= 60
     let_pass(59_000)
     assert request_code().headers["retry-after"] == "1"
@@ -256,7 +256,7 @@ def test_a_phone_gets_20_codes_a_day_from_new_networks(plaza: World) -> None:
     use_up("codes-to", hasher().hash_phone(PHONE), 20)
     let_pass(2 * 3_600_000)
     refused = request_code()
-    assert (refused.status, refused.problem) == (429, "too-many")
+    assert (refused.status, refused.problem) == (429, "too-many-requests")
     assert 21 * 3_600 < int(refused.headers["retry-after"]) <= 22 * 3_600
 
 
@@ -416,7 +416,7 @@ _BAD_CODES = [
 
 
 def assert_bad(reply: Reply, field: str, value: object = None) -> None:
-    assert (reply.status, reply.problem) == (400, "bad-input")
+    assert (reply.status, reply.problem) == (400, "invalid-request")
     if "\ud800" in str(value):
         field = "body"  # the body is not valid Unicode
     assert field in json.dumps(reply.body.get("errors") or reply.body["detail"])
@@ -474,7 +474,7 @@ def test_an_invalid_code_is_400_names_the_field_and_costs_no_try(
 @pytest.mark.parametrize("path", ["/auth/codes", "/auth/sessions"])
 def test_an_invalid_body_is_400(plaza: World, path: str, body: object, field: str) -> None:
     reply = send("POST", path, body)
-    assert (reply.status, reply.problem) == (400, "bad-input")
+    assert (reply.status, reply.problem) == (400, "invalid-request")
     assert find_counters() == []
     assert users() == []
 

@@ -94,7 +94,7 @@ def test_a_voucher_is_created_once_per_idempotency_key(shop: World) -> None:
     _, created, _ = call("offer_voucher", **key)
     assert call("offer_voucher", **key)[:2] == (201, created)
     status, problem, _ = call("offer_voucher", body=VOUCHER | {"stock": 1}, **key)
-    assert (status, problem["type"].rpartition("/")[2]) == (409, "key-reused")
+    assert (status, problem["type"].rpartition("/")[2]) == (409, "idempotency-key-reused")
     assert mysql.fetch_all("SELECT COUNT(*) FROM voucher") == [(1,)]
 
 
@@ -129,7 +129,7 @@ def test_an_invalid_voucher_is_400_and_names_the_field(
     shop: World, changed: dict[str, Any], field: str
 ) -> None:
     status, problem, _ = call("offer_voucher", body=VOUCHER | changed)
-    assert (status, problem["type"].rpartition("/")[2]) == (400, "bad-input")
+    assert (status, problem["type"].rpartition("/")[2]) == (400, "invalid-request")
     assert field in json.dumps(problem.get("errors") or problem["detail"])
 
 
@@ -182,7 +182,7 @@ def test_a_refused_order_names_its_reason(shop: World, set_up: Callable[..., Non
     limited = [(problem, headers) for status, problem, headers in responses if status == 429]
     assert limited
     for problem, headers in limited:
-        assert problem["type"].rpartition("/")[2] == "too-many"
+        assert problem["type"].rpartition("/")[2] == "too-many-requests"
         assert int(headers["retry-after"]) >= 1
 
 

@@ -106,7 +106,7 @@ def test_spaces_and_order_of_the_json_make_no_difference_and_images_left_out_are
 def test_something_else_under_the_same_key_is_a_conflict(other: dict[str, Any]) -> None:
     ask("POST", "/posts", POST, key=KEY)
     refused = ask("POST", "/posts", other, key=KEY)
-    assert (refused.status, refused.slug) == (409, "key-reused")
+    assert (refused.status, refused.slug) == (409, "idempotency-key-reused")
     assert rows() == 1
     check_counters()
 
@@ -114,8 +114,8 @@ def test_something_else_under_the_same_key_is_a_conflict(other: dict[str, Any]) 
 def test_the_same_body_somewhere_else_is_a_conflict() -> None:
     first, second = post(8), post(8)
     ask("POST", f"/posts/{first}/comments", COMMENT, key=KEY)
-    assert ask("POST", f"/posts/{second}/comments", COMMENT, key=KEY).slug == "key-reused"
-    assert ask("POST", "/posts", POST, key=KEY).slug == "key-reused"
+    assert ask("POST", f"/posts/{second}/comments", COMMENT, key=KEY).slug == "idempotency-key-reused"
+    assert ask("POST", "/posts", POST, key=KEY).slug == "idempotency-key-reused"
 
 
 def test_a_key_is_a_users_own_and_without_one_each_is_another() -> None:

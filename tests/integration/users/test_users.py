@@ -236,7 +236,7 @@ def test_an_invalid_change_is_rejected_and_changes_nothing(
     people: World, body: dict[str, Any]
 ) -> None:
     status, problem = change(**body)
-    assert (status, problem["type"].rpartition("/")[2]) == (400, "bad-input")
+    assert (status, problem["type"].rpartition("/")[2]) == (400, "invalid-request")
     assert in_mysql() == ("Ada", "https://pics.example/old.png", "user", 1)
 
 

@@ -178,7 +178,7 @@ def test_what_has_no_body_may_say_what_it_likes() -> None:
 @pytest.mark.parametrize(
     ("error", "status", "slug"),
     [
-        (BadInput("limit", "is 0"), 400, "bad-input"),
+        (BadInput("limit", "is 0"), 400, "invalid-request"),
         (Unauthenticated("who"), 401, "unauthenticated"),
         (NotFound("no post 7"), 404, "not-found"),
         (MethodNotAllowed("PUT"), 405, "method-not-allowed"),
@@ -292,7 +292,7 @@ def test_a_bad_body_is_a_400_that_names_what_is_wrong(body: str | None, field: s
     status, said, headers = request("PUT", "/things/7", body, {"user_id": "9"})
     assert status == 400
     assert headers["content-type"] == "application/problem+json"
-    assert said["type"] == PROBLEM_TYPES + "bad-input"
+    assert said["type"] == PROBLEM_TYPES + "invalid-request"
     assert any(error["field"].startswith(field) for error in said["errors"])
 
 
@@ -306,14 +306,14 @@ def test_a_number_of_thousands_of_digits_is_a_400() -> None:
     status, said, _ = request(
         "PUT", "/things/7", '{"number": ' + "1" * 5_000 + "}", {"user_id": "9"}
     )
-    assert (status, said["type"]) == (400, PROBLEM_TYPES + "bad-input")
+    assert (status, said["type"]) == (400, PROBLEM_TYPES + "invalid-request")
 
 
 @pytest.mark.parametrize("depth", [990, 30_000])
 def test_a_body_that_is_nested_too_deeply_is_a_400(depth: int) -> None:
     body = '{"number": 3, "names": ' + "[" * depth + "]" * depth + "}"
     status, said, _ = request("PUT", "/things/7", body, {"user_id": "9"})
-    assert (status, said["type"]) == (400, PROBLEM_TYPES + "bad-input")
+    assert (status, said["type"]) == (400, PROBLEM_TYPES + "invalid-request")
 
 
 def test_a_character_of_two_surrogates_is_one() -> None:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from plaza.users import Card
-from plaza.users.schemas import ProfileChange, UserCard
+from plaza.users.schemas import ProfileUpdateRequest, UserCard
 
 PICTURE = "https://pics.example/ada.png"
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
@@ -19,7 +19,7 @@ FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
     [
         ({"nickname": "Ada"}, {"nickname": "Ada"}),
         ({"nickname": "  Ada L. "}, {"nickname": "Ada L."}),
-        ({"nickname": " " * 100 + "x" * 40}, {"nickname": "x" * 40}),
+        ({"nickname": " " * 10 + "x" * 30}, {"nickname": "x" * 30}),
         ({"nickname": FAMILY}, {"nickname": FAMILY}),
         ({"avatar": PICTURE}, {"avatar": PICTURE}),
         ({"avatar": None}, {"avatar": None}),
@@ -30,7 +30,9 @@ FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 def test_only_the_fields_that_are_sent_are_changes(
     body: dict[str, Any], changes: dict[str, Any] | None
 ) -> None:
-    assert ProfileChange.model_validate(body).changes == (body if changes is None else changes)
+    assert ProfileUpdateRequest.model_validate(body).changes == (
+        body if changes is None else changes
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_an_invalid_change_is_rejected_and_names_the_field(
     body: Any, field: tuple[str, ...]
 ) -> None:
     with pytest.raises(ValidationError) as refusal:
-        ProfileChange.model_validate(body)
+        ProfileUpdateRequest.model_validate(body)
     assert [error["loc"] for error in refusal.value.errors()] == [field]
 
 

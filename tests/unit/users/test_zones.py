@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from plaza.users import Zone
-from plaza.users.schemas import ProfileChange
+from plaza.users.schemas import ProfileUpdateRequest
 from plaza.users.zones import _names, check_zone
 
 
@@ -83,7 +83,7 @@ def test_a_zone_survives_serialization() -> None:
 def test_an_iana_name_is_accepted(name: str) -> None:
     assert check_zone(name) == name
     assert ZoneInfo(name).key == name
-    assert ProfileChange.model_validate({"time_zone": name}).changes == {"time_zone": name}
+    assert ProfileUpdateRequest.model_validate({"time_zone": name}).changes == {"time_zone": name}
 
 
 @pytest.mark.parametrize(
@@ -95,5 +95,5 @@ def test_an_iana_name_is_accepted(name: str) -> None:
 )
 def test_an_invalid_zone_is_rejected(name: object) -> None:
     with pytest.raises(ValidationError) as refusal:
-        ProfileChange.model_validate({"time_zone": name})
+        ProfileUpdateRequest.model_validate({"time_zone": name})
     assert [error["loc"] for error in refusal.value.errors()] == [("time_zone",)]

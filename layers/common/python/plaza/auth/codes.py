@@ -24,7 +24,7 @@ class CodeRefused(Unauthenticated):
     """The code is wrong, used, expired, burnt or was never sent; the reason is not disclosed."""
 
     slug = "code-refused"
-    title = "Code refused"
+    title = "Sign-in code refused"
 
 
 class TooSoon(TooManyRequests):

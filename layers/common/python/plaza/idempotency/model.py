@@ -13,8 +13,8 @@ from plaza.infra.errors import Conflict
 class KeyReused(Conflict):
     """The Idempotency-Key was used before, for something else."""
 
-    slug = "key-reused"
-    title = "This Idempotency-Key was used for something else"
+    slug = "idempotency-key-reused"
+    title = "Idempotency key reused"
 
 
 class IdempotentRequest(NamedTuple):

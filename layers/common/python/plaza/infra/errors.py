@@ -13,15 +13,15 @@ class PlazaError(Exception):
 
     status: ClassVar[int] = 500
     slug: ClassVar[str] = "internal"
-    title: ClassVar[str] = "Something went wrong here"
+    title: ClassVar[str] = "Internal error"
 
 
 class BadInput(PlazaError):
     """The request can't be meant like this; ``field`` names what is wrong."""
 
     status = 400
-    slug = "bad-input"
-    title = "The request can't be understood"
+    slug = "invalid-request"
+    title = "Invalid request"
 
     def __init__(self, field: str, detail: str) -> None:
         super().__init__(f"{field}: {detail}")
@@ -33,7 +33,7 @@ class Unauthenticated(PlazaError):
 
     status = 401
     slug = "unauthenticated"
-    title = "Sign in first"
+    title = "Authentication required"
 
 
 class NotFound(PlazaError):
@@ -57,7 +57,7 @@ class Unavailable(PlazaError):
 
     status = 503
     slug = "unavailable"
-    title = "Try again in a moment"
+    title = "Temporarily unavailable"
 
     def __init__(self, detail: str, retry_after_s: int = 2) -> None:
         super().__init__(detail)
@@ -85,7 +85,7 @@ class Forbidden(PlazaError):
 
     status = 403
     slug = "forbidden"
-    title = "This isn't yours to do"
+    title = "Forbidden"
 
 
 class Conflict(PlazaError):
@@ -93,15 +93,15 @@ class Conflict(PlazaError):
 
     status = 409
     slug = "conflict"
-    title = "A rule says no"
+    title = "Conflict"
 
 
 class TooManyRequests(PlazaError):
     """Too often: again after ``retry_after_s`` seconds."""
 
     status = 429
-    slug = "too-many"
-    title = "Slow down"
+    slug = "too-many-requests"
+    title = "Too many requests"
 
     def __init__(self, detail: str, retry_after_s: int) -> None:
         super().__init__(detail)

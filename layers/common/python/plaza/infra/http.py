@@ -20,12 +20,13 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
     RequestValidationError,
 )
 from aws_lambda_powertools.event_handler.openapi.params import Header, Path, Query
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from plaza.infra import clock
 from plaza.infra.errors import (
     BadInput,
     Forbidden,
+    Gone,
     NotFound,
     PlazaError,
     TooManyRequests,
@@ -51,11 +52,34 @@ Limiter = Callable[[str], int]
 
 BEARER: dict[str, list[str]] = {"bearer": []}
 
-Id = Annotated[str, Path(pattern=r"^[1-9][0-9]{0,18}$", description="a 63-bit id, as a string")]
-Limit = Annotated[int, Query(ge=1, le=100, description="the most items of a page")]
+ID_PATTERN = r"^[1-9][0-9]{0,18}$"
+_ID_DESCRIPTION = "Positive integer of at most 9223372036854775807, as a string."
+
+
+def check_id(text: str) -> str:
+    """Returns ``text``, the digits of an id. Raises ValueError if it is above 63 bits."""
+    if int(text) > MAX_ID:
+        raise ValueError(f"must be at most {MAX_ID}")
+    return text
+
+
+Id = Annotated[str, Path(pattern=ID_PATTERN, description=_ID_DESCRIPTION)]
+BodyId = Annotated[
+    str, Field(pattern=ID_PATTERN, description=_ID_DESCRIPTION), AfterValidator(check_id)
+]
+Limit = Annotated[int, Query(ge=1, le=100, description="Maximum number of items on the page.")]
 Cursor = Annotated[
     str | None,
-    Query(min_length=1, max_length=200, description="`next` of the page before; opaque"),
+    Query(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[A-Za-z0-9_-]+$",
+        description=(
+            "Position of the page: `next` of the page before. Opaque; a value that this list did "
+            "not return is refused."
+        ),
+        json_schema_extra={"format": "cursor"},
+    ),
 ]
 IdempotencyKey = Annotated[
     str | None,
@@ -63,8 +87,11 @@ IdempotencyKey = Annotated[
         alias="Idempotency-Key",
         min_length=1,
         max_length=128,
-        pattern=r"^[\x21-\x7e]+$",
-        description="the same for each try of one creation, which is then made once",
+        pattern=r"^[!-~]+$",
+        description=(
+            "Key of this creation, chosen by the client. Requests of one user with the same key "
+            "create one resource. Kept for 24 hours."
+        ),
     ),
 ]
 
@@ -100,43 +127,86 @@ class RequestModel(BaseModel):
 
 
 class Page(ResponseModel, Generic[T]):
-    """A page of a list; ``next`` is the cursor of the page after it, null at the end."""
+    """One page of a list."""
 
     items: list[T]
-    next: str | None
+    next: Annotated[
+        str | None,
+        Field(description="Cursor of the page after this one; null on the last page."),
+    ]
 
 
 class FieldProblem(ResponseModel):
-    """One field that is wrong, and how."""
+    """One invalid field of a request."""
 
-    field: str
-    detail: str
+    field: Annotated[str, Field(description="Path of the field, such as `body.title`.")]
+    detail: Annotated[str, Field(description="What is wrong with its value.")]
 
 
 class Problem(ResponseModel):
-    """RFC 9457. ``type`` is stable; programs look at it, people read the rest."""
+    """An error, in the format of RFC 9457."""
 
-    type: str
-    title: str
-    status: int
-    detail: str
-    errors: list[FieldProblem] | None = None
-
-
-def describe_problems(*statuses: int) -> dict[int, Any]:
-    """The error answers of a route, for its contract; 429, 500 and 503 go without saying."""
-    return {
-        status: {
-            "description": HTTPStatus(status).phrase,
-            "content": {PROBLEM: {"model": Problem}},
-        }
-        for status in sorted({*statuses, 429, 500, 503})
-    }
+    type: Annotated[
+        str,
+        Field(description="URI that identifies the kind of error. Stable: programs compare it."),
+    ]
+    title: Annotated[str, Field(description="The kind of error, in words.")]
+    status: Annotated[int, Field(description="The HTTP status code.")]
+    detail: Annotated[str, Field(description="What is wrong in this request.")]
+    errors: Annotated[
+        list[FieldProblem] | None,
+        Field(description="The invalid fields. Only `invalid-request` has them."),
+    ] = None
 
 
-def describe_response(status: int, model: Any, description: str) -> dict[int, Any]:
-    """An answer of a route other than an error, for its contract."""
-    return {status: {"description": description, "content": {JSON: {"model": model}}}}
+PROBLEM_OF_STATUS: dict[int, type[PlazaError]] = {
+    error.status: error
+    for error in (
+        BadInput,
+        Unauthenticated,
+        Forbidden,
+        NotFound,
+        Gone,
+        TooManyRequests,
+        PlazaError,
+        Unavailable,
+    )
+}
+"""The error that a status stands for in ``describe_problems``."""
+
+
+def describe_problems(*problems: int | type[PlazaError]) -> dict[int, Any]:
+    """Returns the error responses of a route, for the contract.
+
+    A status stands for its error in ``PROBLEM_OF_STATUS``. Every route has 429, 500 and 503.
+    """
+    errors = [
+        PROBLEM_OF_STATUS[problem] if isinstance(problem, int) else problem
+        for problem in (*problems, 429, 500, 503)
+    ]
+    responses: dict[int, Any] = {}
+    for error in sorted(errors, key=lambda error: error.status):
+        response = responses.setdefault(
+            error.status,
+            {
+                "description": HTTPStatus(error.status).phrase,
+                "content": {PROBLEM: {"model": Problem, "examples": {}}},
+            },
+        )
+        examples = response["content"][PROBLEM]["examples"]
+        examples[error.slug] = {"summary": error.title}
+    return responses
+
+
+def describe_response(
+    status: int, model: Any, description: str, *, example: int = 0
+) -> dict[int, Any]:
+    """Returns a response of a route other than an error, for the contract.
+
+    ``example`` is the index of its example among those of the model.
+    """
+    content = {JSON: {"model": model, "x-example": example}}
+    return {status: {"description": description, "content": content}}
 
 
 class Api(APIGatewayHttpResolver):

@@ -1,78 +1,118 @@
-"""Requests and responses of the API of users."""
+"""Schemas of the API: users and profiles."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from plaza.infra.http import RequestModel, ResponseModel
-from plaza.infra.texts import HTTPS_URL, LINE, check_line
+from plaza.infra.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line
 from plaza.users.model import Card, Profile
 from plaza.users.zones import DEFAULT, check_zone
 
 Nickname = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=40),
-    AfterValidator(check_line),
     Field(
-        json_schema_extra={"pattern": LINE},
-        description="One line with at least one visible character.",
+        min_length=1,
+        max_length=40,
+        description=f"{LINE_RULE} Spaces around it are removed.",
+        json_schema_extra={"pattern": VISIBLE},
     ),
+    AfterValidator(str.strip),
+    AfterValidator(check_line),
 ]
 AvatarUrl = Annotated[str, Field(pattern=HTTPS_URL, max_length=512, description="An https URL.")]
-
 TimeZone = Annotated[
     str,
-    StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$", max_length=64),
+    Field(
+        min_length=1,
+        max_length=64,
+        pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$",
+        description=(
+            "Name of a zone in the IANA time zone database, such as `Europe/Berlin`. It decides "
+            "which day it is for check-ins."
+        ),
+        json_schema_extra={"format": "time-zone"},
+    ),
     AfterValidator(check_zone),
-    Field(description="An IANA time zone name; it determines the user's current date."),
 ]
+
+_TOTALS_EXAMPLE = {
+    "followers": 42,
+    "following": 17,
+    "posts": 5,
+    "likes_received": 310,
+    "collects_received": 28,
+}
 
 
 class UserCard(ResponseModel):
-    """The name and the avatar of a user. ``avatar`` is a URL or null."""
+    """The name and the avatar of a user, as lists show them."""
 
     id: str
     nickname: str
-    avatar: str | None
+    avatar: Annotated[str | None, Field(description="URL of the avatar; null for none.")]
 
     @classmethod
     def of(cls, card: Card) -> UserCard:
+        """Returns ``card`` as the API sends it."""
         return cls(id=str(card.id), nickname=card.nickname, avatar=card.avatar)
 
     @classmethod
     def unknown(cls, user_id: int) -> UserCard:
-        """Return the response for an id that no user has."""
+        """Returns the card of an id that no user has."""
         return cls(id=str(user_id), nickname="somebody", avatar=None)
 
 
-class MyFollow(ResponseModel):
-    """The caller's relation to a user."""
+class UserViewerState(ResponseModel):
+    """What the caller did to a user."""
 
-    following: bool
+    following: Annotated[bool, Field(description="Whether the caller follows the user.")]
 
 
 class UserProfile(ResponseModel):
-    """A user and the user's totals. ``mine`` is null without a session, and at /users/me.
+    """The public profile of a user."""
 
-    ``exact`` is false while Redis is unavailable: ``followers`` is then about a second old, as the
-    other totals always are.
-    """
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "31",
+                    "nickname": "grace",
+                    "avatar": "https://images.example/31.jpg",
+                    **_TOTALS_EXAMPLE,
+                    "mine": {"following": True},
+                    "exact": True,
+                }
+            ]
+        }
+    )
 
     id: str
     nickname: str
-    avatar: str | None
-    followers: int
-    following: int
-    posts: int
-    likes_received: int
-    collects_received: int
-    mine: MyFollow | None
-    exact: bool
+    avatar: Annotated[str | None, Field(description="URL of the avatar; null for none.")]
+    followers: Annotated[int, Field(description="Users who follow this user.")]
+    following: Annotated[int, Field(description="Users whom this user follows.")]
+    posts: Annotated[int, Field(description="Posts of the user that are not deleted.")]
+    likes_received: Annotated[int, Field(description="Likes of the user's content.")]
+    collects_received: Annotated[int, Field(description="Collects of the user's posts.")]
+    mine: Annotated[
+        UserViewerState | None,
+        Field(description="The caller's state; null without a session and for the caller."),
+    ]
+    exact: Annotated[
+        bool,
+        Field(
+            description=(
+                "False while Redis is unavailable: `followers` may be a second or two behind."
+            )
+        ),
+    ]
 
     @classmethod
     def of(cls, profile: Profile) -> UserProfile:
+        """Returns ``profile`` as the API sends it to another user."""
         card, totals, following = profile.card, profile.totals, profile.following
         return cls(
             id=str(card.id),
@@ -83,45 +123,71 @@ class UserProfile(ResponseModel):
             posts=totals.posts_total,
             likes_received=totals.likes_received_total,
             collects_received=totals.collects_received_total,
-            mine=None if following is None else MyFollow(following=following),
+            mine=None if following is None else UserViewerState(following=following),
             exact=profile.exact,
         )
 
 
 class OwnProfile(UserProfile):
-    """The caller's own profile, with the time zone."""
+    """The caller's own profile."""
 
-    time_zone: str
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "7",
+                    "nickname": "ada",
+                    "avatar": None,
+                    **_TOTALS_EXAMPLE,
+                    "mine": None,
+                    "exact": True,
+                    "time_zone": "Europe/Berlin",
+                }
+            ]
+        }
+    )
+
+    time_zone: Annotated[str, Field(description="Name of a zone in the IANA database.")]
 
     @classmethod
     def of(cls, profile: Profile) -> OwnProfile:
+        """Returns ``profile`` as the API sends it to its user."""
         public = UserProfile.of(profile).model_dump()
         return cls(**public, time_zone=profile.zone.name if profile.zone else DEFAULT)
 
 
-class ProfileChange(RequestModel):
-    """Changes of the caller's profile, at least one. ``avatar`` null removes the avatar."""
+class ProfileUpdateRequest(RequestModel):
+    """The fields of the profile to change: at least one."""
 
-    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "minProperties": 1,
+            "examples": [{"nickname": "ada", "time_zone": "Europe/Berlin"}],
+        }
+    )
 
-    # The defaults are never used: ``changes`` leaves out fields that were not sent.
+    # A field that is not sent is not in ``changes``; its default is never used.
     nickname: Nickname = Field(default_factory=str)
-    avatar: AvatarUrl | None = Field(default_factory=lambda: None)
+    avatar: Annotated[AvatarUrl | None, Field(description="Null removes the avatar.")] = Field(
+        default_factory=lambda: None
+    )
     time_zone: TimeZone = Field(default_factory=str)
 
     @model_validator(mode="after")
-    def _require_a_field(self) -> ProfileChange:
+    def _require_a_field(self) -> ProfileUpdateRequest:
         if not self.model_fields_set:
-            raise ValueError("must have nickname, avatar or time_zone")
+            raise ValueError("send nickname, avatar or time_zone")
         return self
 
     @property
     def changes(self) -> dict[str, str | None]:
-        """Return column -> value, of the fields that were sent."""
+        """The fields that were sent, by column of the user."""
         return self.model_dump(exclude_unset=True)
 
 
-class EndedSessions(ResponseModel):
-    """How many sessions of a user were ended."""
+class EndSessionsResponse(ResponseModel):
+    """The result of ending a user's sessions."""
 
-    ended: int
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ended": 2}]})
+
+    ended: Annotated[int, Field(description="Number of sessions that were ended.")]
