@@ -119,11 +119,11 @@ def _admit_send(phone: str, address: str, hasher: KeyedHasher) -> None:
         if attempt is budget:
             record("code_budget_exhausted", {"code_budget_refusals": 1}, what=budget.subject)
             raise CodeBudgetExhausted(
-                f"No more codes can be sent now: try again in {wait_s} s.", retry_after_s=wait_s
+                f"No more codes can be sent now; retry after {wait_s} s.", retry_after_s=wait_s
             )
         record("attempt_limited", {"attempts_limited": 1}, what=attempt.action)
         raise TooSoon(
-            f"Too many codes were requested: try again in {wait_s} s.", retry_after_s=wait_s
+            f"Too many codes were requested; retry after {wait_s} s.", retry_after_s=wait_s
         )
 
 

@@ -29,7 +29,7 @@ def end_all_sessions(token: str) -> None:
         mysql_store.delete_all(session.user_id, _end_in_redis, own=hash_token(token))
     end_session(token)
     if session is None:
-        raise Unauthenticated("This token is unknown or has expired.")
+        raise Unauthenticated("This token is unknown or has expired; sign in again.")
 
 
 def end_user_sessions(user_id: int, operator_id: int) -> int:

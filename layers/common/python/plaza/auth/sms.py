@@ -53,7 +53,7 @@ class SnsSender:
             code = getattr(error, "response", {}).get("Error", {}).get("Code")
             record("sms_failed", {"sms_failed": 1}, error=type(error).__name__, code=code)
             raise SmsDown(
-                "The code could not be sent: try again in 60 s.", retry_after_s=60
+                "The code could not be sent; retry after 60 s.", retry_after_s=60
             ) from None
 
 

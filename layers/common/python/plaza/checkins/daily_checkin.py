@@ -79,7 +79,7 @@ def _set_day(user_id: int, day: date, now_us: int) -> tuple[date, CheckInState, 
             day = state.last  # the day in a newer time zone, which this process has not read
         else:
             return day, state, accepted_us
-    raise CheckInsKeepChanging("Your check-ins changed on every attempt: try again in 2 s.")
+    raise CheckInsKeepChanging("Your check-ins changed on every attempt; retry after 2 s.")
 
 
 def _publish_or_save(event: CheckInEvent) -> None:
@@ -101,7 +101,7 @@ def _read_from_redis(user_id: int, first: date) -> CheckInState:
         if (state := redis_store.read(user_id, first)) is not None:
             return state
         _hydrate(user_id, first)
-    raise CheckInsKeepChanging("Your check-ins changed on every attempt: try again in 2 s.")
+    raise CheckInsKeepChanging("Your check-ins changed on every attempt; retry after 2 s.")
 
 
 def _read_from_mysql(user_id: int, first: date) -> CheckInState:

@@ -52,5 +52,5 @@ def create_voucher(
 def _read_created(created_type: str, created_id: int) -> Voucher:
     found = mysql_vouchers.read(created_id) if created_type == "voucher" else None
     if found is None:
-        raise KeyReused("This Idempotency-Key was used for another request: send a new key.")
+        raise KeyReused("This Idempotency-Key belongs to another request; send a new key.")
     return found

@@ -47,7 +47,7 @@ def load_sale(voucher_id: int) -> None:
     if voucher.finalized or voucher.terms.closes_us <= clock.now_us():
         raise NotOpen("This sale is over.")
     if not redis_store.acquire_lease(voucher_id):
-        raise NotReady("This sale is being loaded: try again in a second.", retry_after_s=1)
+        raise NotReady("This sale is being loaded; retry after 1 s.", retry_after_s=1)
     try:
         _load(voucher)
     finally:
@@ -57,7 +57,7 @@ def load_sale(voucher_id: int) -> None:
 def open_if_drained(sale: SaleGeneration) -> None:
     """Open a draining sale. Raises NotReady while older orders may be queued; RedisDown."""
     if redis_store.open_sale(sale, None, backlog.count_unfinished() == 0) == "DRAINING":
-        raise NotReady("Earlier orders are being stored: try again in 2 s.", retry_after_s=2)
+        raise NotReady("Earlier orders are being stored; retry after 2 s.", retry_after_s=2)
 
 
 def _load(voucher: Voucher) -> None:
@@ -83,7 +83,7 @@ def _load(voucher: Voucher) -> None:
             adopted, cursor = adopted + len(page), page[-1][1]
             redis_store.open_sale(sale, cursor, drained=False)
             if deadline.has_passed:
-                raise NotReady("This sale is being loaded: try again in a second.", retry_after_s=1)
+                raise NotReady("This sale is being loaded; retry after 1 s.", retry_after_s=1)
         record(
             "voucher_loaded",
             {"vouchers_loaded": 1},

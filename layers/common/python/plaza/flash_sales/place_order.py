@@ -91,14 +91,14 @@ def place_order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
                 raise _cache_refusal(voucher_id, refusal, int(detail) / 1e6)
             case "RATE_LIMITED":
                 wait_s = max(1, ceil(int(detail) / 1e6))
-                raise OrderRateExceeded(f"Too many orders: try again in {wait_s} s.", wait_s)
+                raise OrderRateExceeded(f"Too many orders; retry after {wait_s} s.", wait_s)
             case "DRAINING":
                 load_sale.open_if_drained(sale)
             case "LOADING":
                 load_sale.load_sale(voucher_id)
             case "COLD" | "STALE_GENERATION":
                 _sales.drop(voucher_id)
-    raise NotReady("This sale was reloaded on every attempt: try again in 2 s.")
+    raise NotReady("This sale was reloaded on every attempt; retry after 2 s.")
 
 
 def publish(event: OrderEvent) -> bool:

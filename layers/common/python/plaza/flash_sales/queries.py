@@ -58,9 +58,9 @@ def read_order(order_id: int, buyer_id: int) -> Order:
         raise redis_error  # the order may be pending
     if row is None and may_be_pending(clock.now_s() - ids.created_at_s(order_id)):
         raise NotReady(
-            "This order may not be stored yet: retry in 5 s.", retry_after_s=_UNKNOWN_RETRY_S
+            "This order may not be stored yet; retry after 5 s.", retry_after_s=_UNKNOWN_RETRY_S
         )
-    raise OrderMissing(f"You have no order {order_id}.")
+    raise OrderMissing(f"Order {order_id} does not exist.")
 
 
 def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[Order], int | None]:
@@ -120,7 +120,7 @@ def _read_page(shop_id: int, before_id: int | None, limit: int) -> list[Voucher]
 
 def _read(shop_id: int, before_id: int | None, limit: int) -> list[Voucher]:
     if not _list_budget.take():
-        raise NotReady("Too many lists are being read: try again in a second.", retry_after_s=1)
+        raise NotReady("Too many lists are being read; retry after 1 s.", retry_after_s=1)
     return mysql_vouchers.read_of_shop(shop_id, before_id, limit)
 
 

@@ -36,9 +36,7 @@ def find_voucher(voucher_id: int) -> Voucher | None:
         if not VOUCHER_IDS.query(voucher_id).may_exist:
             return None
     if not _lookup_budget.take():
-        raise NotReady(
-            "Too many vouchers are being looked up: try again in a second.", retry_after_s=1
-        )
+        raise NotReady("Too many vouchers are being looked up; retry after 1 s.", retry_after_s=1)
     voucher = mysql_vouchers.read(voucher_id)
     if voucher is None:
         with suppress(RedisDown):
