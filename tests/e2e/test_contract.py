@@ -84,12 +84,12 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
                 target["id"] = _limit_id(target["id"])
 
 
-def _limit_id(text: str) -> str:
+def _limit_id(text: Any) -> str:
     """Returns the digits of an id of 63 bits: the pattern allows a little more."""
     return str(min(int(text), MAX_ID))
 
 
-def _make_visible(name: str, value: object) -> object:
+def _make_visible(name: str, value: Any) -> Any:
     """Returns ``value``, or letters in its place if it is a text that the sentence refuses."""
     check = check_line if name in LINES else check_text if name in TEXTS else None
     if check is None or not isinstance(value, str) or not re.search(VISIBLE, value):

@@ -50,6 +50,8 @@ OF_FORMAT: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ),
 }
 NOT_TEXT: tuple[Any, ...] = (7, True, [], {})
+NOT_NUMBERS: tuple[Any, ...] = ("7", [], {})
+NOT_OBJECTS: tuple[Any, ...] = ("a", 7, [])
 CURSORS: dict[str, tuple[int | str, ...]] = {
     "/users/me/likes": (10**15, "post", 7),
     "/users/me/collects": (10**15, "post", 7),
@@ -108,7 +110,8 @@ def cases_of_text(schema: dict[str, Any], example: str) -> Iterator[Case]:
         yield Case("other", False)
         return
     yield Case(example, True)
-    valid, invalid = OF_FORMAT.get(schema.get("format", ""), ((), ()))
+    nothing: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())
+    valid, invalid = OF_FORMAT.get(schema.get("format", ""), nothing)
     yield from (Case(value, True) for value in valid)
     yield from (Case(value, False) for value in invalid)
     texts = [
@@ -139,7 +142,7 @@ def cases_of_text(schema: dict[str, Any], example: str) -> Iterator[Case]:
 def cases_of_number(schema: dict[str, Any]) -> Iterator[Case]:
     low, high = schema["minimum"], schema["maximum"]
     yield from (Case(low, True), Case(high, True), Case(low - 1, False), Case(high + 1, False))
-    yield from (Case(value, False) for value in ("7", [], {}))
+    yield from (Case(value, False) for value in NOT_NUMBERS)
     yield Case(low + 0.5, schema["type"] == "number")
 
 
@@ -156,7 +159,7 @@ def cases_of_object(schema: dict[str, Any], example: dict[str, Any]) -> Iterator
     yield Case({**example, "unknown": 1}, False)
     if "minProperties" in schema:
         yield Case({}, False)
-    yield from (Case(value, False) for value in ("a", 7, []))
+    yield from (Case(value, False) for value in NOT_OBJECTS)
     for name, inner in schema["properties"].items():
         without = {key: value for key, value in example.items() if key != name}
         if without or "minProperties" not in schema:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict, Field
 
@@ -37,7 +37,7 @@ Time = Annotated[
     BeforeValidator(_check_text),
 ]
 
-_VOUCHER_EXAMPLE = {
+_VOUCHER_EXAMPLE: dict[str, Any] = {
     "shop_id": "9000001",
     "title": "50% off all cakes",
     "price_cents": 1_500,
@@ -94,7 +94,7 @@ class VoucherRequest(RequestModel):
         )
 
 
-_ORDER_EXAMPLE = {"order_id": "256453214000087041", "voucher_id": "9400001"}
+_ORDER_EXAMPLE: dict[str, Any] = {"order_id": "256453214000087041", "voucher_id": "9400001"}
 
 
 class VoucherResponse(ResponseModel):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
 from plaza.infra.http import ResponseModel
 from plaza.reconciliation.model import Example, RunReport
 
-_FINDING_EXAMPLE = {
+_FINDING_EXAMPLE: dict[str, Any] = {
     "reason": "counter",
     "metric": "like",
     "type": "post",
