@@ -96,6 +96,19 @@ def test_totals_that_redis_never_keeps_are_an_outage_and_no_permission(
         counters.claim(ME, COLUMN, 5, "user:1")
 
 
+def test_a_claim_that_redis_executes_after_its_deadline_is_refused(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its caller has gone on without it, so nothing would release it."""
+    counters.read_users([ME])
+    for name, node in redis._nodes.items():
+        late = node._replace(clock_offset_us=node.clock_offset_us - 10_000_000)
+        monkeypatch.setitem(redis._nodes, name, late)
+    with pytest.raises(RedisDown, match="too late"):
+        counters.claim(ME, COLUMN, 5, "user:1")
+    assert claims() == set()
+
+
 def test_without_mysql_a_claim_needs_totals_in_redis(plaza: World, mysql_away: Away) -> None:
     counters.read_users([ME])
     with mysql_away():

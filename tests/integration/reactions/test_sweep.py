@@ -205,6 +205,23 @@ def test_a_target_that_misses_a_commit_is_loaded_again_by_the_sweeper(plaza: Wor
     assert (recent(), total(), meta()["db_version"], due()) == ([1, 2, 3], 3, 3, None)
 
 
+def test_a_target_that_missed_a_commit_before_a_failover_is_hydrated_by_the_sweeper(
+    plaza: World,
+) -> None:
+    """The replica has what was ahead, under another run; its outbox is empty; no reader comes."""
+    insert_rows([(POST, 1, 1, 10), (POST, 2, 1, 20), (POST, 3, 1, 30)])
+    put(total=1, n=1, newest=[(1, 10)])
+    apply(3, 3, [(3, 30, True)])
+    redis.execute("HSET", keys().meta, "run_id", "before the failover")
+    plaza.let_sweeps_be_due()
+    assert sweep.sweep_outbox(grace_us=0) == 0
+    assert (recent(), total(), meta()["db_version"]) == ([1, 2, 3], 3, 3)
+    assert (redis.execute("EXISTS", keys().ahead), redis.execute("PTTL", keys().meta) > 0) == (0, 1)
+    plaza.let_sweeps_be_due()
+    sweep.sweep_outbox(grace_us=0)
+    assert due() is None
+
+
 def test_what_the_queue_refused_is_sent_from_mysql_by_the_sweeper(plaza: World) -> None:
     plaza.add(POST)
     plaza.queues.away = True

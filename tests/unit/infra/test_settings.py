@@ -123,3 +123,18 @@ def test_no_password_is_in_the_text_of_the_settings() -> None:
         "PLAZA_MYSQL_URL": "mysql://plaza:a-secret@db.internal/plaza",
     }
     assert "a-secret" not in repr(read_settings(env))
+
+
+def test_all_queues_are_found_by_the_url_of_the_first_one() -> None:
+    base_url = "https://sqs.eu-central-1.amazonaws.com/1/plaza-reactions"
+    env = {"PLAZA_QUEUES_URL": f"{base_url}-reactions", "PLAZA_QUEUES": "reactions,orders_dlq"}
+    assert read_settings(GOOD | env).queues == {
+        "reactions": f"{base_url}-reactions",
+        "orders_dlq": f"{base_url}-orders_dlq",
+    }
+
+
+@pytest.mark.parametrize("url", ["", "https://sqs/1/plaza-orders"])
+def test_the_url_of_another_queue_is_refused(url: str) -> None:
+    with pytest.raises(BadSettings, match="PLAZA_QUEUES_URL"):
+        read_settings(GOOD | {"PLAZA_QUEUES_URL": url, "PLAZA_QUEUES": "reactions,orders"})

@@ -18,10 +18,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from plaza.counters.model import Claim, UserCounter
-from plaza.infra import projections, redis
+from plaza.infra import clock, projections, redis
+from plaza.infra.hot_keys import Argument
 from plaza.infra.lua import load_script
 from plaza.infra.projections import Projection, key_of
-from plaza.infra.redis import Call
+from plaza.infra.redis import Call, Node, RedisDown
+from plaza.infra.settings import settings
 from plaza.infra.shards import group_by_tag
 
 CLAIM_TTL_MS = 3_600_000
@@ -133,8 +135,15 @@ def claim(user_id: int, column: str, limit: int, member: str) -> tuple[bool, Cla
     """(Are the totals in Redis, the claim if there was room); see claim.lua. Raises RedisDown."""
     answer_key = key_of(f"user:{user_id}", f"claim:{secrets.token_hex(6)}")
     keys = (user_key(user_id), _claims_key(user_id), answer_key)
-    args = (column, limit, member, CLAIM_TTL_MS, _ANSWER_TTL_MS)
-    code, *times = redis.run(CLAIM, keys, args)
+    until_s = clock.monotonic_s() + settings().redis_timeout_s
+
+    def args_for(node: Node) -> tuple[Argument, ...]:
+        deadline_us = node.clock_offset_us + int(until_s * 1e6)
+        return column, limit, member, CLAIM_TTL_MS, _ANSWER_TTL_MS, deadline_us
+
+    code, *times = redis.run_on_node(CLAIM, keys, args_for)
+    if code == "LATE":
+        raise RedisDown("Redis answers too late", may_have_run=False)
     return code != "COLD", Claim(*times) if code == "CLAIMED" else None
 
 

@@ -103,11 +103,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         mysql_connect_timeout_s=_whole(env, "PLAZA_MYSQL_CONNECT_TIMEOUT_S", 1),
         mysql_statement_timeout_s=_whole(env, "PLAZA_MYSQL_STATEMENT_TIMEOUT_S", 10),
         mysql_idle_timeout_s=_whole(env, "PLAZA_MYSQL_IDLE_TIMEOUT_S", 20),
-        queues={
-            name.removeprefix("PLAZA_QUEUE_").removesuffix("_URL").lower(): url
-            for name, url in env.items()
-            if name.startswith("PLAZA_QUEUE_") and name.endswith("_URL")
-        },
+        queues=_queues(env),
         recent_cap=_whole(env, "PLAZA_RECENT_CAP", 1000),
         outbox_limit=_whole(env, "PLAZA_OUTBOX_LIMIT", 1_000_000),
         fan_out_limit=_whole(env, "PLAZA_FAN_OUT_LIMIT", 10_000),
@@ -169,6 +165,26 @@ def _whole(env: Mapping[str, str], name: str, default: int) -> int:
     if value != int(value):
         raise BadSettings(f"{name} is {value:g}, not a whole number")
     return int(value)
+
+
+def _queues(env: Mapping[str, str]) -> dict[str, str]:
+    """Read the URLs of queues: PLAZA_QUEUE_<NAME>_URL each, or all by the URL of the first one.
+
+    The URLs of PLAZA_QUEUES differ in their ends. One by one they do not fit into the 4 KB that a
+    function's environment may have.
+    """
+    queues = {
+        name.removeprefix("PLAZA_QUEUE_").removesuffix("_URL").lower(): url
+        for name, url in env.items()
+        if name.startswith("PLAZA_QUEUE_") and name.endswith("_URL")
+    }
+    if names := [name for name in env.get("PLAZA_QUEUES", "").split(",") if name]:
+        first_url = _required(env, "PLAZA_QUEUES_URL")
+        if not first_url.endswith(names[0]):
+            raise BadSettings(f"PLAZA_QUEUES_URL does not end with {names[0]}")
+        base_url = first_url.removesuffix(names[0])
+        queues |= {name: base_url + name for name in names}
+    return queues
 
 
 def _sms_sender(env: Mapping[str, str]) -> str | None:

@@ -8,17 +8,19 @@
   ARGV[3]  member: what this one is for
   ARGV[4]  how long a claim holds that nobody releases, milliseconds
   ARGV[5]  how long the answer is kept, milliseconds: a repeat comes sooner
+  ARGV[6]  deadline of the caller, microseconds on the clock of this node: a later claim would have no owner
 
   Bounded by: 5,000 claims of a user, the limit of follows.
 
   Returns {'CLAIMED', claimed at, claimed at before: 0 for a member that had no claim}, {'LIMITED'},
-  {'COLD'}: the counters are not in Redis: project them, then try again
+  {'LATE'}: the deadline has passed, {'COLD'}: the counters are not in Redis: project them, then try again
 
   Safe to repeat: a repeat has the nonce, and gets the answer of the first time as long as the member has a claim. ]]
-local value = redis.call('HGET', KEYS[1], 'value')
-if not value then return {'COLD'} end
 local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
+if now_us > tonumber(ARGV[6]) then return {'LATE'} end
+local value = redis.call('HGET', KEYS[1], 'value')
+if not value then return {'COLD'} end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now_us - ARGV[4] * 1000))
 local claimed = redis.call('ZCARD', KEYS[2])
 local before_us = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[3]) or 0)
