@@ -1,4 +1,4 @@
-"""The API as a client meets it: the gateway's authorizer, then the function; and its phone."""
+"""A client of the API: requests through the authorizer and the function, and sign-in."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EVENT = json.loads((ROOT / "events" / "auth.send_code.json").read_text())
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer: ``body`` is parsed."""
+    """A response with its parsed body."""
 
     status: int
     headers: Mapping[str, str]
@@ -46,9 +46,9 @@ def send(
     folder: str = "api/auth",
     guarded: bool | None = None,
 ) -> Reply:
-    """One request, as API Gateway makes it two events. ``body`` is sent as JSON, text as it is.
+    """Send a request as the two events of API Gateway. ``body`` is sent as JSON, text unchanged.
 
-    ``guarded``: whether the route asks the authorizer; without it, all do but signing in.
+    ``guarded``: whether the route has the authorizer; by default all but sign-in have it.
     """
     if guarded is None:
         guarded = (method, path) not in (("POST", "/auth/codes"), ("POST", "/auth/sessions"))
@@ -69,12 +69,12 @@ def send(
         "body": body if body is None or isinstance(body, str) else json.dumps(body),
     }
     if guarded:
-        asked = {k: v for k, v in event.items() if k != "body"} | {"type": "REQUEST"}
-        context["authorizer"] = {"lambda": handler("api/authorizer")(asked, None)["context"]}  # type: ignore[assignment]
-    answer = handler(folder)(event, None)
-    said = json.loads(answer["body"]) if answer.get("body") else None
-    found = {name.lower(): value for name, value in answer.get("headers", {}).items()}
-    return Reply(answer["statusCode"], found, said)
+        request = {k: v for k, v in event.items() if k != "body"} | {"type": "REQUEST"}
+        context["authorizer"] = {"lambda": handler("api/authorizer")(request, None)["context"]}  # type: ignore[assignment]
+    response = handler(folder)(event, None)
+    parsed = json.loads(response["body"]) if response.get("body") else None
+    found = {name.lower(): value for name, value in response.get("headers", {}).items()}
+    return Reply(response["statusCode"], found, parsed)
 
 
 def request_code(phone: Any = PHONE, **options: Any) -> Reply:
@@ -85,18 +85,18 @@ def request_code(phone: Any = PHONE, **options: Any) -> Reply:
 
 
 def challenge_of(phone: str = PHONE) -> str:
-    """The challenge that the client of a phone got last; one that nobody has if it got none."""
+    """Return the newest challenge of a phone, an invented one if it has none."""
     return _challenges.get(phone, "A" * 43)
 
 
 def sign_in(code: Any, phone: str = PHONE, *, challenge: Any = None, **options: Any) -> Reply:
-    """Sign in with the challenge that the client of a phone got last, or another."""
+    """Sign in with ``challenge``, by default the newest challenge of the phone."""
     body = {"challenge": challenge or challenge_of(phone), "code": code}
     return send("POST", "/auth/sessions", body, **options)
 
 
 def is_accepted(token: str) -> bool:
-    """What the authorizer says of a token."""
+    """Return whether the authorizer accepts a token."""
     event = {
         "routeKey": "GET /users/me",
         "headers": {"authorization": f"Bearer {token}"},
@@ -106,14 +106,14 @@ def is_accepted(token: str) -> bool:
 
 
 def read_code(phone: str = PHONE) -> str:
-    """The code in the text that a phone got last."""
+    """Return the code in the newest text to a phone."""
     found = re.search("[0-9]{6}", sms.read_echo(phone) or "")
-    assert found, "no text came"
+    assert found, "no text was sent"
     return found[0]
 
 
 def signed_in(phone: str = PHONE, source: str = HOME) -> str:
-    """A token, after all of it."""
+    """Sign in with a new code; return the token."""
     assert request_code(phone, source=source).status == 202
     done = sign_in(read_code(phone), phone, source=source)
     assert done.status == 201
@@ -125,12 +125,12 @@ def hasher() -> KeyedHasher:
     return phone_sign_in._hasher()
 
 
-def wrong(code: str, by: int = 1) -> str:
-    return f"{(int(code) + by) % 1_000_000:06}"
+def wrong(code: str, offset: int = 1) -> str:
+    return f"{(int(code) + offset) % 1_000_000:06}"
 
 
 def let_pass(ms: int) -> None:
-    """As if all that is limited had happened ``ms`` earlier."""
+    """Move all counted attempts ``ms`` milliseconds into the past."""
     for key in find_keys("*:limit:*"):
         for name, at_ms in redis.client().zrange(key, 0, -1, withscores=True):
             redis.execute("ZADD", key, int(at_ms) - ms, name)

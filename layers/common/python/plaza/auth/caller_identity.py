@@ -31,7 +31,7 @@ _owners: LocalCache[bytes, int] = LocalCache(max_entries=10_000)
 class Caller:
     """A session, or why the token has none (``malformed``, ``unknown``, ``unavailable``).
 
-    Neither: an anonymous caller. ``wait_ms`` above 0: rate limited, for so many milliseconds.
+    Both are None for an anonymous caller. ``wait_ms`` above 0: rate limited for that time.
     """
 
     session: Session | None = None

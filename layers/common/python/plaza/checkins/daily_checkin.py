@@ -27,7 +27,7 @@ from plaza.users import cards
 
 _MAX_ATTEMPTS = 5
 
-# Per process, so that MySQL survives an outage of Redis with a thousand processes.
+# Per process: a thousand processes must not overload MySQL while Redis is down.
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
 
 

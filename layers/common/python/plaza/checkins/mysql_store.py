@@ -8,7 +8,7 @@ from datetime import date
 from plaza.checkins.model import CheckInEvent, Run, StoredCheckIns, next_month
 from plaza.infra import mysql, sql
 
-# An outbox joins two runs with each of its days at most, and has fewer days than this.
+# Each day of an outbox joins two runs at most: enough unless it has as many days.
 MAX_RUNS = 40
 
 # Days are numbered from the newest: day + number is the same for all days of a run.
@@ -31,7 +31,7 @@ def insert(events: Sequence[CheckInEvent]) -> int:
         f"({user_id}, '{day}', {event.version_us}, {sql.render_request_id(event.request_id)})"
         for (user_id, day), event in ordered
     )
-    # INSERT IGNORE would deadlock two transactions that wait for a third, which rolls back.
+    # With INSERT IGNORE two transactions that wait for a third deadlock if it rolls back.
     statement = f"""
         INSERT INTO checkin (user_id, day, version, request_id)
         VALUES {rows}

@@ -19,7 +19,7 @@ from plaza.infra.token_bucket import TokenBucket
 
 _EXISTS = 1  # version of "created"; "absent" is stored with version 0
 
-# Limits one process' reads of vouchers that may not exist: callers can invent ids.
+# Limits the reads of one process for vouchers that may not exist: callers can invent ids.
 _lookup_budget = TokenBucket(rate_per_s=20, burst=40)
 
 

@@ -25,7 +25,7 @@ def find_or_insert(phone: str, user_id: int, nickname: str) -> User:
     """Return the user of ``phone``, created if there is none. One transaction. Raises MysqlDown."""
 
     def work(cursor: Cursor) -> User:
-        # INSERT IGNORE would deadlock two transactions that wait for a third, which rolls back.
+        # With INSERT IGNORE two transactions that wait for a third deadlock if it rolls back.
         is_first = cursor.execute(
             """
             INSERT INTO user_phone (phone, user_id)

@@ -34,11 +34,11 @@ for _, text in ipairs(redis.call('HKEYS', KEYS[3])) do
 end
 
 -- Walk back from the newest day to the first day that is neither in a run nor in the outbox.
-local day, at = last, 1
+local day, index = last, 1
 while day > 0 do
-  while runs[at] and runs[at][1] > day do at = at + 1 end
-  if runs[at] and runs[at][2] >= day then
-    day = runs[at][1] - 1
+  while runs[index] and runs[index][1] > day do index = index + 1 end
+  if runs[index] and runs[index][2] >= day then
+    day = runs[index][1] - 1
   elseif accepted[day] then
     day = day - 1
   else
