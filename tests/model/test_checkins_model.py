@@ -79,7 +79,7 @@ class History:
         self.accepted.add(month.today)
 
     def go_on(self) -> None:
-        self.clock.go_on(hours=self.rng.choice([1, 11, 24, 24, 24, 24, 24, 50]))
+        self.clock.advance(hours=self.rng.choice([1, 11, 24, 24, 24, 24, 24, 50]))
 
     def move(self) -> None:
         profiles.change_profile(ADA, {"time_zone": self.rng.choice(ZONES)})

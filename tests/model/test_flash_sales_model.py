@@ -167,7 +167,7 @@ class Run:
 
         def work() -> None:
             with suppress(Unavailable):
-                persist.persist_orders(sales.facts(batch))
+                persist.persist_orders(sales.parse_events(batch))
                 self.note(f"saved {batch}")
                 if self.rng.random() >= self.trouble.duplicate:
                     self.remove(ORDERS.name, batch)
@@ -187,7 +187,7 @@ class Run:
 
         def work() -> None:
             with suppress(Unavailable):
-                persist.decide_dead_letters(sales.facts([body]))
+                persist.decide_dead_letters(sales.parse_events([body]))
                 self.note(f"gave up {body}")
                 if self.rng.random() >= self.trouble.duplicate:
                     self.remove(ORDERS_DLQ.name, [body])
@@ -296,7 +296,7 @@ class Run:
 
     def look(self) -> None:
         """What must hold at every instant."""
-        wrong = sales.what_is_wrong(*(voucher.id for voucher in self.vouchers))
+        wrong = sales.find_violations(*(voucher.id for voucher in self.vouchers))
         assert not wrong, wrong
 
     def calm_down(self) -> None:
@@ -311,7 +311,7 @@ class Run:
             left = self.queues.take(ORDERS)
             self.rng.shuffle(left)
             for start in range(0, len(left), 2):
-                persist.persist_orders(sales.facts(left[start : start + 2]))
+                persist.persist_orders(sales.parse_events(left[start : start + 2]))
                 self.look()
             self.queues.drain()
             for voucher in self.vouchers:

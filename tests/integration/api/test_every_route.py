@@ -20,7 +20,7 @@ from plaza.infra.process import clear_caches
 from tests.integration.auth.test_rate_limits import empty
 from tests.support.consumers import statements
 from tests.support.plaza import World
-from tests.support.signing import HOME, Reply, ask
+from tests.support.signing import HOME, Reply, send
 from tests.unit.policy import template
 from tests.unit.policy.template import FUNCTION, resources
 
@@ -52,7 +52,7 @@ class Route(NamedTuple):
         path = re.sub(r"\{\w+\}", ids, self.path) + (f"?{query}" if query else "")
         sent |= headers or {}
         folder, guarded = self.folder, self.guarded
-        return ask(self.method, path, body, headers=sent, folder=folder, guarded=guarded)
+        return send(self.method, path, body, headers=sent, folder=folder, guarded=guarded)
 
 
 def find_routes() -> list[Route]:
@@ -177,14 +177,14 @@ def test_health_is_checked_once_in_five_seconds(
     up = {"status": "up", "redis": "up", "mysql": "up", "queue": "up"}
     before = statements()
     with count_round_trips() as counter:
-        assert {json.dumps(route.call().said) for _ in range(100)} == {json.dumps(up)}
+        assert {json.dumps(route.call().body) for _ in range(100)} == {json.dumps(up)}
     assert statements() - before <= 2, "SELECT 1, and counting itself"
     assert counter.sent == 101, "a PING, and the limit of each call"
     plaza.queues.away = True
-    assert route.call().said == up
+    assert route.call().body == up
     now_s = clock.monotonic_s()
     monkeypatch.setattr(clock, "monotonic_s", lambda: now_s + health.MAX_AGE_S)
-    assert route.call().said == up | {"status": "degraded", "queue": "down"}
+    assert route.call().body == up | {"status": "degraded", "queue": "down"}
 
 
 # ---------------------------------------------------------------- 401 before 400
