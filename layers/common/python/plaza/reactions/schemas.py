@@ -1,4 +1,4 @@
-"""What clients send and get about reactions."""
+"""Resources of the reactions API."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ TargetType = Literal["post", "comment", "review"]
 
 
 class LikeResponse(ResponseModel):
-    """A like as it is now. ``likes`` and ``changed`` are null when ``exact`` is false: the wish is
-    on its way, and the number will be right when it has arrived."""
+    """The state of a like. ``likes`` and ``changed`` are null when ``exact`` is false: the request
+    is accepted and not counted yet."""
 
     liked: bool
     likes: int | None
@@ -28,14 +28,15 @@ class LikeResponse(ResponseModel):
 
     @classmethod
     def of(cls, outcome: Outcome) -> LikeResponse:
-        """What to answer to ``outcome``."""
+        """Return the response for ``outcome``."""
         return cls(
             liked=outcome.on, likes=outcome.total, changed=outcome.changed, exact=outcome.exact
         )
 
 
 class CollectResponse(ResponseModel):
-    """A collect as it is now; as with ``LikeResponse``."""
+    """The state of a collect. ``collects`` and ``changed`` are null when ``exact`` is false: the
+    request is accepted and not counted yet."""
 
     collected: bool
     collects: int | None
@@ -44,7 +45,7 @@ class CollectResponse(ResponseModel):
 
     @classmethod
     def of(cls, outcome: Outcome) -> CollectResponse:
-        """What to answer to ``outcome``."""
+        """Return the response for ``outcome``."""
         return cls(
             collected=outcome.on,
             collects=outcome.total,
@@ -54,19 +55,19 @@ class CollectResponse(ResponseModel):
 
 
 class Liker(ResponseModel):
-    """Somebody who likes it, and since when."""
+    """A user who likes the target, and the time of the like."""
 
     user_id: str
     at: datetime
 
     @classmethod
     def of(cls, reactor: Reactor) -> Liker:
-        """What to answer about ``reactor``."""
+        """Return the item for ``reactor``."""
         return cls(user_id=str(reactor.actor_id), at=from_us(reactor.version_us))
 
 
 class ReactedItem(ResponseModel):
-    """Something that I reacted to, and when."""
+    """A target that the caller reacted to, and the time of the reaction."""
 
     type: TargetType
     id: str
@@ -74,7 +75,7 @@ class ReactedItem(ResponseModel):
 
     @classmethod
     def of(cls, reacted: ReactedTarget) -> ReactedItem:
-        """What to answer about ``reacted``."""
+        """Return the item for ``reacted``."""
         target_type, target_id = reacted.target
         return cls.model_validate(
             {"type": target_type, "id": str(target_id), "at": from_us(reacted.version_us)}
@@ -82,20 +83,20 @@ class ReactedItem(ResponseModel):
 
 
 class TargetRef(RequestModel):
-    """What is asked about."""
+    """A post, comment or review."""
 
     type: TargetType
     id: IdText
 
 
 class ReactionsRequest(RequestModel):
-    """Up to 100 targets."""
+    """The targets to return totals of, at most 100."""
 
     targets: Annotated[list[TargetRef], Field(min_length=1, max_length=100)]
 
 
 class ViewerState(ResponseModel):
-    """What I did to it; ``collected`` is null for what can't be collected."""
+    """The caller's reactions to the target; ``collected`` is null unless it is a post."""
 
     liked: bool
     collected: bool | None
@@ -112,7 +113,7 @@ class TargetTotals(ResponseModel):
 
 
 class ReactionsResponse(ResponseModel):
-    """The totals, in the order of the question. ``exact`` is false while Redis is away."""
+    """The totals, in the order of the request. ``exact`` is false when they may be behind."""
 
     items: list[TargetTotals]
     exact: bool
