@@ -1,4 +1,4 @@
-"""Resources of the reactions API."""
+"""What clients send and get about reactions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ TargetType = Literal["post", "comment", "review"]
 
 
 class LikeResponse(ResponseModel):
-    """The state of a like. ``likes`` and ``changed`` are null when ``exact`` is false: the request
-    is accepted and not counted yet."""
+    """A like as it is now. ``likes`` and ``changed`` are null when ``exact`` is false: the wish is
+    on its way, and the number will be right when it has arrived."""
 
     liked: bool
     likes: int | None
@@ -28,15 +28,14 @@ class LikeResponse(ResponseModel):
 
     @classmethod
     def of(cls, outcome: Outcome) -> LikeResponse:
-        """Return the response for ``outcome``."""
+        """What to answer to ``outcome``."""
         return cls(
             liked=outcome.on, likes=outcome.total, changed=outcome.changed, exact=outcome.exact
         )
 
 
 class CollectResponse(ResponseModel):
-    """The state of a collect. ``collects`` and ``changed`` are null when ``exact`` is false: the
-    request is accepted and not counted yet."""
+    """A collect as it is now; as with ``LikeResponse``."""
 
     collected: bool
     collects: int | None
@@ -45,7 +44,7 @@ class CollectResponse(ResponseModel):
 
     @classmethod
     def of(cls, outcome: Outcome) -> CollectResponse:
-        """Return the response for ``outcome``."""
+        """What to answer to ``outcome``."""
         return cls(
             collected=outcome.on,
             collects=outcome.total,
@@ -55,19 +54,19 @@ class CollectResponse(ResponseModel):
 
 
 class Liker(ResponseModel):
-    """A user who likes the target, and the time of the like."""
+    """Somebody who likes it, and since when."""
 
     user_id: str
     at: datetime
 
     @classmethod
     def of(cls, reactor: Reactor) -> Liker:
-        """Return the item for ``reactor``."""
+        """What to answer about ``reactor``."""
         return cls(user_id=str(reactor.actor_id), at=from_us(reactor.version_us))
 
 
 class ReactedItem(ResponseModel):
-    """A target that the caller reacted to, and the time of the reaction."""
+    """Something that I reacted to, and when."""
 
     type: TargetType
     id: str
@@ -75,7 +74,7 @@ class ReactedItem(ResponseModel):
 
     @classmethod
     def of(cls, reacted: ReactedTarget) -> ReactedItem:
-        """Return the item for ``reacted``."""
+        """What to answer about ``reacted``."""
         target_type, target_id = reacted.target
         return cls.model_validate(
             {"type": target_type, "id": str(target_id), "at": from_us(reacted.version_us)}
@@ -83,20 +82,20 @@ class ReactedItem(ResponseModel):
 
 
 class TargetRef(RequestModel):
-    """A post, comment or review."""
+    """What is asked about."""
 
     type: TargetType
     id: IdText
 
 
 class ReactionsRequest(RequestModel):
-    """The targets to return totals of, at most 100."""
+    """Up to 100 targets."""
 
     targets: Annotated[list[TargetRef], Field(min_length=1, max_length=100)]
 
 
 class ViewerState(ResponseModel):
-    """The caller's reactions to the target; ``collected`` is null unless it is a post."""
+    """What I did to it; ``collected`` is null for what can't be collected."""
 
     liked: bool
     collected: bool | None
@@ -113,7 +112,7 @@ class TargetTotals(ResponseModel):
 
 
 class ReactionsResponse(ResponseModel):
-    """The totals, in the order of the request. ``exact`` is false when they may be behind."""
+    """The totals, in the order of the question. ``exact`` is false while Redis is away."""
 
     items: list[TargetTotals]
     exact: bool
