@@ -96,6 +96,19 @@ def test_a_claim_raises_redis_down_when_redis_loses_the_totals(
         counters.claim(USER, COLUMN, 5, "user:1")
 
 
+def test_a_claim_after_its_deadline_is_refused(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its caller has given up, so nothing would release it."""
+    counters.read_users([USER])
+    for name, node in redis._nodes.items():
+        late = node._replace(clock_offset_us=node.clock_offset_us - 10_000_000)
+        monkeypatch.setitem(redis._nodes, name, late)
+    with pytest.raises(RedisDown, match="after its deadline"):
+        counters.claim(USER, COLUMN, 5, "user:1")
+    assert claims() == set()
+
+
 def test_without_mysql_a_claim_needs_totals_in_redis(plaza: World, mysql_away: Away) -> None:
     counters.read_users([USER])
     with mysql_away():

@@ -1,4 +1,4 @@
-"""The request id in the read_column that a request created, and the measured acknowledgement lag."""
+"""The request id in the rows that a request created; the recorded acknowledgement lag."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_a_refused_build_adds_nothing_and_is_logged(capsys: pytest.CaptureFixtur
     done = step(Filled("BUSY"))
     assert (done.code, done.added) == ("BUSY", 0)
     line = json.loads(capsys.readouterr().out)
-    assert (line["event"], line["what"], line["code"]) == ("build_refused", "ten", "BUSY")
+    assert (line["event"], line["builder"], line["code"]) == ("build_refused", "ten", "BUSY")
 
 
 def test_a_step_logs_how_many_items_it_added(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,10 +17,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from plaza.counters.model import Claim, UserCounter
-from plaza.infra import projections, redis
+from plaza.infra import clock, projections, redis
+from plaza.infra.hot_keys import Argument
 from plaza.infra.lua import load_script
 from plaza.infra.projections import Projection, key_of
-from plaza.infra.redis import Call
+from plaza.infra.redis import Call, Node, RedisDown
+from plaza.infra.settings import settings
 from plaza.infra.shards import group_by_tag
 
 CLAIM_TTL_MS = 3_600_000
@@ -133,12 +135,19 @@ def _owned_key(owner_type: str, owner_id: int) -> str:
 def claim(user_id: int, column: str, limit: int, member: str) -> tuple[bool, Claim | None]:
     """Return (whether Redis has the totals, the claim or None at the limit); see claim.lua.
 
-    One round trip. Raises RedisDown.
+    One round trip. Raises RedisDown, also when Redis runs the command after its deadline.
     """
     reply_key = key_of(f"user:{user_id}", f"claim:{secrets.token_hex(6)}")
     keys = (user_key(user_id), _claims_key(user_id), reply_key)
-    args = (column, limit, member, CLAIM_TTL_MS, _REPLY_TTL_MS)
-    code, *times = redis.run(CLAIM, keys, args)
+    until_s = clock.monotonic_s() + settings().redis_timeout_s
+
+    def args_for(node: Node) -> tuple[Argument, ...]:
+        deadline_us = node.clock_offset_us + int(until_s * 1e6)
+        return column, limit, member, CLAIM_TTL_MS, _REPLY_TTL_MS, deadline_us
+
+    code, *times = redis.run_on_node(CLAIM, keys, args_for)
+    if code == "LATE":
+        raise RedisDown("Redis ran the claim after its deadline", may_have_run=False)
     return code != "COLD", Claim(*times) if code == "CLAIMED" else None
 
 

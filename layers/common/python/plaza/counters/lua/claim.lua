@@ -8,17 +8,19 @@
   ARGV[3]  member: what the place is reserved for
   ARGV[4]  TTL of a claim, milliseconds
   ARGV[5]  TTL of the reply, milliseconds: longer than the delay of any repeat
+  ARGV[6]  deadline of the caller, microseconds on the clock of this node: no caller would release a later claim
 
   Bounded by: 5,000 claims of a user, the limit of follows.
 
-  Returns {'CLAIMED', time of the claim, time of the member's earlier claim or 0}, {'LIMITED'} (no place is left), or
-          {'COLD'} (the counters are not in Redis: project them, then try again)
+  Returns {'CLAIMED', time of the claim, time of the member's earlier claim or 0}, {'LIMITED'} (no place is left),
+          {'LATE'} (past the deadline), or {'COLD'} (the counters are not in Redis: project them, then try again)
 
   Safe to repeat: a repeat has the same nonce and gets the first reply while the member has a claim. ]]
-local value = redis.call('HGET', KEYS[1], 'value')
-if not value then return {'COLD'} end
 local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
+if now_us > tonumber(ARGV[6]) then return {'LATE'} end
+local value = redis.call('HGET', KEYS[1], 'value')
+if not value then return {'COLD'} end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now_us - ARGV[4] * 1000))
 local claimed = redis.call('ZCARD', KEYS[2])
 local before_us = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[3]) or 0)
