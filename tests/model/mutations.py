@@ -1,4 +1,4 @@
-"""Rules of the protocol, each broken on purpose: the model must find every one of them."""
+"""Mutations of the protocol, each of which breaks one rule; the model must find them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.model.reactions_model import rewrite
 
 
 class Mutation(NamedTuple):
-    """A piece of a script that is replaced, and the troubles in which that shows soonest."""
+    """A replaced text of a script, and the troubles that find it soonest."""
 
     script: str
     old: str
@@ -21,7 +21,7 @@ class Mutation(NamedTuple):
 
 
 MUTATIONS: Mapping[str, Mutation] = {
-    # An UNCHANGED answer records nothing and is not published.
+    # UNCHANGED is no assertion: it is neither recorded nor published.
     "insist": Mutation(
         "GATE",
         "local changed = was ~= want",
@@ -68,7 +68,8 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
     "row_requests is forgotten when a row is applied": Mutation(
         "APPLY",
-        "if redis.call('EXISTS', row_requests) == 1 then redis.call('HDEL', row_requests, unpack(actors)) end",
+        "if redis.call('EXISTS', row_requests) == 1 then"
+        " redis.call('HDEL', row_requests, unpack(actors)) end",
         "",
         ("none", "drops"),
     ),
@@ -103,7 +104,7 @@ _WITH_META = ("GATE", "READ", "APPLY", "HYDRATE", "SWEEP", "BEGIN_BLOOM", "FIND_
 
 
 def mutate(name: str) -> Callable[[pytest.MonkeyPatch], None]:
-    """What breaks a rule, until the patch is undone."""
+    """Return a function that applies a mutation with a patch."""
     mutation = MUTATIONS[name]
 
     def apply(patch: pytest.MonkeyPatch) -> None:
