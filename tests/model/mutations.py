@@ -22,7 +22,7 @@ class Mutation(NamedTuple):
 
 MUTATIONS: Mapping[str, Mutation] = {
     # UNCHANGED is no assertion: it is neither recorded nor published.
-    "insist": Mutation(
+    "assertions": Mutation(
         "GATE",
         "local changed = was ~= want",
         "local changed = was ~= want"
@@ -66,7 +66,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         "if ARGV[6] == '' then",
         ("none", "drops"),
     ),
-    "row_requests is forgotten when a row is applied": Mutation(
+    "an applied row ends its row request": Mutation(
         "APPLY",
         "if redis.call('EXISTS', row_requests) == 1 then"
         " redis.call('HDEL', row_requests, unpack(actors)) end",
@@ -86,10 +86,10 @@ MUTATIONS: Mapping[str, Mutation] = {
     "commits wait ahead": Mutation(
         "APPLY", "redis.call('HSET', ahead, db_version_text, total .. '|' .. text)", "", ("none",)
     ),
-    "who leaves the first page": Mutation(
+    "an actor leaves the first page": Mutation(
         "APPLY", "changed = changed or listed[actor] or", "changed = changed or", ("none", "queue")
     ),
-    "who comes into the first page": Mutation(
+    "an actor enters the first page": Mutation(
         "APPLY",
         "or states[i] ~= '0' and tonumber(versions[i]) <= last",
         "",
@@ -111,7 +111,7 @@ def mutate(name: str) -> Callable[[pytest.MonkeyPatch], None]:
         scripts = _WITH_META if mutation.script == "READ_META" else (mutation.script,)
         for script in scripts:
             rewrite(patch, script, mutation.old, mutation.new)
-        if name == "insist":
+        if name == "assertions":
             publish = react.publish
 
             def publish_changed(event: Any) -> bool:

@@ -58,7 +58,7 @@ class Trouble:
 
 
 TROUBLES = {
-    "crowd": Trouble(),
+    "none": Trouble(),
     "kills": Trouble(kill=0.03, duplicate=0.3),
     "queue": Trouble(duplicate=0.3, lost_publish=0.1),
     "losses": Trouble(forget=0.03, flush=0.006, duplicate=0.2),
@@ -77,9 +77,8 @@ class Run:
     writing: int = 0
     posts: int = 0
     scroller: int = 0
-    changed: set[int] = field(
-        default_factory=set
-    )  # authors that the scroller followed or unfollowed
+    # Authors that the scroller followed or unfollowed.
+    changed: set[int] = field(default_factory=set)
     log: list[str] = field(default_factory=list)
 
     @property
