@@ -1,10 +1,10 @@
-"""The model of the feed: after random requests and faults, each feed equals MySQL, in order.
+"""The feed under every kind of trouble at once: when it is quiet, it is what MySQL says, in order.
 
-A reader that scrolls meanwhile gets each post once and in order, if the post existed at the start
-and was not deleted.
+And somebody who scrolls while all of that goes on sees, once and in order, whatever was there
+when they began and stayed.
 
-A run is one seed, as in test_reactions_model.py: PLAZA_MODEL_RUNS (default 120) and
-PLAZA_MODEL_SEED. Timelines have 6 entries, so that they are cut, and pages of followers 2.
+Each run is one seed, as in test_reactions_model.py: PLAZA_MODEL_RUNS (default 120) and
+PLAZA_MODEL_SEED. Timelines are tiny, so that they are cut, and followers come in pages of two.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MAX_ALIVE = 6
 
 @dataclass
 class Trouble:
-    """The faults of a run, as probabilities per step."""
+    """Which troubles a run may meet, and how often, per step."""
 
     kill: float = 0.0
     duplicate: float = 0.0
@@ -58,7 +58,7 @@ class Trouble:
 
 
 TROUBLES = {
-    "none": Trouble(),
+    "crowd": Trouble(),
     "kills": Trouble(kill=0.03, duplicate=0.3),
     "queue": Trouble(duplicate=0.3, lost_publish=0.1),
     "losses": Trouble(forget=0.03, flush=0.006, duplicate=0.2),
@@ -77,8 +77,7 @@ class Run:
     writing: int = 0
     posts: int = 0
     scroller: int = 0
-    # Authors that the scroller followed or unfollowed.
-    changed: set[int] = field(default_factory=set)
+    moved: set[int] = field(default_factory=set)  # whom the scroller began or ceased to follow
     log: list[str] = field(default_factory=list)
 
     @property
@@ -89,13 +88,13 @@ class Run:
     def rng(self) -> random.Random:
         return self.scheduler.rng
 
-    def note(self, text: str) -> None:
-        self.log.append(text)
+    def note(self, what: str) -> None:
+        self.log.append(what)
 
-    # -- requests
+    # -- what people do
 
     def post(self) -> None:
-        """Post; times are not in the order of commits, and many are equal."""
+        """Times run on slowly and not in the order of commits: many are equal."""
         self.posts += 1
         post_id, author = self.seed * 1000 + self.posts, self.rng.choice(AUTHORS)
         at_us = BASE_US + self.posts // 4 + self.rng.randint(-2, 2)
@@ -126,14 +125,15 @@ class Run:
         self.scheduler.spawn(request)
 
     def follow(self) -> None:
-        user, author, on = self.rng.choice(USERS), self.rng.choice(AUTHORS), self.rng.random() < 0.6
-        if user == self.scroller:
-            self.changed.add(author)
+        who, whom, on = self.rng.choice(USERS), self.rng.choice(AUTHORS), self.rng.random() < 0.6
+
+        if who == self.scroller:
+            self.moved.add(whom)
 
         def request() -> None:
             with suppress(Unavailable):
-                react.react(FOLLOW, Target("user", author), user, on)
-                self.note(f"{user} {'+' if on else '-'} {author}")
+                react.react(FOLLOW, Target("user", whom), who, on)
+                self.note(f"{who} {'+' if on else '-'} {whom}")
 
         self.scheduler.spawn(request)
 
@@ -151,37 +151,37 @@ class Run:
 
         self.scheduler.spawn(request)
 
-    # -- consumers
+    # -- what consumers do
 
     def consume(self, queue: str) -> None:
-        """Process a random batch; delete it from the queue afterwards, unless it is repeated."""
-        bodies = self.queues.messages[queue]
-        batch = self.rng.sample(bodies, self.rng.randint(1, min(len(bodies), 3)))
+        """A batch in any order, deleted from the queue only when it is done, and not even then."""
+        waiting = self.queues.messages[queue]
+        batch = self.rng.sample(waiting, self.rng.randint(1, min(len(waiting), 3)))
 
         def work() -> None:
             with suppress(Unavailable):
-                self.handle(queue, batch)
+                self.do(queue, batch)
                 self.note(f"{queue}: {batch}")
                 if self.rng.random() >= self.trouble.duplicate:
                     for body in set(batch):
                         with suppress(ValueError):
-                            bodies.remove(body)
+                            waiting.remove(body)
 
         self.scheduler.spawn(work)
 
-    def handle(self, name: str, batch: list[str]) -> None:
+    def do(self, name: str, batch: list[str]) -> None:
         queue = load_queues()[name]
         queue.handle([decode(queue, body) for body in batch])
 
-    # -- faults and steps
+    # -- what happens
 
     def lose_a_timeline(self) -> None:
         if keys := [*find_keys("*:inbox"), *find_keys("*:posts")]:
             self.note(f"lost {keys[0]}")
             redis.execute("DEL", self.rng.choice(sorted(keys)))
 
-    def advance(self) -> None:
-        """Play one step of a random process or fault."""
+    def turn(self) -> None:
+        """One step of anybody."""
         rng, trouble, alive = self.rng, self.trouble, self.scheduler.alive
         if rng.random() < trouble.flush:
             self.note("FLUSHALL")
@@ -195,40 +195,40 @@ class Run:
             self.note("KILL")
             self.scheduler.kill()
         elif len(alive) < MAX_ALIVE and rng.random() < 0.35:
-            processes = [self.post] * 3 + [self.follow] * 3 + [self.read] * 4
+            doings = [self.post] * 3 + [self.follow] * 3 + [self.read] * 4
             if self.posts:
-                processes.append(self.delete)
-            for queue, bodies in self.queues.messages.items():
-                # A refresh is delayed until its writer has committed or ended.
-                if bodies and not (queue == targets_queues.REFRESHES.name and self.writing):
-                    processes += [lambda queue=queue: self.consume(queue)] * 3  # type: ignore[misc]
-            rng.choice(processes)()
+                doings.append(self.delete)
+            for queue, waiting in self.queues.messages.items():
+                # A refresh comes when what it was announced for is done, or never will be.
+                if waiting and not (queue == targets_queues.REFRESHES.name and self.writing):
+                    doings += [lambda queue=queue: self.consume(queue)] * 3  # type: ignore[misc]
+            rng.choice(doings)()
         elif alive:
             self.scheduler.step()
 
     def calm_down(self) -> None:
-        """Stop the faults; run processes and consumers until nothing is left to do."""
+        """Nothing goes wrong any more: everybody ends, and all that waits is done."""
         self.queues.away = self.scheduler.redis_away = False
         self.scheduler.finish()
         if self.trouble.lost_publish and self.trouble.redis_away:
-            # After a deletion without Redis and queue, the text's projection has to expire.
+            # Of a deletion while both are away, Redis hears when the text's projection runs out.
             for key in find_keys("*:text"):
                 redis.execute("DEL", key)
         deadline_s = time.monotonic() + QUIET_S
-        while time.monotonic() < deadline_s:  # a lost commit is a gap after 1 s
+        while time.monotonic() < deadline_s:  # a lost commit is noticed after a second
             self.queues.drain()
             self.world.let_sweeps_be_due()
             published = publish.publish_unsent()
             swept = sweep.sweep_outbox(grace_us=0)
             if published + swept == 0 and not any(self.queues.messages.values()):
                 return
-        raise AssertionError(f"not quiet after {QUIET_S} s")
+        raise AssertionError("it never went quiet")
 
 
 def check(run: Run) -> None:
-    """Check all feeds against MySQL, twice: the first read may request rebuilds."""
+    """Everybody's feed is what MySQL says; the second time without having been asked for before."""
     for _ in range(2):
-        clear_caches()  # a process may list deleted posts for 1 s
+        clear_caches()  # a process may show for a second what another deleted
         for user in USERS:
             found = [whole.text.id for whole in scroll(user, run.rng.randint(1, 4))]
             assert found == truth(user), f"the feed of {user}"
@@ -236,10 +236,10 @@ def check(run: Run) -> None:
 
 
 def check_scroll(run: Run) -> None:
-    """Check that a reader that scrolls during the run gets all lasting posts, once and in order."""
+    """Somebody scrolls while all goes on: what was there and stayed is seen, once and in order."""
     run.scroller, size = run.rng.choice(USERS), run.rng.randint(1, 3)
     before = truth(run.scroller)
-    listed: list[Text] = []
+    seen: list[Text] = []
     ended: list[bool] = []
 
     def request() -> None:
@@ -247,22 +247,22 @@ def check_scroll(run: Run) -> None:
         while not ended:
             with suppress(Unavailable):
                 page, after = feed_queries.read_feed(run.scroller, after, size)
-                listed.extend(whole.text for whole in page)
+                seen.extend(whole.text for whole in page)
                 ended.extend([True] if after is None else [])
             run.scheduler.pause()
 
     run.scheduler.spawn(request)
     reader = run.scheduler.alive[-1]
     while not ended and reader in run.scheduler.alive:
-        run.advance()
+        run.turn()
     run.calm_down()
     if not ended:
         return  # killed
-    places = [(text.created_us, text.id) for text in listed]
-    assert places == sorted(set(places), reverse=True), "sorted, without repeats"
-    kept = set(before) & set(truth(run.scroller))
-    expected = {post for post in kept if author_of(post) not in run.changed}
-    assert expected <= {text.id for text in listed}, f"the pages of {run.scroller} lack posts"
+    places = [(text.created_us, text.id) for text in seen]
+    assert places == sorted(set(places), reverse=True), "in order, each once"
+    stayed = set(before) & set(truth(run.scroller))
+    steady = {post for post in stayed if author_of(post) not in run.moved}
+    assert steady <= {text.id for text in seen}, f"{run.scroller} missed posts"
 
 
 def author_of(post_id: int) -> int:
@@ -271,7 +271,7 @@ def author_of(post_id: int) -> int:
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_every_feed_equals_mysql_after_random_requests_and_faults(
+def test_when_it_is_quiet_every_feed_is_what_mysql_says(
     trouble: str, plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLAZA_FAN_OUT_LIMIT", "3")
@@ -304,7 +304,7 @@ def test_every_feed_equals_mysql_after_random_requests_and_faults(
             run.scheduler.hook(patch)
             try:
                 for _ in range(STEPS):
-                    run.advance()
+                    run.turn()
                 run.calm_down()
                 check(run)
                 check_scroll(run)

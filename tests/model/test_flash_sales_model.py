@@ -190,7 +190,7 @@ class Run:
         def work() -> None:
             with suppress(Unavailable):
                 persist.decide_dead_letters(sales.facts([body]))
-                self.note(f"decided {body}")
+                self.note(f"gave up {body}")
                 if self.rng.random() >= self.trouble.duplicate:
                     self.remove(ORDERS_DLQ.name, [body])
 
