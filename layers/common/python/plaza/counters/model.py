@@ -28,12 +28,10 @@ class UserCounter(NamedTuple):
     version: int = 0
 
     def to_json(self) -> str:
-        """Return the value that Redis stores."""
         return _JSON % self
 
     @classmethod
     def from_json(cls, text: str) -> UserCounter:
-        """Parse what ``to_json`` returned."""
         return cls(**json.loads(text))
 
 

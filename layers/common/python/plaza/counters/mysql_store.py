@@ -1,4 +1,5 @@
-"""Counters in MySQL. A writer locks their rows, in the order of the keys."""
+"""Counters in MySQL. A writer locks their rows, in the order of the keys. Unless stated otherwise,
+a function runs one statement; without a cursor it raises MysqlDown."""
 
 from __future__ import annotations
 
@@ -105,7 +106,7 @@ def add_to_content(
     deltas: Mapping[tuple[str, int], Deltas],
     commits: Mapping[tuple[tuple[str, int], str], int] | None = None,
 ) -> None:
-    """Add ``deltas`` to the counters of content. One statement.
+    """Add ``deltas`` to the counters of content.
 
     The version of each named total is raised, also for a delta of 0: by the number of ``commits``
     of (target, column), by 1 without an entry.
@@ -137,7 +138,7 @@ def add_to_content(
 
 
 def add_to_users(cursor: Cursor, deltas: Mapping[tuple[int], Deltas]) -> None:
-    """Add ``deltas`` to the counters of users. One statement."""
+    """Add ``deltas`` to the counters of users."""
     if not deltas:
         return
     changed = [column for column in USER_COLUMNS if any(column in by for by in deltas.values())]
@@ -174,7 +175,7 @@ def lock_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, UserCounter
 
 
 def correct_content(cursor: Cursor, correct: Mapping[tuple[str, int], ContentCounter]) -> None:
-    """Set the totals and versions of content whose counters are locked. One statement."""
+    """Set the totals and versions of content whose counters are locked."""
     rows = ",".join(
         "('%s',%d,%s)"
         % (
@@ -198,7 +199,7 @@ def correct_content(cursor: Cursor, correct: Mapping[tuple[str, int], ContentCou
 
 
 def correct_users(cursor: Cursor, correct: Mapping[int, UserCounter]) -> None:
-    """Set the totals and versions of users whose counters are locked. One statement."""
+    """Set the totals and versions of users whose counters are locked."""
     rows = ",".join(
         f"({int(user_id)},{sql.render_ids(counter)})"
         for user_id, counter in sorted(correct.items())
@@ -214,14 +215,14 @@ def correct_users(cursor: Cursor, correct: Mapping[int, UserCounter]) -> None:
 
 
 def read_users(user_ids: Iterable[int]) -> dict[int, UserCounter]:
-    """Return the totals of each of ``user_ids``. One statement. Raises MysqlDown."""
+    """Return the totals of each of ``user_ids``."""
     ids = list(user_ids)
     rows = mysql.fetch_all(_select_users(ids)) if ids else []
     return {user_id: UserCounter() for user_id in ids} | _users_of(rows)
 
 
 def read_users_in(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, UserCounter]:
-    """Return the totals of each of ``user_ids`` within a transaction. One statement."""
+    """Return the totals of each of ``user_ids`` within a transaction."""
     ids = list(user_ids)
     if not ids:
         return {}
@@ -244,7 +245,7 @@ def _users_of(rows: Iterable[tuple[str]]) -> dict[int, UserCounter]:
 
 
 def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
-    """Return (comments, version) of each of ``post_ids``. One statement. Raises MysqlDown."""
+    """Return (comments, version) of each of ``post_ids``."""
     ids = list(post_ids)
     if not ids:
         return {}

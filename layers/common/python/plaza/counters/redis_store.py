@@ -1,4 +1,5 @@
-"""Projections of counters in Redis (``plaza.infra.projections``), and claims:
+"""Projections of counters in Redis (``plaza.infra.projections``), and claims. Unless stated
+otherwise, a function costs one round trip and raises RedisDown.
 
 {<shard>}:user:<id>:counters  hash  version, value: a user's totals, JSON
 {<shard>}:user:<id>:claims    zset  target -> time of the claim, microseconds since 1970; follows
@@ -39,7 +40,6 @@ RELEASE = load_script(_LUA / "release.lua")
 
 
 def user_key(user_id: int) -> str:
-    """Return the key of the projected totals of a user."""
     return key_of(f"user:{user_id}", "counters")
 
 
@@ -52,12 +52,11 @@ def _counted_key(user_id: int) -> str:
 
 
 def comments_key(post_id: int) -> str:
-    """Return the key of the projected number of comments of a post."""
     return key_of(f"post:{post_id}", "comments")
 
 
 def read_users(user_ids: Iterable[int]) -> dict[int, UserCounter]:
-    """Return the totals of the users that are in Redis. One round trip. Raises RedisDown."""
+    """Return the totals of the users that are in Redis."""
     ids = list(user_ids)
     found = projections.read_all([user_key(user_id) for user_id in ids])
     return {
@@ -68,10 +67,7 @@ def read_users(user_ids: Iterable[int]) -> dict[int, UserCounter]:
 
 
 def project_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
-    """Store newer totals of users; ``create``: also where Redis has none. One round trip.
-
-    Raises RedisDown.
-    """
+    """Store newer totals of users; ``create``: also where Redis has none."""
     projections.store_all(
         [Projection(user_key(u), total.version, total.to_json()) for u, total in totals.items()],
         create=create,
@@ -79,10 +75,7 @@ def project_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
 
 
 def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
-    """Return (comments, version) of the posts that are in Redis. One round trip.
-
-    Raises RedisDown.
-    """
+    """Return (comments, version) of the posts that are in Redis."""
     ids = list(post_ids)
     found = projections.read_all([comments_key(post_id) for post_id in ids])
     return {
@@ -93,7 +86,7 @@ def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
 
 
 def project_comments(totals: Mapping[int, tuple[int, int]], *, create: bool) -> None:
-    """Store newer (comments, version) of posts, as ``project_users`` does. Raises RedisDown."""
+    """Store newer (comments, version) of posts, as ``project_users`` does."""
     projections.store_all(
         [
             Projection(comments_key(p), version, str(total))
@@ -115,7 +108,7 @@ def owner_of_key(key: str) -> tuple[str, int] | None:
 def read_raw(owners: Sequence[tuple[str, int]]) -> list[tuple[str, str] | None]:
     """Return (version, value) of each owner's projection, not parsed; None for no value.
 
-    Does not renew a TTL. One round trip. Raises RedisDown.
+    Does not renew a TTL.
     """
     answers = redis.pipeline(
         [("HMGET", _owned_key(*owner), "version", "value") for owner in owners]
@@ -124,7 +117,7 @@ def read_raw(owners: Sequence[tuple[str, int]]) -> list[tuple[str, str] | None]:
 
 
 def drop_projections(owners: Iterable[tuple[str, int]]) -> None:
-    """Delete projections that cannot be parsed. One round trip. Raises RedisDown."""
+    """Delete projections that cannot be parsed."""
     redis.pipeline(redis.delete_commands(_owned_key(*owner) for owner in owners))
 
 
@@ -135,7 +128,7 @@ def _owned_key(owner_type: str, owner_id: int) -> str:
 def claim(user_id: int, column: str, limit: int, member: str) -> tuple[bool, Claim | None]:
     """Return (whether Redis has the totals, the claim or None at the limit); see claim.lua.
 
-    One round trip. Raises RedisDown, also when Redis runs the command after its deadline.
+    Also raises RedisDown when Redis runs the command after its deadline.
     """
     reply_key = key_of(f"user:{user_id}", f"claim:{secrets.token_hex(6)}")
     keys = (user_key(user_id), _claims_key(user_id), reply_key)
@@ -152,13 +145,13 @@ def claim(user_id: int, column: str, limit: int, member: str) -> tuple[bool, Cla
 
 
 def unclaim(user_id: int, member: str, claim: Claim) -> None:
-    """Take a claim back; see unclaim.lua. One round trip. Raises RedisDown."""
+    """Take a claim back; see unclaim.lua."""
     keys = (_claims_key(user_id), _counted_key(user_id))
     redis.run(UNCLAIM, keys, (member, *claim, CLAIM_TTL_MS))
 
 
 def release(counted: Iterable[tuple[int, str, int]]) -> None:
-    """Drop claims up to a time: (user, member, microseconds). One round trip. Raises RedisDown."""
+    """Drop claims up to a time: (user, member, microseconds)."""
     claims = list(counted)
     keys = [(_claims_key(user), _counted_key(user)) for user, _, _ in claims]
     calls = []

@@ -109,7 +109,6 @@ class ReactionKey(NamedTuple):
 
     @property
     def target(self) -> Target:
-        """Return the target of the reaction."""
         return Target(self.target_type, self.target_id)
 
 
@@ -152,7 +151,6 @@ class ReactionEvent:
         return self.sent_ms * 1000 + 999
 
     def to_json(self) -> str:
-        """Return the body of the message."""
         return messages.encode(
             {
                 "protocol": PROTOCOL,

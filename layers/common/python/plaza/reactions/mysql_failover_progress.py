@@ -1,6 +1,7 @@
 """Progress of the failover recovery in MySQL: the epoch of Redis and the log's head at each check.
 
-The heads are rows of ``watermark``: events after the lowest watermark are not archived.
+The heads are rows of ``watermark``: events after the lowest watermark are not archived. Each
+function raises MysqlDown.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class FailoverProgress(NamedTuple):
 
 
 def read_progress() -> tuple[FailoverProgress, int]:
-    """Return the progress and the present head of the log. One statement. Raises MysqlDown."""
+    """Return the progress and the present head of the log."""
     [(*progress, head)] = mysql.fetch_all(
         """
         SELECT epochs.epoch, epochs.recovering_epoch, epochs.recovered_seq,
@@ -46,7 +47,7 @@ def read_progress() -> tuple[FailoverProgress, int]:
 
 
 def record_check(epoch: int, before: int, last: int) -> None:
-    """Store a finished check and end a recovery, in one transaction. Raises MysqlDown."""
+    """Store a finished check and end a recovery, in one transaction."""
 
     def save(cursor: Cursor) -> None:
         cursor.execute(
@@ -71,7 +72,7 @@ def record_check(epoch: int, before: int, last: int) -> None:
 
 
 def record_progress(recovering_epoch: int, recovered_seq: int) -> None:
-    """Store how far an unfinished recovery is. One statement. Raises MysqlDown."""
+    """Store how far an unfinished recovery is."""
     mysql.write(
         "UPDATE redis_epoch SET recovering_epoch = %s, recovered_seq = %s",
         (recovering_epoch, recovered_seq),
@@ -79,7 +80,7 @@ def record_progress(recovering_epoch: int, recovered_seq: int) -> None:
 
 
 def read_log_page(after: int, count: int) -> list[tuple[int, ReactionKey]]:
-    """Return (seq, key) of at most ``count`` events after seq ``after``. Raises MysqlDown."""
+    """Return (seq, key) of at most ``count`` events after seq ``after``."""
     found = mysql.fetch_all(
         """
         SELECT seq, target_type, target_id, kind, actor_id

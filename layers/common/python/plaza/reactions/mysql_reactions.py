@@ -1,4 +1,5 @@
-"""Reactions in MySQL: the rows, the log, and the reads that Redis cannot serve.
+"""Reactions in MySQL: the rows, the log, and the reads that Redis cannot serve. Unless stated
+otherwise, a function runs one statement; without a cursor it raises MysqlDown.
 
 Keys and versions are rendered into the statements as numbers and validated names (see
 ``ReactionEvent.from_json``): for a thousand rows the driver's escaping costs more than the query.
@@ -45,7 +46,7 @@ def pass_log_gate(cursor: Cursor) -> int:
     """Lock the log gate, shared, until the commit; return the first version of the epoch.
 
     Call it before an append: when a reader gets the exclusive lock, all earlier appends are
-    committed (docs/decisions/0022-read-the-log-behind-a-gate.md). One statement.
+    committed (docs/decisions/0022-read-the-log-behind-a-gate.md).
     """
     if not cursor.execute("SELECT epoch FROM log_gate WHERE id = 1 LOCK IN SHARE MODE"):
         raise LookupError("log_gate has no row: readers could not wait for this transaction")
@@ -54,7 +55,7 @@ def pass_log_gate(cursor: Cursor) -> int:
 
 
 def read_epoch(cursor: Cursor) -> int:
-    """Return the first version of the present epoch. One statement."""
+    """Return the first version of the present epoch."""
     cursor.execute(f"SELECT {EPOCH_NOW}")
     [(epoch,)] = cursor.fetchall()
     return int(epoch)
@@ -76,14 +77,14 @@ def wait_for_log_writers() -> None:
 
 
 def read_log_head() -> int:
-    """Return the highest seq in the log, 0 when it is empty. One statement. Raises MysqlDown."""
+    """Return the highest seq in the log, 0 when it is empty."""
     return int(mysql.fetch_all("SELECT COALESCE(MAX(seq), 0) FROM reaction_log")[0][0])
 
 
 def append_log(
     cursor: Cursor, entries: Sequence[LogEntry], versions: Mapping[ReactionKey, int]
 ) -> None:
-    """Append ``entries`` (in key order) to the log, each event once. One statement.
+    """Append ``entries`` (in key order) to the log, each event once.
 
     ``versions``: db_version of the commit that has the row of each key.
     """
@@ -133,7 +134,7 @@ def read_rows(cursor: Cursor, keys: Collection[ReactionKey]) -> dict[ReactionKey
 
 
 def upsert_rows(cursor: Cursor, rows: Mapping[ReactionKey, ReactionRow]) -> None:
-    """Store ``rows`` where they are newer than the existing ones. One statement.
+    """Store ``rows`` where they are newer than the existing ones.
 
     The state is assigned before the version, because MySQL assigns from left to right.
     """
@@ -155,7 +156,7 @@ def read_snapshots(
     """Return a snapshot of each (kind, target, actors): its newest actors, and rows of ``actors``.
 
     All are of one instant, with ``depth`` newest actors. One statement without actors; else five,
-    and one for each 1,000 actors. Raises MysqlDown.
+    and one for each 1,000 actors.
     """
     select = " UNION ALL ".join(
         arm
@@ -249,7 +250,7 @@ def _parse_snapshots(
 
 
 def read_counters(wanted: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]]:
-    """Return (total, db_version) of each of ``wanted``. One statement. Raises MysqlDown."""
+    """Return (total, db_version) of each of ``wanted``."""
     arms = [f"(SELECT -1, 0, {EPOCH_NOW})"] + [
         f"""
         (
@@ -271,10 +272,7 @@ def read_counters(wanted: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]
 
 
 def read_state(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
-    """Return (whether the actor's row is on, db_version), at one instant. One statement.
-
-    Raises MysqlDown.
-    """
+    """Return (whether the actor's row is on, db_version), at one instant."""
     rows = mysql.fetch_all(
         f"""
         SELECT COALESCE((
@@ -298,7 +296,7 @@ def read_state(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
 
 
 def read_viewer_states(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool]:
-    """Return whether the actor reacted to each of ``wanted``. One statement. Raises MysqlDown."""
+    """Return whether the actor reacted to each of ``wanted``."""
     if not wanted:
         return []
     ids: dict[tuple[str, str], list[int]] = {}
@@ -325,10 +323,7 @@ def read_viewer_states(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> 
 def read_reactors(
     kind: Kind, target: Target, after: Reactor | None, latest: bool, limit: int
 ) -> list[Reactor]:
-    """Return a page of actors that are on, by (version, actor); ``latest``: in reverse order.
-
-    One statement. Raises MysqlDown.
-    """
+    """Return a page of actors that are on, by (version, actor); ``latest``: in reverse order."""
     where, args = "", [*target, kind.name]
     sign, order = ("<", "DESC") if latest else (">", "ASC")
     if after is not None:
@@ -350,10 +345,7 @@ def read_reactors(
 
 
 def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Reactor]]:
-    """Return (db_version, the earliest actors that are on), at one instant. One statement.
-
-    Raises MysqlDown.
-    """
+    """Return (db_version, the earliest actors that are on), at one instant."""
     of_target = f"target_type = '{target.type}' AND target_id = {target.id:d}"
     found = mysql.fetch_all(
         f"""
@@ -382,10 +374,7 @@ def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Rea
 def read_reacted(
     kind: Kind, actor_id: int, after: ReactedTarget | None, limit: int
 ) -> list[ReactedTarget]:
-    """Return a page of an actor's targets, descending by (version, type, id). One statement.
-
-    Raises MysqlDown.
-    """
+    """Return a page of an actor's targets, descending by (version, type, id)."""
     where, args = "", [actor_id, kind.name]
     if after is not None:
         where = (
@@ -410,7 +399,7 @@ def read_reacted(
 
 
 def read_actors(kind: Kind, target: Target, after_id: int, limit: int) -> list[int]:
-    """Return a page of the actors that are on, by id. One statement. Raises MysqlDown."""
+    """Return a page of the actors that are on, by id."""
     rows = mysql.fetch_all(
         f"""
         SELECT actor_id

@@ -49,7 +49,6 @@ class Unacknowledged:
     keys: Sequence[ReactionKey] = ()
 
     def to_json(self) -> str:
-        """Return the body of the message."""
         fields: dict[str, Any] = {"protocol": PROTOCOL, "keys": self.keys}
         fields["commits"] = [[c.kind.name, *c.target, *c[2:]] for c in self.commits]
         return messages.encode(fields)
@@ -92,7 +91,6 @@ class BloomBuildStep:
     after_id: int = 0
 
     def to_json(self) -> str:
-        """Return the body of the message."""
         fields: dict[str, Any] = {
             "kind": self.kind.name,
             "target_type": self.target.type,

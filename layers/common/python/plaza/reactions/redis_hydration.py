@@ -1,4 +1,5 @@
-"""Hydration of targets in Redis from snapshots of MySQL, and their eviction."""
+"""Hydration of targets in Redis from snapshots of MySQL, and their eviction. Unless stated
+otherwise, a function costs one round trip; it raises RedisDown."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ class HydrationLease(NamedTuple):
 
 
 def take_hydration_leases(wanted: Sequence[tuple[Kind, Target]]) -> list[HydrationLease]:
-    """Try to take leases to load targets, for 10 s. One round trip. Raises RedisDown."""
+    """Try to take leases to load targets, for 10 s."""
     token = secrets.token_hex(8)
     calls, run_ids = [], []
     for kind, target in wanted:
@@ -60,7 +61,7 @@ def take_hydration_leases(wanted: Sequence[tuple[Kind, Target]]) -> list[Hydrati
 def read_outboxes(wanted: Sequence[tuple[Kind, Target, int]]) -> list[list[int]]:
     """Return the actors in the outbox of each (kind, target, entries).
 
-    One round trip; one for each 250 entries of a larger outbox. Raises RedisDown.
+    One round trip; one for each 250 entries of a larger outbox.
     """
     found: list[list[int]] = [[] for _ in wanted]
     small = [i for i, (_, _, entries) in enumerate(wanted) if 0 < entries <= MAX_ROWS]
@@ -83,7 +84,7 @@ def read_outboxes(wanted: Sequence[tuple[Kind, Target, int]]) -> list[list[int]]
 def hydrate_all(found: Sequence[tuple[Kind, Target, HydrationLease, Snapshot]]) -> list[str]:
     """Load targets from snapshots; return the codes of hydrate.lua.
 
-    One round trip; one more for each 250 entries of the largest outbox. Raises RedisDown.
+    One round trip; one more for each 250 entries of the largest outbox.
     """
     pages = [
         [s.rows[start : start + MAX_ROWS] for start in range(0, len(s.rows), MAX_ROWS)]
@@ -156,7 +157,7 @@ def _rebase_call(
 def evict_all(targets: Iterable[tuple[Kind, Target, int | None]]) -> list[str]:
     """Delete targets except their outboxes; those with a db_version only if they still have it.
 
-    Return the codes of evict.lua. One round trip. Raises RedisDown.
+    Return the codes of evict.lua.
     """
     calls = []
     for kind, target, db_version in targets:
@@ -182,7 +183,7 @@ def evict_all(targets: Iterable[tuple[Kind, Target, int | None]]) -> list[str]:
 
 
 def tombstone_all(deleted: Iterable[Target]) -> None:
-    """Mark loaded targets of all kinds as deleted. One round trip. Raises RedisDown."""
+    """Mark loaded targets of all kinds as deleted."""
     redis.run_all(
         [
             Call(TOMBSTONE, (keys_of(kind.name, target).meta,), ())

@@ -1,4 +1,5 @@
-"""The state of targets in Redis, for comparison with MySQL."""
+"""The state of targets in Redis, for comparison with MySQL. Each read costs one round trip and
+raises RedisDown."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def inspect_all(
 ) -> list[CachedTarget | Unreadable | None]:
     """Return the state of each of ``wanted``, with its ``max_actors`` newest actors.
 
-    None for a target that is not loaded. Does not renew a TTL. One round trip. Raises RedisDown.
+    None for a target that is not loaded. Does not renew a TTL.
     """
     calls = []
     for kind, target in wanted:
@@ -86,7 +87,7 @@ def find_denied(
 ) -> list[tuple[int, list[int]]]:
     """Return (the target's db_version, the actors that recent and the filter report as off).
 
-    (0, []) for a target without them. The outbox is ignored. One round trip. Raises RedisDown.
+    (0, []) for a target without them. The outbox is ignored.
     """
     calls = []
     for kind, target, actor_ids in wanted:
@@ -100,10 +101,7 @@ def find_denied(
 
 
 def read_recent(wanted: Sequence[tuple[Kind, Target]], max_actors: int) -> list[dict[str, int]]:
-    """Return actor -> version_us of the ``max_actors`` newest actors of each of ``wanted``.
-
-    One round trip. Raises RedisDown.
-    """
+    """Return actor -> version_us of the ``max_actors`` newest actors of each of ``wanted``."""
     found = []
     for members in redis.pipeline(
         [

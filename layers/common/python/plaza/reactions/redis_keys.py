@@ -101,7 +101,6 @@ def keys_of(kind: str, target: Target) -> TargetKeys:
 
 
 def outboxes_key(shard: int) -> str:
-    """Return the key of a shard's index of outboxes."""
     return f"{{{shard}}}:outboxes"
 
 

@@ -1,4 +1,5 @@
-"""Sweeps of the outboxes of reactions; see sweep.lua."""
+"""Sweeps of the outboxes of reactions; see sweep.lua. Each function costs one round trip and raises
+RedisDown."""
 
 from __future__ import annotations
 
@@ -26,10 +27,7 @@ class SweptTarget(NamedTuple):
 
 
 def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
-    """Return targets due for a sweep before ``before_us``, at most ``limit`` of each shard.
-
-    One round trip. Raises RedisDown.
-    """
+    """Return targets due for a sweep before ``before_us``, at most ``limit`` of each shard."""
     found = []
     for member in outbox.find_due(outboxes_key, before_us, limit):
         kind, target_type, target_id = member.split(":")
@@ -40,10 +38,7 @@ def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
 def sweep_all(
     targets: Sequence[tuple[Kind, Target]], grace_us: int, count: int, max_wait_us: int
 ) -> list[SweptTarget]:
-    """Return the entries of ``targets`` that waited longer than ``grace_us``, ``count`` of each.
-
-    One round trip. Raises RedisDown.
-    """
+    """Return the entries of ``targets`` that waited longer than ``grace_us``, ``count`` of each."""
     calls = []
     for kind, target in targets:
         keys = keys_of(kind.name, target)

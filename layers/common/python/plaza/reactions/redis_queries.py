@@ -1,4 +1,5 @@
-"""Reads of totals, states and pages of actors from Redis."""
+"""Reads of totals, states and pages of actors from Redis. Each function costs one round trip, more
+when a node restarts meanwhile, and raises RedisDown."""
 
 from __future__ import annotations
 
@@ -33,10 +34,7 @@ class CachedCount(NamedTuple):
 def read_all(
     wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
 ) -> list[CachedCount | None]:
-    """Return the count of each of ``wanted``, None for a target that is not loaded.
-
-    One round trip. Raises RedisDown.
-    """
+    """Return the count of each of ``wanted``, None for a target that is not loaded."""
     actor, ttl_ms = "" if actor_id is None else actor_id, idle_ttl_ms()
     all_keys = [keys_of(kind.name, target) for kind, target in wanted]
 
@@ -63,8 +61,7 @@ def read_page(
 
     It is complete when recent has all actors, and when it is the cached first page of the earliest.
     Otherwise it has only the actors in recent. The page has ``count`` actors or more, including
-    those with the version of ``after``; of the earliest at most the cached ones. One round trip.
-    Raises RedisDown.
+    those with the version of ``after``; of the earliest at most the cached ones.
     """
     keys = keys_of(kind.name, target)
     begin = after.version_us if after else ("+inf" if latest else "-inf")
@@ -89,7 +86,7 @@ def cache_earliest(
 ) -> bool:
     """Cache the first page of the earliest actors, read at ``db_version``; there must be more.
 
-    False when the target is not loaded or has a newer version. One round trip. Raises RedisDown.
+    False when the target is not loaded or has a newer version.
     """
     keys = keys_of(kind.name, target)
     args: list[Argument] = [

@@ -1,4 +1,5 @@
 """Rankings of posts in Redis: of all time, updated by consumers; of a window, replaced as a whole.
+A read or write costs one round trip and raises RedisDown.
 
     {<shard>}:ranking:<window>           zset    post, in 19 digits -> likes: ties sort by id
     {<shard>}:ranking:<window>:built_at  string  build time, microseconds; incomplete without it
@@ -34,7 +35,6 @@ SWAP_RANKING = load_script(_LUA / "swap_ranking.lua")
 
 
 def ranking_key(window: Window) -> str:
-    """Return the key of a ranking."""
     return key_of("ranking", window)
 
 
@@ -55,7 +55,7 @@ def last_part_key() -> str:
 
 
 def project_likes(posts: Sequence[PostLikes]) -> None:
-    """Store the likes of posts in the ranking of all time. One round trip. Raises RedisDown."""
+    """Store the likes of posts in the ranking of all time."""
     redis.run_all([_projection(part) for part in _parts(posts)])
 
 
@@ -75,7 +75,7 @@ def _projection(
 
 
 def read_ranked_posts() -> list[int]:
-    """Return all posts in the ranking of all time. One round trip. Raises RedisDown."""
+    """Return all posts in the ranking of all time."""
     return [int(member) for member in redis.execute("ZRANGE", ranking_key("all"), 0, -1)]
 
 
@@ -83,7 +83,7 @@ def mark_ranking_complete(most_liked: Sequence[PostLikes], at_us: int) -> None:
     """Store the posts of the ranking of all time, at most ``MAX_RANKED``, and mark it complete.
 
     Each part names the one before it: a Redis that lost data in between has lost that name too, and
-    the ranking stays incomplete. One round trip. Raises RedisDown.
+    the ranking stays incomplete.
     """
     redis.run_all(full_projection(most_liked, at_us))
 
@@ -104,10 +104,7 @@ def full_projection(most_liked: Sequence[PostLikes], at_us: int) -> list[Call]:
 
 
 def swap_ranking(window: Window, ranked: Iterable[PostRank], at_us: int) -> bool:
-    """Replace a ranking by ``ranked``, built at ``at_us``; False when the stored one is newer.
-
-    One round trip. Raises RedisDown.
-    """
+    """Replace a ranking by ``ranked``, built at ``at_us``; False when the stored one is newer."""
     pairs = [x for likes, post_id in ranked for x in (likes, _member(post_id))]
     return bool(
         redis.run(SWAP_RANKING, (ranking_key(window), built_at_key(window)), (at_us, *pairs))
@@ -115,10 +112,7 @@ def swap_ranking(window: Window, ranked: Iterable[PostRank], at_us: int) -> bool
 
 
 def read_ranking(window: Window, after: PostRank | None, limit: int) -> list[PostRank] | None:
-    """Return at most ``limit`` of the first 1,000 posts, after ``after``; None when incomplete.
-
-    One round trip. Raises RedisDown.
-    """
+    """Return at most ``limit`` of the first 1,000 posts, after ``after``; None when incomplete."""
     begin = (after.likes, _member(after.post_id)) if after else ("", "")
     reply = redis.run(
         PAGE_RANKING,

@@ -1,4 +1,4 @@
-"""Lists of the newest reactions of users.
+"""Lists of the newest reactions of users. Each function costs one round trip and raises RedisDown.
 
 A list is filled in one call, under a lease that ends when a reaction of the user is saved. It does
 not use ``infra.builds``, which fill data in pages while consumers write.
@@ -35,7 +35,6 @@ def read_list(kind: Kind, actor_id: int) -> tuple[int, list[ReactedTarget]] | No
     """Return (floor_us, the newest reactions of a user, unsorted): complete above the floor.
 
     None without a list, or when it was filled before the node restarted and may have older data.
-    One round trip. Raises RedisDown.
     """
     key, _ = list_keys(kind.name, actor_id)
     pairs = iter(redis.execute("ZRANGE", key, 0, -1, "WITHSCORES"))
@@ -51,10 +50,7 @@ def read_list(kind: Kind, actor_id: int) -> tuple[int, list[ReactedTarget]] | No
 
 
 def take_lease(kind: Kind, actor_id: int) -> ListLease:
-    """Take the lease to fill the user's list; read MySQL after it. One round trip.
-
-    Raises RedisDown.
-    """
+    """Take the lease to fill the user's list; read MySQL after it."""
     key, token = list_keys(kind.name, actor_id)[1], secrets.token_hex(8)
     redis.execute("SET", key, token, "EX", LEASE_TTL_S)
     return ListLease(token, redis.find_node(key))
@@ -63,10 +59,7 @@ def take_lease(kind: Kind, actor_id: int) -> ListLease:
 def fill_list(
     kind: Kind, actor_id: int, lease: ListLease, newest: Sequence[ReactedTarget], floor_us: int
 ) -> None:
-    """Store ``newest`` as the user's list unless the lease ended. One round trip.
-
-    Raises RedisDown.
-    """
+    """Store ``newest`` as the user's list unless the lease ended."""
     members: list[int | str] = [floor_us, _floor_at(lease.node)]
     for reacted in newest:
         members += [reacted.version_us, str(reacted.target)]

@@ -18,7 +18,6 @@ class TargetRefresh(NamedTuple):
     id: int
 
     def to_json(self) -> str:
-        """Return the body of the message."""
         return messages.encode(self._asdict())
 
     @classmethod
