@@ -58,10 +58,8 @@ __all__ = [
 
 
 def read_users(user_ids: Sequence[int]) -> dict[int, UserCounter]:
-    """Return the totals of each of ``user_ids``, about a second behind MySQL. Raises MysqlDown.
-
-    One round trip to Redis; one more and one statement when a projection is missing.
-    """
+    """Return the totals of each of ``user_ids``, about a second behind MySQL. One round trip; one
+    more and one statement when a projection is missing. Raises MysqlDown."""
     return read_through(
         user_ids, redis_store.read_users, mysql_store.read_users, redis_store.project_users
     )
@@ -90,11 +88,10 @@ def refresh_projections(user_ids: Sequence[int] = (), post_ids: Sequence[int] = 
 
 
 def claim(user_id: int, column: str, limit: int, member: str) -> Claim | None:
-    """Reserve one of ``limit`` places for ``member``; None when the total and the claims fill it.
+    """Reserve a place below ``limit`` of the total ``column`` for ``member``; None at the limit.
 
-    ``column`` is the total that is limited. A claim lasts for one hour unless it is released or
-    taken back before. One round trip; two more and one statement when Redis has no totals of the
-    user. Raises RedisDown, MysqlDown.
+    A claim ends after one hour, or when it is released or taken back. One round trip; two more and
+    one statement when Redis has no totals of the user. Raises RedisDown, MysqlDown.
     """
     for _ in range(3):
         is_loaded, claimed = redis_store.claim(user_id, column, limit, member)

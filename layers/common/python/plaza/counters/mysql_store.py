@@ -25,11 +25,8 @@ _LOCKED = (ER.LOCK_WAIT_TIMEOUT, 3572)  # the errors of NOWAIT in MariaDB and in
 def lock_content(
     cursor: Cursor, targets: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], ContentCounter]:
-    """Lock and return the counters of ``targets`` (sorted); create the missing ones.
-
-    The locks last until the commit and serialize the consumers of one target. One statement;
-    three when a counter is missing.
-    """
+    """Lock the counters of ``targets`` (sorted) until the commit, which serializes the consumers of
+    a target; create the missing ones. One statement; three when a counter is missing."""
     found = _lock_content(cursor, targets)
     if missing := [target for target in targets if target not in found]:
         # Safe to render: types are validated, ids are numbers.
@@ -48,10 +45,7 @@ def lock_content(
 
 
 def try_lock_content(cursor: Cursor, target: tuple[str, int]) -> bool:
-    """Lock the counter of a target until the commit; False when another transaction has the lock.
-
-    One statement, which does not wait.
-    """
+    """Lock the counter of a target until the commit; False, without a wait, when it is locked."""
     try:
         cursor.execute(
             """
@@ -106,11 +100,8 @@ def add_to_content(
     deltas: Mapping[tuple[str, int], Deltas],
     commits: Mapping[tuple[tuple[str, int], str], int] | None = None,
 ) -> None:
-    """Add ``deltas`` to the counters of content.
-
-    The version of each named total is raised, also for a delta of 0: by the number of ``commits``
-    of (target, column), by 1 without an entry.
-    """
+    """Add ``deltas`` to the counters of content. The version of each named total is raised, also
+    for a delta of 0: by the number of ``commits`` of (target, column), by 1 without an entry."""
     raised = commits or {}
     columns = [column for column in CONTENT_COLUMNS if any(column in by for by in deltas.values())]
     if not columns:
@@ -158,10 +149,8 @@ def add_to_users(cursor: Cursor, deltas: Mapping[tuple[int], Deltas]) -> None:
 
 
 def lock_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, UserCounter]:
-    """Lock and return the counters of users (sorted) until the commit; create the missing ones.
-
-    Two statements. Counters of content are locked before those of users.
-    """
+    """Lock the counters of users (sorted) until the commit; create the missing ones. Counters of
+    content are locked before. Two statements."""
     rows = ",".join(f"({int(user_id)})" for user_id in user_ids)
     cursor.execute(
         f"""

@@ -106,10 +106,7 @@ def owner_of_key(key: str) -> tuple[str, int] | None:
 
 
 def read_raw(owners: Sequence[tuple[str, int]]) -> list[tuple[str, str] | None]:
-    """Return (version, value) of each owner's projection, not parsed; None for no value.
-
-    Does not renew a TTL.
-    """
+    """Return (version, value) of each owner's projection, not parsed; None without a value."""
     answers = redis.pipeline(
         [("HMGET", _owned_key(*owner), "version", "value") for owner in owners]
     )
@@ -127,9 +124,7 @@ def _owned_key(owner_type: str, owner_id: int) -> str:
 
 def claim(user_id: int, column: str, limit: int, member: str) -> tuple[bool, Claim | None]:
     """Return (whether Redis has the totals, the claim or None at the limit); see claim.lua.
-
-    Also raises RedisDown when Redis runs the command after its deadline.
-    """
+    Raises RedisDown also when Redis runs the command after its deadline."""
     reply_key = key_of(f"user:{user_id}", f"claim:{secrets.token_hex(6)}")
     keys = (user_key(user_id), _claims_key(user_id), reply_key)
     until_s = clock.monotonic_s() + settings().redis_timeout_s

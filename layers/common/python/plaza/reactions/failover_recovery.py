@@ -23,9 +23,7 @@ _PAGE = 1000
 
 def acknowledge_after_failover(max_s: float = MAX_RUN_S) -> int:
     """Queue acknowledgements when a master changed since the last run; return how many events.
-
-    The next run continues after ``max_s``. Raises RedisDown, MysqlDown, QueueDown.
-    """
+    The next run continues after ``max_s``. Raises RedisDown, MysqlDown, QueueDown."""
     epoch = redis.read_topology_epoch()
     progress, head = mysql_failover_progress.read_progress()
     queued = 0

@@ -141,9 +141,7 @@ class ReactionEvent:
     @property
     def effective_version_us(self) -> int:
         """Return the gate's version; for a provisional event the last microsecond of ``sent_ms``.
-
-        Raises InvalidMessage without either.
-        """
+        Raises InvalidMessage without either."""
         if self.version_us is not None:
             return self.version_us
         if self.sent_ms is None:
@@ -165,11 +163,8 @@ class ReactionEvent:
 
     @classmethod
     def from_json(cls, body: str) -> ReactionEvent:
-        """Parse the body of a message.
-
-        Raises InvalidMessage for an invalid body, UnknownProtocol for one of another version of
-        Plaza, which may receive the message later.
-        """
+        """Parse the body of a message. Raises InvalidMessage; UnknownProtocol for a body of another
+        version of Plaza, which may receive the message later."""
         fields = messages.read_object(body)
         messages.require_protocol(fields, PROTOCOL)
         key = ReactionKey(
@@ -237,8 +232,7 @@ class ReactedTarget(NamedTuple):
 
 
 class Fingerprint(NamedTuple):
-    """The number of some actors, and the sums of their ids and versions, each id and version
-    mod 10^9."""
+    """The number of some actors, and the sums of their ids and their versions, each mod 10^9."""
 
     actors: int
     ids: int
@@ -310,10 +304,8 @@ class Count(NamedTuple):
 def replay(
     before: Mapping[ReactionKey, ReactionRow], events: Iterable[ReactionEvent]
 ) -> list[LogEntry]:
-    """Return the log rows of ``events``, sorted by (key, version), each version of a key once.
-
-    An event that is not newer than the row of its key has a change of 0.
-    """
+    """Return the log rows of ``events``, sorted by (key, version), each version of a key once. An
+    event that is not newer than the row of its key has a change of 0."""
     entries = []
     rows = dict(before)
     ordered = sorted(

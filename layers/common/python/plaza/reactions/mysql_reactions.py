@@ -62,11 +62,8 @@ def read_epoch(cursor: Cursor) -> int:
 
 
 def wait_for_log_writers() -> None:
-    """Wait until all transactions that append to the log are committed or rolled back.
-
-    Later appends get a higher seq. Raises MysqlDown when a transaction takes longer than 2 s, three
-    times.
-    """
+    """Wait until all transactions that append to the log are committed or rolled back; later ones
+    get a higher seq. Raises MysqlDown when a transaction takes longer than 2 s, three times."""
 
     def wait(cursor: Cursor) -> None:
         cursor.execute("SET SESSION innodb_lock_wait_timeout = %s", (LOCK_TIMEOUT_S,))
@@ -84,10 +81,8 @@ def read_log_head() -> int:
 def append_log(
     cursor: Cursor, entries: Sequence[LogEntry], versions: Mapping[ReactionKey, int]
 ) -> None:
-    """Append ``entries`` (in key order) to the log, each event once.
-
-    ``versions``: db_version of the commit that has the row of each key.
-    """
+    """Append ``entries`` (in key order) to the log, each event once. ``versions``: db_version of
+    the commit that has the row of each key."""
     rows = ",".join(
         "('%s',%d,'%s',%d,%d,%d,%d,%d,'%s',%s)"
         % (
@@ -134,10 +129,8 @@ def read_rows(cursor: Cursor, keys: Collection[ReactionKey]) -> dict[ReactionKey
 
 
 def upsert_rows(cursor: Cursor, rows: Mapping[ReactionKey, ReactionRow]) -> None:
-    """Store ``rows`` where they are newer than the existing ones.
-
-    The state is assigned before the version, because MySQL assigns from left to right.
-    """
+    """Store ``rows`` where they are newer than the existing ones. MySQL assigns from left to right,
+    so the state is assigned before the version."""
     values = ",".join("('%s',%d,'%s',%d,%d,%d)" % (*key, *row) for key, row in rows.items())
     cursor.execute(
         f"""

@@ -142,9 +142,7 @@ def resync(
     lost: Sequence[tuple[Kind, Target, int]], cold: Iterable[tuple[Kind, Target]] = ()
 ) -> None:
     """Drop the ``lost`` targets that are still at their db_version; hydrate them and ``cold`` ones.
-
-    While MySQL is unavailable, the next reader or sweep hydrates them. Raises RedisDown.
-    """
+    Without MySQL the next reader or sweep hydrates them. Raises RedisDown."""
     todo = list(cold)
     if lost:
         codes = redis_hydration.evict_all(lost)
@@ -166,10 +164,8 @@ def resync(
 
 @ACKNOWLEDGEMENTS.consumer
 def acknowledge_again(messages: Sequence[Unacknowledged]) -> None:
-    """Apply commits that Redis did not accept, and the present rows of keys, to Redis.
-
-    Safe to repeat. Raises MysqlDown, RedisDown.
-    """
+    """Apply commits that Redis did not accept, and the present rows of keys. Safe to repeat. Raises
+    MysqlDown, RedisDown."""
     for message in messages:
         rows_of = [
             ReactionKey(*c.target, c.kind.name, row[0]) for c in message.commits for row in c.rows
@@ -269,10 +265,8 @@ def _commits(
     deltas: Mapping[tuple[str, int, str], int],
     rows: Mapping[ReactionKey, ReactionRow],
 ) -> tuple[list[Commit], dict[ReactionKey, int]]:
-    """Return the commits of one transaction, by db_version, and the db_version of each key.
-
-    A target and kind has one commit for each 250 rows, because one run of a script applies it.
-    """
+    """Return the commits of one transaction, and the db_version of each key. A commit has 250 rows
+    at most, because one run of a script applies it."""
     by_target: dict[tuple[str, int, str], list[ReactionKey]] = {}
     for key in rows:
         by_target.setdefault(key[:3], []).append(key)

@@ -123,11 +123,10 @@ def _read_counts_in_redis(
 def _read_cold(
     cold: Sequence[tuple[Kind, Target]], actor_id: int | None
 ) -> tuple[dict[tuple[Kind, Target], CachedCount], bool]:
-    """Hydrate cold targets that exist; return the counts without deleted targets, and exactness.
+    """Hydrate cold targets; return the counts of those that are not deleted, and exactness.
 
-    Not exact when MySQL has to stand in for a target that another caller loads for too long: its
-    outbox is left out. Raises ReactionUndecided for such a target when the fallback budget is
-    empty.
+    Not exact when MySQL, which lacks the outbox, stands in for a target that another caller loads
+    for too long. Raises ReactionUndecided when the fallback budget for that is empty.
     """
     found = lookup.find_all({target for _, target in cold})
     missing = {w: CachedCount(0, False, False) for w in cold if found[w[1]] is Existence.MISSING}
@@ -170,11 +169,8 @@ def list_reactors(
 
 
 def _load_earliest(kind: Kind, target: Target, limit: int) -> list[Reactor]:
-    """Return the earliest actors; one reader reads them from MySQL and caches them in Redis.
-
-    Other readers wait for 0.5 s at most. One statement at most. Raises ReactionListsBusy,
-    RedisDown, MysqlDown.
-    """
+    """Return the earliest actors. One reader reads them from MySQL and caches them in Redis; others
+    wait for 0.5 s at most. Raises ReactionListsBusy, RedisDown, MysqlDown."""
     deadline = Deadline.in_s(_EARLIEST_WAIT_S)
     lock_key = f"{redis_keys.keys_of(kind.name, target).earliest}:lock"
     while (lock := redis.try_lock(lock_key, _EARLIEST_LOCK_S)) is None:
@@ -231,11 +227,8 @@ def _paginate(page: list[Reactor], limit: int) -> tuple[list[Reactor], Reactor |
 def list_reacted(
     kind: Kind, actor_id: int, after: ReactedTarget | None, limit: int
 ) -> tuple[list[ReactedTarget], ReactedTarget | None]:
-    """Return an actor's targets, newest first, and the next page's ``after``, None at the end.
-
-    The list in Redis is complete above its floor; MySQL serves the floor and below. Raises
-    ReactionListsBusy, MysqlDown.
-    """
+    """Return an actor's targets, newest first, and the next page's ``after``, None at the end. The
+    list in Redis is complete above its floor. Raises ReactionListsBusy, MysqlDown."""
     floor_us, newest = _newest_reacted(kind, actor_id)
     page = [
         r

@@ -60,10 +60,8 @@ def react(kind: Kind, target: Target, actor_id: int, on: bool) -> Outcome:
 
 
 def publish(event: ReactionEvent) -> bool:
-    """Send an event of the outbox to the queue, or spill it to MySQL while SQS is unavailable.
-
-    False when neither accepted it: the sweeper sends it from the outbox.
-    """
+    """Send an event to the queue, or spill it to MySQL while SQS is unavailable. False when neither
+    accepted it: the sweeper sends it from the outbox."""
     try:
         REACTIONS.send(event)
         return True

@@ -18,10 +18,8 @@ PAGES_PER_STEP = 200
 
 @REBUILDS.consumer
 def rebuild(steps: Sequence[BloomBuildStep]) -> None:
-    """Add up to 50,000 actors to each build, then queue its next step.
-
-    Safe to repeat. Raises RedisDown, MysqlDown, QueueDown.
-    """
+    """Add up to 50,000 actors to each build, then queue its next step. Safe to repeat. Raises
+    RedisDown, MysqlDown, QueueDown."""
     for step in steps:
         _run_step(step)
 

@@ -42,9 +42,8 @@ def gate(
 ) -> GateDecision:
     """Decide one reaction; ``expected``: (state, db_version) of the actor's row, if it was read.
 
-    One round trip. Before it raises RedisDown it waits for the command's deadline, which the gate
-    checks, so that no copy of the command runs later. Raises ReactionUndecided when the node
-    restarted meanwhile.
+    One round trip. Raises RedisDown after the command's deadline, which the gate checks, so that no
+    copy of the command runs later; ReactionUndecided when the node restarted meanwhile.
     """
     keys = keys_of(kind.name, target)
     timeout_s = settings().redis_timeout_s

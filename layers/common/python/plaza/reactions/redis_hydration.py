@@ -27,10 +27,7 @@ TOMBSTONE = load_script(_LUA / "tombstone.lua")
 
 
 class HydrationLease(NamedTuple):
-    """Permission to load a target, given by the run ``run_id`` of a node.
-
-    ``code``: TAKEN, BUSY or PRESENT; ``entries``: number of entries in the outbox.
-    """
+    """The reply of lease_hydration.lua, and the run of the node that gave it."""
 
     code: str
     token: str
@@ -59,10 +56,8 @@ def take_hydration_leases(wanted: Sequence[tuple[Kind, Target]]) -> list[Hydrati
 
 
 def read_outboxes(wanted: Sequence[tuple[Kind, Target, int]]) -> list[list[int]]:
-    """Return the actors in the outbox of each (kind, target, entries).
-
-    One round trip; one for each 250 entries of a larger outbox.
-    """
+    """Return the actors in the outbox of each (kind, target, entries). One round trip; one for each
+    250 entries of a larger outbox."""
     found: list[list[int]] = [[] for _ in wanted]
     small = [i for i, (_, _, entries) in enumerate(wanted) if 0 < entries <= MAX_ROWS]
     keys = [keys_of(kind.name, target).outbox for kind, target, _ in wanted]
@@ -82,10 +77,8 @@ def read_outboxes(wanted: Sequence[tuple[Kind, Target, int]]) -> list[list[int]]
 
 
 def hydrate_all(found: Sequence[tuple[Kind, Target, HydrationLease, Snapshot]]) -> list[str]:
-    """Load targets from snapshots; return the codes of hydrate.lua.
-
-    One round trip; one more for each 250 entries of the largest outbox.
-    """
+    """Load targets from snapshots; return the codes of hydrate.lua. One round trip; one more for
+    each 250 entries of the largest outbox."""
     pages = [
         [s.rows[start : start + MAX_ROWS] for start in range(0, len(s.rows), MAX_ROWS)]
         for _, _, _, s in found
@@ -155,10 +148,7 @@ def _rebase_call(
 
 
 def evict_all(targets: Iterable[tuple[Kind, Target, int | None]]) -> list[str]:
-    """Delete targets except their outboxes; those with a db_version only if they still have it.
-
-    Return the codes of evict.lua.
-    """
+    """Delete targets except their outboxes, if they have the given db_version; see evict.lua."""
     calls = []
     for kind, target, db_version in targets:
         keys = keys_of(kind.name, target)

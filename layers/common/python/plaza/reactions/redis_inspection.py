@@ -41,10 +41,7 @@ def target_of_key(key: str) -> tuple[Kind, Target] | None:
 def inspect_all(
     wanted: Sequence[tuple[Kind, Target]], max_actors: int
 ) -> list[CachedTarget | Unreadable | None]:
-    """Return the state of each of ``wanted``, with its ``max_actors`` newest actors.
-
-    None for a target that is not loaded. Does not renew a TTL.
-    """
+    """Return the state of each of ``wanted``, None for a target that is not loaded."""
     calls = []
     for kind, target in wanted:
         keys = keys_of(kind.name, target)
@@ -85,10 +82,8 @@ def _parse_target(reply: Sequence[str | int]) -> CachedTarget | Unreadable:
 def find_denied(
     wanted: Sequence[tuple[Kind, Target, Sequence[int]]],
 ) -> list[tuple[int, list[int]]]:
-    """Return (the target's db_version, the actors that recent and the filter report as off).
-
-    (0, []) for a target without them. The outbox is ignored.
-    """
+    """Return (db_version, the actors that recent and the filter report as off) of each of
+    ``wanted``, (0, []) without a filter. The outbox is ignored."""
     calls = []
     for kind, target, actor_ids in wanted:
         keys = keys_of(kind.name, target)

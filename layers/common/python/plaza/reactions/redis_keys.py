@@ -54,10 +54,8 @@ from plaza.targets.markers import existence_key
 
 
 class TargetKeys(NamedTuple):
-    """The keys of one target and kind; ``member`` is its name in the index of its shard.
-
-    The first ten are those of apply.lua, in its order.
-    """
+    """The keys of one target and kind; ``member`` is its name in the index of outboxes. The first
+    ten are those of apply.lua, in its order."""
 
     meta: str
     outbox: str
@@ -111,10 +109,8 @@ def list_keys(kind: str, actor_id: int) -> tuple[str, str]:
 
 
 def idle_ttl_ms() -> int:
-    """Return the TTL of a target without readers, ten days by default, plus or minus 10 %.
-
-    It varies so that targets that were loaded together do not expire together.
-    """
+    """Return the TTL of a target without readers: ten days by default, plus or minus 10 %, so that
+    targets that were loaded together do not expire together."""
     return int(settings().idle_ttl_s * 1000 * random.uniform(0.9, 1.1))
 
 

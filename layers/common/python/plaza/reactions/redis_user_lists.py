@@ -32,10 +32,8 @@ class ListLease(NamedTuple):
 
 
 def read_list(kind: Kind, actor_id: int) -> tuple[int, list[ReactedTarget]] | None:
-    """Return (floor_us, the newest reactions of a user, unsorted): complete above the floor.
-
-    None without a list, or when it was filled before the node restarted and may have older data.
-    """
+    """Return (floor_us, the newest reactions of a user, unsorted): complete above the floor. None
+    without a list, or when it was filled before the node restarted and may be older."""
     key, _ = list_keys(kind.name, actor_id)
     pairs = iter(redis.execute("ZRANGE", key, 0, -1, "WITHSCORES"))
     score_of = dict(zip(pairs, pairs, strict=True))

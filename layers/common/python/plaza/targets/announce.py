@@ -14,10 +14,8 @@ DELAY_S = 15
 
 
 def announce_write(target_type: str, target_id: int) -> bool:
-    """Queue a refresh of the target, delayed by 15 s; False when the queue is unavailable.
-
-    The write may proceed without an announcement.
-    """
+    """Queue a refresh of the target, delayed by 15 s. False, and recorded, without the queue: the
+    write may proceed."""
     try:
         REFRESHES.send(TargetRefresh(target_type, target_id), delay_s=DELAY_S)
     except QueueDown as error:

@@ -24,10 +24,8 @@ class TooManyLookups(Unavailable):
 
 
 def find(target_type: str, target_id: int, *, use_cache: bool = True) -> Existence:
-    """Return the existence of a target, from the cache (``use_cache``), Redis or MySQL.
-
-    One round trip and one statement at most. Raises TooManyLookups, MysqlDown.
-    """
+    """Return the existence of a target, from the cache (``use_cache``), Redis or MySQL. One round
+    trip and one statement at most. Raises TooManyLookups, MysqlDown."""
     if use_cache and is_cached_live(target_type, target_id):
         return Existence.LIVE
     try:
@@ -45,8 +43,8 @@ def find(target_type: str, target_id: int, *, use_cache: bool = True) -> Existen
 def find_all(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Existence]:
     """Return the existence of each of ``targets``, from the markers, else from MySQL.
 
-    An id that does not exist costs no further statement for 30 s. One round trip; one statement
-    and another round trip when a marker is missing. Raises TooManyLookups, MysqlDown.
+    One round trip; one statement and another round trip without a marker, which also a missing
+    target has for 30 s. Raises TooManyLookups, MysqlDown.
     """
     wanted = list(dict.fromkeys(targets))
     found: dict[tuple[str, int], Existence] = {}

@@ -33,15 +33,13 @@ def cache_live(target_type: str, target_id: int) -> None:
 
 
 def mark_created(target_type: str, target_id: int) -> None:
-    """Mark a new target as live: an earlier look-up may have marked it as missing.
-
-    One round trip. Raises RedisDown.
-    """
+    """Mark a new target as live, as ``mark_all_created`` does."""
     mark_all_created([(target_type, target_id)])
 
 
 def mark_all_created(created: Sequence[tuple[str, int]]) -> None:
-    """Mark new targets as live. One round trip. Raises RedisDown."""
+    """Mark new targets as live: earlier look-ups may have marked them as missing. One round trip.
+    Raises RedisDown."""
     redis_store.overwrite_marks(created, Existence.LIVE)
 
 
