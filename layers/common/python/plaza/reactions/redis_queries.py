@@ -84,8 +84,8 @@ def read_page(
 def cache_earliest(
     kind: Kind, target: Target, db_version: int, earliest: Sequence[Reactor]
 ) -> bool:
-    """Cache the first page of the earliest actors, read at ``db_version``, if there are more; False
-    when the target is not loaded or has a newer version."""
+    """Cache the first page of the earliest actors, of which there must be more, as read at
+    ``db_version``. False when the target is not loaded or has a newer version."""
     keys = keys_of(kind.name, target)
     args: list[Argument] = [
         run_id_of(keys),

@@ -64,7 +64,7 @@ def sweep_outbox(grace_us: int | None = None) -> int:
 
 
 def _send_spilled() -> int:
-    """Send spilled events; return how many the queue accepted. Raises QueueDown."""
+    """Send spilled messages; return how many the queue accepted. Raises QueueDown."""
     try:
         return send_spilled(REACTIONS.name, lambda messages: sqs.send_all(REACTIONS.name, messages))
     except MysqlDown as error:
