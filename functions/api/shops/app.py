@@ -6,17 +6,15 @@ from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import AfterValidator
 
 from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
 from plaza.infra.http import (
     BEARER,
-    ID_PATTERN,
     Cursor,
     Id,
+    IdText,
     Limit,
     Page,
-    check_id,
     create_api,
     describe_problems,
     describe_response,
@@ -53,9 +51,7 @@ X = Annotated[
 Y = Annotated[float, Query(ge=-MAX_LATITUDE, le=MAX_LATITUDE, description="Latitude in degrees.")]
 Radius = Annotated[int, Query(ge=1, le=MAX_RADIUS_M, description="Radius in metres.")]
 TypeId = Annotated[
-    str | None,
-    Query(alias="type", pattern=ID_PATTERN, description="Id of a shop type: only its shops."),
-    AfterValidator(check_id),
+    IdText | None, Query(alias="type", description="Id of a shop type: only its shops.")
 ]
 
 app = create_api()

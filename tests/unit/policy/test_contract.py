@@ -241,6 +241,25 @@ def test_a_parameter_is_never_null() -> None:
             assert "type" in parameter["schema"], f"{operation.id} {parameter['name']}"
 
 
+def test_every_text_of_a_request_is_limited() -> None:
+    """A constraint that the server has and the contract lacks would show here."""
+    limits = {"enum", "pattern", "maxLength"}
+    of_requests = {name for name in SCHEMAS if name.endswith(("Request", "Reference"))}
+    parameters = {
+        f"{operation.id} {parameter['name']}"
+        for operation in OPERATIONS
+        for parameter in operation.spec.get("parameters", ())
+    }
+    unlimited = {
+        place
+        for place, schema in all_schemas()
+        if place in of_requests | parameters
+        and schema.get("type") == "string"
+        and not schema.keys() & limits
+    }
+    assert unlimited == set()
+
+
 def test_bodies_are_named_schemas() -> None:
     inline = {
         f"{operation.id} {name}"

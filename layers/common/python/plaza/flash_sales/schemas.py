@@ -10,7 +10,7 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict,
 
 from plaza.flash_sales import model
 from plaza.flash_sales.model import MAX_STOCK, Terms, VoucherAvailability
-from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, BodyId, RequestModel, ResponseModel
+from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
 from plaza.infra.sql import from_us, to_us
 from plaza.infra.texts import LINE_RULE, VISIBLE, check_line
 
@@ -52,7 +52,7 @@ class VoucherRequest(RequestModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [_VOUCHER_EXAMPLE]})
 
-    shop_id: BodyId
+    shop_id: IdText
     title: Annotated[
         str,
         Field(

@@ -61,7 +61,7 @@ def check_id(text: str) -> str:
 
 
 Id = Annotated[str, Path(pattern=ID_PATTERN, description=_ID_DESCRIPTION)]
-BodyId = Annotated[
+IdText = Annotated[
     str, Field(pattern=ID_PATTERN, description=_ID_DESCRIPTION), AfterValidator(check_id)
 ]
 Limit = Annotated[int, Query(ge=1, le=100, description="Maximum number of items on the page.")]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from plaza.infra.http import BodyId, RequestModel, ResponseModel
+from plaza.infra.http import IdText, RequestModel, ResponseModel
 from plaza.infra.sql import from_us
 from plaza.reactions.model import Outcome, ReactedTarget, Reactor
 
@@ -120,7 +120,7 @@ class TargetReference(RequestModel):
     """The type and the id of a target."""
 
     type: TargetType
-    id: BodyId
+    id: IdText
 
 
 class ReactionQueryRequest(RequestModel):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, BodyId, RequestModel, ResponseModel
+from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
 from plaza.infra.sql import from_us
 from plaza.infra.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line
 from plaza.shops.model import (
@@ -69,7 +69,7 @@ class ShopRequest(RequestModel):
     model_config = ConfigDict(json_schema_extra={"examples": [_SHOP_EXAMPLE]})
 
     name: Annotated[_Line, Field(max_length=200)]
-    type_id: Annotated[BodyId | None, Field(description="Id of the shop type.")] = None
+    type_id: Annotated[IdText | None, Field(description="Id of the shop type.")] = None
     area: Annotated[_Line, Field(max_length=64)] | None = None
     address: Annotated[_Line, Field(max_length=255)] | None = None
     place: Annotated[
