@@ -20,7 +20,7 @@ from plaza.infra.process import clear_caches
 from tests.integration.auth.test_rate_limits import empty
 from tests.support.consumers import statements
 from tests.support.plaza import World
-from tests.support.signing import HOME, Reply, send
+from tests.support.sign_in_client import HOME, Reply, send
 from tests.unit.policy import template
 from tests.unit.policy.template import FUNCTION, resources
 

@@ -19,7 +19,7 @@ from plaza.infra.secrets import SecretsDown
 from plaza.infra.settings import BadSettings
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
-from tests.support.signing import PHONE, request_code
+from tests.support.sign_in_client import PHONE, request_code
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.support.consumers import statements
 from tests.support.functions import event, handler
 from tests.support.keyspace import own_client
 from tests.support.plaza import World
-from tests.support.signing import HOME, Reply, send
+from tests.support.sign_in_client import HOME, Reply, send
 
 READ, WRITE = "GET /users/me", "PUT /posts/{post_id}/likes/me"
 ADA = Bucket("writes", "7", per_s=5, burst=50)

@@ -27,7 +27,7 @@ from plaza.infra.redis import RedisDown
 from tests.integration.conftest import Away
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
-from tests.support.signing import Reply, is_accepted, send, sign_in, signed_in
+from tests.support.sign_in_client import Reply, is_accepted, send, sign_in, signed_in
 
 
 def stored_end(token: str) -> float:

@@ -24,7 +24,7 @@ from plaza.targets import Existence, lookup
 from tests.integration.conftest import Away
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
-from tests.support.signing import (
+from tests.support.sign_in_client import (
     HOME,
     OTHER,
     PHONE,

@@ -12,7 +12,7 @@ from plaza.infra.redis import RedisDown
 from tests.integration.conftest import Away
 from tests.support.keyspace import own_client
 from tests.support.plaza import World
-from tests.support.signing import let_pass
+from tests.support.sign_in_client import let_pass
 
 MINUTE, HOUR = Window(60, 1), Window(3600, 5)
 BOTH = (MINUTE, HOUR)

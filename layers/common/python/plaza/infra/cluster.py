@@ -73,8 +73,8 @@ def send(client: Any, commands: Sequence[Command]) -> list[Any]:
     again = {i: c for i, c in enumerate(commands) if isinstance(replies[i], _RETRYABLE)}
     if any(isinstance(replies[i], RedisConnectionError) for i in again):
         note_resend()
-    asked = {i: c for i, c in enumerate(commands) if type(replies[i]) is AskError}
-    replies |= _send(client, again) | {i: _send_asking(client, c) for i, c in asked.items()}
+    redirected = {i: c for i, c in enumerate(commands) if type(replies[i]) is AskError}
+    replies |= _send(client, again) | {i: _send_asking(client, c) for i, c in redirected.items()}
     return [replies[i] for i in range(len(commands))]
 
 

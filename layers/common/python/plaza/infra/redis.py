@@ -88,7 +88,7 @@ _OUTAGE_PREFIXES = {"BUSY", "MISCONF", "NOREPLICAS"}
 
 
 def _is_outage(error: BaseException) -> bool:
-    """Return whether Redis failed; any other error reply is a bug of Plaza."""
+    """Return whether Redis failed; any other error is a reply of a working server."""
     return isinstance(error, _OUTAGES) or str(error).partition(" ")[0] in _OUTAGE_PREFIXES
 
 
