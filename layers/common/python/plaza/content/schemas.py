@@ -1,4 +1,4 @@
-"""What clients send and get about what people write."""
+"""API models of posts, comments and reviews."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Title = Annotated[
     Field(min_length=1, max_length=200, json_schema_extra={"pattern": LINE}),
     AfterValidator(check_line),
 ]
-_SomeText = Annotated[
+_Body = Annotated[
     str, Field(min_length=1, json_schema_extra={"pattern": TEXT}), AfterValidator(check_text)
 ]
-PostBody = Annotated[_SomeText, Field(max_length=10_000)]
-ShortBody = Annotated[_SomeText, Field(max_length=2_000)]
-Image = Annotated[str, Field(max_length=512, pattern=HTTPS_URL, description="an https URL")]
+PostBody = Annotated[_Body, Field(max_length=10_000)]
+ShortBody = Annotated[_Body, Field(max_length=2_000)]
+Image = Annotated[str, Field(max_length=512, pattern=HTTPS_URL, description="An https URL.")]
 
 
 class PostRequest(RequestModel):
-    """A post: a short note or a blog."""
+    """A post: a short note or a blog article."""
 
     kind: PostKind
     title: Title
@@ -38,7 +38,7 @@ class PostRequest(RequestModel):
     images: list[Image] = Field(default_factory=list, max_length=9)
 
     def to_draft(self, author_id: int) -> Draft:
-        """What ``author_id`` wants to write."""
+        """Return the draft of ``author_id``."""
         return Draft(
             type="post",
             author_id=author_id,
@@ -55,7 +55,7 @@ class CommentRequest(RequestModel):
     body: ShortBody
 
     def to_draft(self, author_id: int, post_id: int) -> Draft:
-        """What ``author_id`` wants to write."""
+        """Return the draft of ``author_id``."""
         return Draft(type="comment", author_id=author_id, parent_id=post_id, body=self.body)
 
 
@@ -66,7 +66,7 @@ class ReviewRequest(RequestModel):
     body: ShortBody
 
     def to_draft(self, author_id: int, shop_id: int) -> Draft:
-        """What ``author_id`` wants to write."""
+        """Return the draft of ``author_id``."""
         return Draft(
             type="review",
             author_id=author_id,
@@ -77,21 +77,21 @@ class ReviewRequest(RequestModel):
 
 
 class PostViewerState(ResponseModel):
-    """What I did to a post."""
+    """The caller's reactions to a post."""
 
     liked: bool
     collected: bool
 
 
 class TextViewerState(ResponseModel):
-    """What I did to a comment or a review."""
+    """The caller's reaction to a comment or a review."""
 
     liked: bool
 
 
 class Post(ResponseModel):
-    """A post; ``mine`` is null for callers without a session. While Redis is away ``viewers`` is
-    null and the other counts are a little behind: ``exact`` is false."""
+    """A post. ``mine`` is null for anonymous callers. While Redis is unavailable, ``exact`` is
+    false, ``viewers`` is null and the other counts lack what MySQL has not stored yet."""
 
     id: str
     kind: PostKind
@@ -109,7 +109,7 @@ class Post(ResponseModel):
 
     @classmethod
     def of(cls, view: ContentView, actor_id: int | None) -> Post:
-        """What ``actor_id`` is told about it."""
+        """Return the response to ``actor_id``."""
         text = view.text
         mine = PostViewerState(liked=view.likes.viewer_state, collected=view.collects.viewer_state)
         return cls.model_validate(
@@ -132,7 +132,7 @@ class Post(ResponseModel):
 
 
 class Comment(ResponseModel):
-    """A comment; ``mine`` is null for callers without a session, ``exact`` as with ``Post``."""
+    """A comment. ``mine`` is null for anonymous callers; ``exact`` is as in ``Post``."""
 
     id: str
     post_id: str
@@ -145,7 +145,7 @@ class Comment(ResponseModel):
 
     @classmethod
     def of(cls, view: ContentView, actor_id: int | None) -> Comment:
-        """What ``actor_id`` is told about it."""
+        """Return the response to ``actor_id``."""
         text = view.text
         return cls(
             id=str(text.id),
@@ -160,8 +160,7 @@ class Comment(ResponseModel):
 
 
 class Review(ResponseModel):
-    """A review of a shop; ``mine`` is null for callers without a session, ``exact`` as with
-    ``Post``."""
+    """A review of a shop. ``mine`` is null for anonymous callers; ``exact`` is as in ``Post``."""
 
     id: str
     shop_id: str
@@ -175,7 +174,7 @@ class Review(ResponseModel):
 
     @classmethod
     def of(cls, view: ContentView, actor_id: int | None) -> Review:
-        """What ``actor_id`` is told about it."""
+        """Return the response to ``actor_id``."""
         text = view.text
         return cls(
             id=str(text.id),

@@ -1,4 +1,4 @@
-"""What clients get about follows."""
+"""API models of follows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plaza.users.schemas import MyFollow, UserCard
 
 
 class FollowResponse(ResponseModel):
-    """A follow as it is now. ``followers`` and ``changed`` are null when the wish is on its way."""
+    """The state of a follow. ``followers`` and ``changed`` are null while it is provisional."""
 
     following: bool
     followers: int | None
@@ -20,12 +20,12 @@ class FollowResponse(ResponseModel):
 
     @classmethod
     def of(cls, outcome: Outcome) -> FollowResponse:
-        """What to answer to ``outcome``."""
+        """Return the response for ``outcome``."""
         return cls(following=outcome.on, followers=outcome.total, changed=outcome.changed)
 
 
 class FollowListItem(ResponseModel):
-    """Somebody in a list, and since when. ``mine`` is null for callers without a session."""
+    """A user in a list, and the time of the follow. ``mine`` is null for anonymous callers."""
 
     user: UserCard
     at: datetime
@@ -33,7 +33,7 @@ class FollowListItem(ResponseModel):
 
     @classmethod
     def of(cls, person: Person) -> FollowListItem:
-        """What to answer about ``person``."""
+        """Return the response for ``person``."""
         card = person.card
         return cls(
             user=UserCard.of(card) if card else UserCard.unknown(person.user_id),
