@@ -187,7 +187,7 @@ def _read_window(
     begin: datetime | None,
     count: int,
 ) -> list[FeedEntry]:
-    """Return the ``count`` newest posts past ``after``, from ``to`` back to ``begin`` (excluded)."""
+    """Return up to ``count`` posts past ``after``, from ``to`` back to ``begin`` (excluded)."""
     where, args = " AND created_at <= %s", [to]
     if begin is not None:
         where += " AND created_at > %s"

@@ -1,4 +1,4 @@
-"""What clients get of recommendations and rankings."""
+"""API models of rankings."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from plaza.recommendations.model import RankedPost
 
 
 class PostInRanking(Post):
-    """A post in a ranking. ``score``: the likes by which it stands there, which ``likes`` may be
-    ahead of; within a window, those given less those taken back."""
+    """A post in a ranking. ``score`` is the number of likes that it is ranked by, which may lag
+    behind ``likes``; in a window, likes minus unlikes."""
 
     score: int
 
     @classmethod
     def at(cls, ranked: RankedPost, actor_id: int | None) -> PostInRanking:
-        """What ``actor_id`` is told about it."""
+        """Return the response to ``actor_id``."""
         return cls(**dict(Post.of(ranked.post, actor_id)), score=ranked.likes)

@@ -1,4 +1,4 @@
-"""What clients send and get about shops."""
+"""API models of shops and shop types."""
 
 from __future__ import annotations
 
@@ -23,31 +23,28 @@ from plaza.shops.model import (
 _Line = Annotated[
     str, Field(min_length=1, json_schema_extra={"pattern": LINE}), AfterValidator(check_line)
 ]
-_Image = Annotated[str, Field(max_length=512, pattern=HTTPS_URL, description="an https URL")]
-_X = Annotated[float, Field(ge=-MAX_LONGITUDE, le=MAX_LONGITUDE, description="longitude, degrees")]
-_Y = Annotated[float, Field(ge=-MAX_LATITUDE, le=MAX_LATITUDE, description="latitude, degrees")]
-
-
+_Image = Annotated[str, Field(max_length=512, pattern=HTTPS_URL, description="An https URL.")]
+_X = Annotated[float, Field(ge=-MAX_LONGITUDE, le=MAX_LONGITUDE, description="Longitude, degrees.")]
+_Y = Annotated[float, Field(ge=-MAX_LATITUDE, le=MAX_LATITUDE, description="Latitude, degrees.")]
 _Cents = Annotated[int, Field(ge=0, le=100_000_000), ACCEPT_INTEGRAL_FLOAT]
 
 
 class PlaceRequest(RequestModel):
-    """Where something is."""
+    """A place: longitude and latitude."""
 
     x: _X
     y: _Y
 
 
 class PlaceResponse(ResponseModel):
-    """Where something is: longitude and latitude, degrees."""
+    """A place: longitude and latitude, degrees."""
 
     x: float
     y: float
 
 
 class ShopRequest(RequestModel):
-    """A shop, as an admin says it is. Without a place it is near nobody. ``avg_price_cents``: what
-    one person pays."""
+    """A shop to store. Without a place no search finds it. ``avg_price_cents`` is per person."""
 
     name: Annotated[_Line, Field(max_length=200)]
     type_id: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,18}$")] | None = None
@@ -59,7 +56,7 @@ class ShopRequest(RequestModel):
     open_hours: Annotated[_Line, Field(max_length=200)] | None = None
 
     def to_draft(self) -> ShopDraft:
-        """What is said of the shop."""
+        """Return the draft of the shop."""
         return ShopDraft(
             name=self.name,
             type_id=None if self.type_id is None else int(self.type_id),
@@ -74,19 +71,19 @@ class ShopRequest(RequestModel):
 
 
 class ShopTypeRequest(RequestModel):
-    """A type of shops. The lowest ``sort`` is shown first."""
+    """A shop type to store. Types are listed by ascending ``sort``."""
 
     name: Annotated[_Line, Field(max_length=64)]
     icon: _Image | None = None
     sort: Annotated[int, Field(ge=-1_000_000, le=1_000_000), ACCEPT_INTEGRAL_FLOAT] = 0
 
     def to_draft(self) -> ShopTypeDraft:
-        """What is stored of the type."""
+        """Return the draft of the type."""
         return ShopTypeDraft(self.name, self.icon, self.sort)
 
 
 class ShopTypeResponse(ResponseModel):
-    """A type of shops."""
+    """A shop type."""
 
     id: str
     name: str
@@ -94,12 +91,12 @@ class ShopTypeResponse(ResponseModel):
 
     @classmethod
     def of(cls, shop_type: ShopType) -> ShopTypeResponse:
-        """What everybody is told about it."""
+        """Return the response."""
         return cls(id=str(shop_type.id), name=shop_type.name, icon=shop_type.icon)
 
 
 class ShopResponse(ResponseModel):
-    """A shop. A page may be some minutes behind where it wasn't changed through the API."""
+    """A shop. A change that bypassed the API may take some minutes to appear."""
 
     id: str
     name: str
@@ -115,18 +112,18 @@ class ShopResponse(ResponseModel):
 
     @classmethod
     def of(cls, shop: Shop) -> ShopResponse:
-        """What everybody is told about it."""
+        """Return the response."""
         return cls.model_validate(_fields_of(shop))
 
 
 class NearShopResponse(ShopResponse):
-    """A shop, and how far it is: metres, as the crow flies."""
+    """A shop, and its distance in a straight line, metres."""
 
     distance_m: float
 
     @classmethod
     def at(cls, near: NearShop) -> NearShopResponse:
-        """What everybody is told about it."""
+        """Return the response."""
         return cls.model_validate(_fields_of(near.shop) | {"distance_m": near.distance_m})
 
 

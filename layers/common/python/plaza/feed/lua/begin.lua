@@ -1,6 +1,6 @@
 --[[ begin: begin the build of a timeline, which accepts pushes from then on.
 
-  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: minus a time: floor, building, built
+  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: floor, building, built (scores: redis_store.py)
   ARGV[1]  age below which a timeline is not rebuilt, microseconds
   ARGV[2]  ttl until it is built, milliseconds
 

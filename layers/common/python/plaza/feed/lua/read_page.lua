@@ -1,6 +1,6 @@
 --[[ read_page: return a page of a timeline, newest first, and whether a rebuild is due.
 
-  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author> -> created; star:<author> -> 0; minus a time: floor, building, built, requested
+  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author>, star:<author>, floor, building, built, requested
   ARGV[1]  time of the first post, microseconds since 1970, or +inf
   ARGV[2]  post after which the page begins, among those of that time: 19 digits; '' for all of them
   ARGV[3]  count: maximum number of posts

@@ -1,6 +1,6 @@
 --[[ remove: remove the posts and the star of an author from a timeline.
 
-  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author> -> created; star:<author> -> 0
+  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author>, star:<author>
   ARGV[1]  author
 
   Bounded by: 1,250 posts, a quarter above the cap of a timeline.
