@@ -287,7 +287,7 @@ def test_a_post_that_was_written_while_the_queue_was_away_is_sent_later(world: W
 def test_more_posts_than_one_round_takes_are_all_sent(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.content.publish._MAX_CONCURRENT_POSTS", 3)
+    monkeypatch.setattr("plaza.content.publish._MAX_POSTS_PER_STEP", 3)
     content_store.add_unsent(range(1, 11), 1)
     assert publish.publish_unsent() == 10
     assert len(world.queues.take(FANOUTS)) == 10

@@ -244,7 +244,7 @@ def test_an_inbox_that_was_built_just_now_is_not_built_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build()
-    monkeypatch.setattr(rebuild, "_inbox", None)
+    monkeypatch.setattr(rebuild, "_read_inbox", None)
     rebuild.rebuild([[MINE], [MINE]])
 
 

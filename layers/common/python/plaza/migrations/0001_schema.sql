@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS user (
   avatar     VARCHAR(512) NULL COMMENT 'a URL',
   role       VARCHAR(16)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'user',
   time_zone  VARCHAR(64)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'UTC' COMMENT 'IANA name',
-  latest_day DATE         NULL COMMENT 'the local day at the last change of the time zone; check-ins before it are refused',
+  latest_day DATE         NULL COMMENT 'local day at the last change of the time zone: the local day is never earlier',
   version    BIGINT       NOT NULL DEFAULT 1 COMMENT 'number of changes of the profile',
   created_at DATETIME(6)  NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   PRIMARY KEY (id)

@@ -4,7 +4,7 @@
   ARGV[1]  age below which a timeline is not rebuilt, microseconds
   ARGV[2]  ttl until it is built, milliseconds
 
-  Returns the name of the build, for fill; 0 if the timeline is younger than ARGV[1]
+  Returns the name of the build, for fill; 0 if the timeline is younger than that age
 
   Safe to repeat: a running build keeps its name. ]]
 local time = redis.call('TIME')

@@ -11,7 +11,7 @@
 
   Bounded by: 200 shops a call, which the caller ensures.
 
-  Returns {shop, ...}: shops to put again after ARGV[1], because they were removed less than ARGV[1] ago
+  Returns {shop, ...}: shops to put again after that time, because they were removed less than that time ago
 
   Safe to repeat: of two versions of a shop the newer stays. ]]
 --!include places
