@@ -29,9 +29,7 @@ class BinlogProgress(NamedTuple):
 
 def follow_changes(max_s: float = MAX_RUN_S) -> BinlogProgress:
     """Project the changes since the saved position, for about ``max_s`` seconds. Safe to repeat.
-
-    Raises MysqlDown, RedisDown, QueueDown, BinlogUnusable.
-    """
+    Raises MysqlDown, RedisDown, QueueDown, BinlogUnusable."""
     deadline = Deadline.in_s(max_s)
     end = binlog.read_end()
     since = mysql_store.read(_NAME)

@@ -44,10 +44,8 @@ def create(draft: Draft, attempt: IdempotentRequest | None = None) -> ContentVie
 
 
 def delete(target: Target, actor_id: int) -> None:
-    """Delete a text of the actor. The reactions that it received stay counted.
-
-    Raises ContentMissing, NotAuthor; ContentDeleted if it is already deleted; MysqlDown.
-    """
+    """Delete a text of the actor. The reactions that it received stay counted. Raises
+    ContentMissing, NotAuthor; ContentDeleted if it is already deleted; MysqlDown."""
     text, deleted = queries.read_stored(target)
     if text.author_id != actor_id:
         queries.require_not_deleted(target, deleted)
@@ -68,10 +66,8 @@ def _write(
     attempt: IdempotentRequest | None,
     announced: bool = False,
 ) -> Text | None:
-    """Insert the text; return None if the attempt's key is already taken.
-
-    The counter is last, so that its row is locked for the shortest time.
-    """
+    """Insert the text; return None if the attempt's key is already taken. The counter is last, so
+    that its row is locked for the shortest time."""
     if attempt and not idempotency.claim(cursor, draft.author_id, attempt, target):
         return None
     if draft.type == "comment" and draft.parent_id is not None:

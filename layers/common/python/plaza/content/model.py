@@ -63,11 +63,9 @@ class Text(Draft):
 
     @property
     def target(self) -> Target:
-        """Return the text as a target of reactions."""
         return Target(self.type, self.id)
 
     def to_json(self) -> str:
-        """Return the JSON that Redis stores."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
     @classmethod
@@ -78,8 +76,6 @@ class Text(Draft):
 
 
 class StoredText(NamedTuple):
-    """A text and its state in MySQL."""
-
     text: Text
     deleted: bool
 
@@ -121,10 +117,8 @@ class ContentPage(NamedTuple):
 
 
 def hash_viewer(actor_id: int | None, source_ip: str) -> str:
-    """Return the pseudonym, 16 hex digits, of a user, or of all anonymous callers of a network.
-
-    It depends on nothing that a client can choose, such as a header.
-    """
+    """Return the pseudonym, 16 hex digits, of a user, or of all anonymous callers of a network. It
+    depends on nothing that a client can choose, such as a header."""
     viewer = f"network:{network_of(source_ip)}" if actor_id is None else f"user:{actor_id}"
     return hashlib.sha256(viewer.encode()).hexdigest()[:16]
 

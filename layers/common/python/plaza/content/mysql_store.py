@@ -115,10 +115,8 @@ def find_delayed_counts(post_ids: Iterable[int]) -> list[int]:
 
 
 def drain_delayed_counts(cursor: Cursor, post_id: int) -> int:
-    """Delete up to 1,000 delayed deltas of a post and return their sum. Two statements.
-
-    The rows stay locked until the commit, so that only this transaction adds them.
-    """
+    """Delete up to 1,000 delayed deltas of a post and return their sum. Two statements. The rows
+    stay locked until the commit, so that only this transaction adds them."""
     cursor.execute(
         """
         SELECT comment_id, delta
@@ -166,10 +164,8 @@ def read_of_author(author_id: int, after: ListPosition | None, limit: int) -> li
 def read_of_parent(
     content_type: str, parent_id: int, after: ListPosition | None, latest: bool, limit: int
 ) -> list[Text]:
-    """Return a page of a post's comments or a shop's reviews, newest first if ``latest``.
-
-    One statement. Raises MysqlDown.
-    """
+    """Return a page of a post's comments or a shop's reviews, newest first if ``latest``. One
+    statement. Raises MysqlDown."""
     return _read_page(content_type, "parent_id", parent_id, after, latest, limit)
 
 

@@ -49,10 +49,8 @@ def cache_in_process(stored: StoredText) -> None:
 
 
 def read(target: Target) -> Text:
-    """Return a text from this process, Redis or MySQL.
-
-    Raises ContentMissing, ContentDeleted, MysqlDown.
-    """
+    """Return a text from this process, Redis or MySQL. Raises ContentMissing, ContentDeleted,
+    MysqlDown."""
     found = _read_hot([target])
     if target not in found:
         require_existing(target, lookup.find(*target))  # spares MySQL reads of missing ids
@@ -108,39 +106,29 @@ def require_shop(shop_id: int) -> None:
 
 
 def read_one(target: Target, actor_id: int | None, viewer: str | None = None) -> ContentView:
-    """Return the view of a text; count ``viewer``, if any, as a viewer of it.
-
-    Raises ContentMissing, ContentDeleted, MysqlDown, RedisDown.
-    """
+    """Return the view of a text; count ``viewer``, if any, as a viewer of it. Raises
+    ContentMissing, ContentDeleted, MysqlDown, RedisDown."""
     [view] = build_views([read(target)], actor_id, viewer)
     return view
 
 
 def read_posts(post_ids: Iterable[int], actor_id: int | None) -> dict[int, ContentView]:
-    """Return the views of those of ``post_ids`` that exist, by id.
-
-    Five round trips to Redis if all are cached, otherwise one statement more. Raises MysqlDown,
-    RedisDown.
-    """
+    """Return the views of those of ``post_ids`` that exist, by id. Five round trips to Redis if all
+    are cached, otherwise one statement more. Raises MysqlDown, RedisDown."""
     return _read_views("post", post_ids, actor_id)
 
 
 def read_reviews(review_ids: Iterable[int], actor_id: int | None) -> dict[int, ContentView]:
-    """Return the views of those of ``review_ids`` that exist, by id.
-
-    Three round trips to Redis if all are cached, otherwise one statement more. Raises MysqlDown,
-    RedisDown.
-    """
+    """Return the views of those of ``review_ids`` that exist, by id. Three round trips to Redis if
+    all are cached, otherwise one statement more. Raises MysqlDown, RedisDown."""
     return _read_views("review", review_ids, actor_id)
 
 
 def list_posts(
     author_id: int, after: ListPosition | None, limit: int, actor_id: int | None
 ) -> ContentPage:
-    """Return a page of a user's posts, newest first.
-
-    Raises ContentMissing, ContentListsBusy, MysqlDown, RedisDown.
-    """
+    """Return a page of a user's posts, newest first. Raises ContentMissing, ContentListsBusy,
+    MysqlDown, RedisDown."""
     if lookup.find("user", author_id) is Existence.MISSING:
         raise _missing(Target("user", author_id))
     return _list(("post", author_id, True), after, limit, actor_id)
@@ -149,10 +137,8 @@ def list_posts(
 def list_comments(
     post_id: int, after: ListPosition | None, latest: bool, limit: int, actor_id: int | None
 ) -> ContentPage:
-    """Return a page of the comments of a post, newest first if ``latest``.
-
-    Raises ContentMissing, ContentDeleted, ContentListsBusy, MysqlDown, RedisDown.
-    """
+    """Return a page of the comments of a post, newest first if ``latest``. Raises ContentMissing,
+    ContentDeleted, ContentListsBusy, MysqlDown, RedisDown."""
     read(Target("post", post_id))
     return _list(("comment", post_id, latest), after, limit, actor_id)
 
@@ -160,10 +146,8 @@ def list_comments(
 def list_reviews(
     shop_id: int, after: ListPosition | None, limit: int, actor_id: int | None
 ) -> ContentPage:
-    """Return a page of the reviews of a shop, newest first.
-
-    Raises ShopMissing, ShopDeleted, ContentListsBusy, MysqlDown, RedisDown.
-    """
+    """Return a page of the reviews of a shop, newest first. Raises ShopMissing, ShopDeleted,
+    ContentListsBusy, MysqlDown, RedisDown."""
     require_shop(shop_id)
     return _list(("review", shop_id, True), after, limit, actor_id)
 

@@ -22,7 +22,6 @@ class FanOut:
     announce: bool = False
 
     def to_json(self) -> str:
-        """Return the message body."""
         fields: dict[str, Any] = {"post_id": self.post_id}
         if self.after_id:
             fields |= {"after_id": self.after_id, "announce": self.announce}

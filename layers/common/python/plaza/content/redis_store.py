@@ -24,12 +24,10 @@ _DELETED_TEXT = "deleted"
 
 
 def text_key(target: Target) -> str:
-    """Return the key of a text."""
     return key_of(str(target), "text")
 
 
 def viewers_key(post_id: int) -> str:
-    """Return the key of a post's viewers."""
     return key_of(f"post:{post_id}", "viewers")
 
 
@@ -78,9 +76,7 @@ def store_texts(stored: Iterable[StoredText]) -> None:
 
 def count_viewers(post_ids: Sequence[int], viewer: str | None = None) -> list[int]:
     """Return the number of viewers of each post, within about 1 %, after adding ``viewer`` if any.
-
-    One round trip. Raises RedisDown.
-    """
+    One round trip. Raises RedisDown."""
     commands: list[tuple[str | int, ...]] = []
     for key in map(viewers_key, post_ids):
         if viewer is not None:
@@ -91,7 +87,6 @@ def count_viewers(post_ids: Sequence[int], viewer: str | None = None) -> list[in
 
 
 def published_key(post_id: int) -> str:
-    """Return the key of the mark that the fan-out of a post was queued."""
     return key_of(f"post:{post_id}", "published")
 
 

@@ -40,10 +40,8 @@ def refresh(refreshes: Sequence[TargetRefresh]) -> None:
 
 
 def _apply_delayed_counts(post_ids: Iterable[int]) -> None:
-    """Add the deltas of comments that were written while the counter of their post was locked.
-
-    One transaction a post that has any. Raises MysqlDown.
-    """
+    """Add the deltas of comments that were written while the counter of their post was locked. One
+    transaction a post that has any. Raises MysqlDown."""
 
     def add(cursor: Cursor, post_id: int) -> int:
         delta = mysql_store.drain_delayed_counts(cursor, post_id)
@@ -59,10 +57,8 @@ def _apply_delayed_counts(post_ids: Iterable[int]) -> None:
 
 
 def project_texts(stored: Iterable[StoredText]) -> None:
-    """Project texts that were created or deleted; tombstones for the gate are written first.
-
-    At most two statements and seven round trips to Redis. Raises RedisDown, MysqlDown.
-    """
+    """Project texts that were created or deleted; tombstones for the gate are written first. At
+    most two statements and seven round trips to Redis. Raises RedisDown, MysqlDown."""
     texts = list(stored)
     live = [text for text, deleted in texts if not deleted]
     if deleted := [text.target for text, deleted in texts if deleted]:

@@ -38,7 +38,6 @@ class PostRequest(RequestModel):
     images: list[Image] = Field(default_factory=list, max_length=9)
 
     def to_draft(self, author_id: int) -> Draft:
-        """Return the draft of ``author_id``."""
         return Draft(
             type="post",
             author_id=author_id,
@@ -55,7 +54,6 @@ class CommentRequest(RequestModel):
     body: ShortBody
 
     def to_draft(self, author_id: int, post_id: int) -> Draft:
-        """Return the draft of ``author_id``."""
         return Draft(type="comment", author_id=author_id, parent_id=post_id, body=self.body)
 
 
@@ -66,7 +64,6 @@ class ReviewRequest(RequestModel):
     body: ShortBody
 
     def to_draft(self, author_id: int, shop_id: int) -> Draft:
-        """Return the draft of ``author_id``."""
         return Draft(
             type="review",
             author_id=author_id,
@@ -109,7 +106,6 @@ class Post(ResponseModel):
 
     @classmethod
     def of(cls, view: ContentView, actor_id: int | None) -> Post:
-        """Return the response to ``actor_id``."""
         text = view.text
         mine = PostViewerState(liked=view.likes.viewer_state, collected=view.collects.viewer_state)
         return cls.model_validate(
@@ -145,7 +141,6 @@ class Comment(ResponseModel):
 
     @classmethod
     def of(cls, view: ContentView, actor_id: int | None) -> Comment:
-        """Return the response to ``actor_id``."""
         text = view.text
         return cls(
             id=str(text.id),
@@ -174,7 +169,6 @@ class Review(ResponseModel):
 
     @classmethod
     def of(cls, view: ContentView, actor_id: int | None) -> Review:
-        """Return the response to ``actor_id``."""
         text = view.text
         return cls(
             id=str(text.id),

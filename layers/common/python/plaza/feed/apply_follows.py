@@ -28,10 +28,8 @@ class FollowsKeepChanging(Unavailable):
 
 @FOLLOWS.consumer
 def apply_follow_changes(batches: Sequence[Sequence[Pair]]) -> None:
-    """Apply the state in MySQL of each pair (reader, author) to the reader's inbox.
-
-    Safe to repeat, in any order. Raises MysqlDown, RedisDown, FollowsKeepChanging.
-    """
+    """Apply the state in MySQL of each pair (reader, author) to the reader's inbox. Safe to repeat,
+    in any order. Raises MysqlDown, RedisDown, FollowsKeepChanging."""
     pairs = sorted(set(chain.from_iterable(batches)))
     for start in range(0, len(pairs), _MAX_PAIRS_PER_STEP):
         _apply(pairs[start : start + _MAX_PAIRS_PER_STEP])

@@ -26,7 +26,6 @@ class FeedEntry(NamedTuple):
 
     @property
     def position(self) -> ListPosition:
-        """Return the entry's position in the feed."""
         return ListPosition(self.created_us, self.id)
 
 
@@ -38,13 +37,10 @@ class Timeline(NamedTuple):
 
     @property
     def cap(self) -> int:
-        """Return the maximum number of entries."""
         return 1_000 if self.kind == INBOX else 200
 
 
 class Followee(NamedTuple):
-    """A followed user, and whether this user is a star."""
-
     user_id: int
     star: bool
 
@@ -57,7 +53,6 @@ class FeedPage(NamedTuple):
 
 
 def encode_timelines(timelines: Sequence[Timeline]) -> str:
-    """Return the message body for timelines to rebuild."""
     return messages.encode(timelines)
 
 

@@ -142,10 +142,8 @@ def read_follow_states(pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int]
 
 
 def read_newest(author_ids: Collection[int], count: int) -> dict[int, list[FeedEntry]]:
-    """Return each author's ``count`` newest posts, newest first. One statement.
-
-    Raises MysqlDown.
-    """
+    """Return each author's ``count`` newest posts, newest first. One statement. Raises
+    MysqlDown."""
     arms = [
         f"({_BY_AUTHOR} AND author_id = {author_id:d} {_NEWEST_FIRST} LIMIT {count:d})"
         for author_id in author_ids
@@ -160,10 +158,8 @@ def read_newest(author_ids: Collection[int], count: int) -> dict[int, list[FeedE
 def read_page(
     author_ids: Collection[int], after: ListPosition | None, floor_us: int, count: int
 ) -> list[FeedEntry]:
-    """Return the authors' newest ``count`` posts past ``after`` and at or below ``floor_us``.
-
-    At most six statements, whose windows grow fourfold. Raises MysqlDown.
-    """
+    """Return the authors' newest ``count`` posts past ``after`` and at or below ``floor_us``. At
+    most six statements, whose windows grow fourfold. Raises MysqlDown."""
     found: list[FeedEntry] = []
     if not author_ids:
         return found

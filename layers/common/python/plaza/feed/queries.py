@@ -105,10 +105,8 @@ def _read_batch(user_id: int, after: ListPosition | None, count: int, in_redis: 
 
 
 def _read_hot(user_id: int, after: ListPosition | None, count: int) -> tuple[int, list[FeedEntry]]:
-    """Return the highest floor of the inbox and its stars, and ``count`` entries above it.
-
-    At most two round trips. Raises RedisDown.
-    """
+    """Return the highest floor of the inbox and its stars, and ``count`` entries above it. At most
+    two round trips. Raises RedisDown."""
     inbox = Timeline(INBOX, user_id)
     pages = dict(zip([inbox], redis_store.read_pages([inbox], after, count), strict=True))
     if stars := [Timeline(POSTS, star) for star in pages[inbox].stars]:

@@ -68,7 +68,6 @@ class Push(NamedTuple):
 
 
 def key(timeline: Timeline) -> str:
-    """Return the key of a timeline."""
     user = f"user:{timeline.user_id}"
     return f"{{{shard_of(user)}}}:{user}:{timeline.kind}"
 
@@ -89,9 +88,7 @@ def read_pages(
 
 def push_all(pushes: Iterable[Push]) -> int:
     """Push to those timelines that exist; return their number. One round trip a 2,000 pushes.
-
-    Raises RedisDown.
-    """
+    Raises RedisDown."""
     pushed, rest = 0, iter(pushes)
     while part := list(islice(rest, _MAX_PUSHES_PER_TRIP)):
         calls = [
@@ -142,9 +139,7 @@ def find_existing(timelines: Sequence[Timeline]) -> list[Timeline]:
 
 def begin_all(timelines: Sequence[Timeline]) -> dict[Timeline, int]:
     """Begin builds; return their names by timeline, without the timelines built within a minute.
-
-    One round trip. Raises RedisDown.
-    """
+    One round trip. Raises RedisDown."""
     replies = redis.run_all(
         [Call(BEGIN, (key(t),), (MIN_REBUILD_AGE_US, UNBUILT_TTL_MS)) for t in timelines]
     )
@@ -153,9 +148,7 @@ def begin_all(timelines: Sequence[Timeline]) -> dict[Timeline, int]:
 
 def fill_all(builds: Sequence[tuple[int, Push]]) -> int:
     """Fill timelines; return how many accepted it, because their build was still the current one.
-
-    One round trip, and one more if stars are followed. Raises RedisDown.
-    """
+    One round trip, and one more if stars are followed. Raises RedisDown."""
     push_all(
         Push(push.timeline, [], push.stars[start : start + MAX_STARS_PER_CALL])
         for _, push in builds

@@ -14,11 +14,8 @@ _LIMITED_TOTAL = "following_total"
 
 
 def follow(user_id: int, actor_id: int) -> Outcome:
-    """Follow a user. Two round trips to Redis if all is cached.
-
-    Raises SelfFollow, FollowLimit, TargetMissing; retryable: OutboxFull, ReactionUndecided,
-    MysqlDown, QueueDown.
-    """
+    """Follow a user. Two round trips to Redis if all is cached. Raises SelfFollow, FollowLimit,
+    TargetMissing; retryable: OutboxFull, ReactionUndecided, MysqlDown, QueueDown."""
     if user_id == actor_id:
         raise SelfFollow(f"User {user_id} is your own user. Follow another one.")
     target = Target("user", user_id)

@@ -25,10 +25,8 @@ class FollowLimit(Conflict):
 
 
 class Person(NamedTuple):
-    """A user in a list, the time of the follow, and whether the caller follows the user.
-
-    ``card`` is None for an id without a user, ``followed_by_viewer`` for anonymous callers.
-    """
+    """A user in a list, the time of the follow, and whether the caller follows the user. ``card``
+    is None for an id without a user, ``followed_by_viewer`` for anonymous callers."""
 
     user_id: int
     card: Card | None

@@ -17,9 +17,7 @@ def list_followers(
     user_id: int, actor_id: int | None, after: FollowPosition | None, latest: bool, limit: int
 ) -> Page:
     """Return a page of a user's followers, and the position of the next page (None: the end).
-
-    Raises TargetMissing, MysqlDown, RedisDown.
-    """
+    Raises TargetMissing, MysqlDown, RedisDown."""
     begin = Reactor(after.user_id, after.version_us) if after else None
     page, last = queries.list_reactors(FOLLOW, Target("user", user_id), begin, latest, limit)
     people = _read_people([FollowPosition(r.version_us, r.actor_id) for r in page], actor_id)

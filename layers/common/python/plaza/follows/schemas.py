@@ -20,7 +20,6 @@ class FollowResponse(ResponseModel):
 
     @classmethod
     def of(cls, outcome: Outcome) -> FollowResponse:
-        """Return the response for ``outcome``."""
         return cls(following=outcome.on, followers=outcome.total, changed=outcome.changed)
 
 
@@ -33,7 +32,6 @@ class FollowListItem(ResponseModel):
 
     @classmethod
     def of(cls, person: Person) -> FollowListItem:
-        """Return the response for ``person``."""
         card = person.card
         return cls(
             user=UserCard.of(card) if card else UserCard.unknown(person.user_id),

@@ -28,7 +28,6 @@ class RebuildLists(NamedTuple):
     shop_ids: Sequence[int]
 
     def to_json(self) -> str:
-        """Return the message body."""
         return messages.encode({"shop_ids": list(self.shop_ids)})
 
     @classmethod

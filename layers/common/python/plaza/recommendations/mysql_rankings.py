@@ -42,10 +42,8 @@ def read_likes(post_ids: Sequence[int]) -> list[PostLikes]:
 
 
 def read_ranking(after: PostRank | None, limit: int, cap: int) -> list[PostRank]:
-    """Return a page past ``after`` of the ``cap`` most liked posts. One statement.
-
-    Raises MysqlDown.
-    """
+    """Return a page past ``after`` of the ``cap`` most liked posts. One statement. Raises
+    MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT like_total AS likes, target_id AS post_id
@@ -67,10 +65,8 @@ def read_window(first_hour: int, last_hour: int, count: int) -> list[PostRank]:
 def read_window_ranking(
     first_hour: int, last_hour: int, after: PostRank | None, limit: int, cap: int
 ) -> list[PostRank]:
-    """Return a page past ``after`` of the first ``cap`` posts of a window. One statement.
-
-    Raises MysqlDown.
-    """
+    """Return a page past ``after`` of the first ``cap`` posts of a window. One statement. Raises
+    MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT likes, post_id

@@ -88,9 +88,7 @@ def _find_end(cursor: Cursor, begin: int, head: int, size: int) -> int:
 
 def sync_review_votes(review_ids: list[int]) -> None:
     """Copy corrected counters to the votes of reviews, and mark the lists of their shops as stale.
-
-    One transaction of two statements. Raises MysqlDown.
-    """
+    One transaction of two statements. Raises MysqlDown."""
     numbers = sql.render_ids(review_ids)
 
     def work(cursor: Cursor) -> None:

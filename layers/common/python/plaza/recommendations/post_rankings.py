@@ -28,10 +28,8 @@ _fallback_budget = TokenBucket(rate_per_s=5, burst=10)
 
 
 def refresh_rankings() -> int:
-    """Update all rankings in Redis from MySQL; return the length of the ranking of all time.
-
-    Safe to repeat, also concurrently: the newer result stays. Raises MysqlDown, RedisDown.
-    """
+    """Update all rankings in Redis from MySQL; return the length of the ranking of all time. Safe
+    to repeat, also concurrently: the newer result stays. Raises MysqlDown, RedisDown."""
     at_us = clock.now_us()
     most_liked = mysql_rankings.read_most_liked(MAX_RANKED)
     others = set(rankings.read_ranked_posts()) - {post.post_id for post in most_liked}
@@ -49,10 +47,8 @@ def refresh_rankings() -> int:
 def list_most_liked(
     window: Window, after: PostRank | None, limit: int, actor_id: int | None
 ) -> RankingPage:
-    """Return a page of the most liked posts; of equally liked posts the newer is first.
-
-    A ranking ends after 1,000 posts. Raises MysqlDown, RedisDown.
-    """
+    """Return a page of the most liked posts; of equally liked posts the newer is first. A ranking
+    ends after 1,000 posts. Raises MysqlDown, RedisDown."""
     found: list[RankedPost] = []
     # Deleted posts leave gaps, which the following posts fill.
     for _ in range(_MAX_ROUNDS):

@@ -88,11 +88,8 @@ def rebuild_recommendations(rebuilds: Sequence[RebuildLists]) -> None:
 
 
 def refresh_recommendations() -> int:
-    """Queue the rebuild of each stale list; return their number.
-
-    Queues nothing while the backlog is above 1,000. A list stays stale until it is rebuilt. Raises
-    MysqlDown, QueueDown.
-    """
+    """Queue the rebuild of each stale list; return their number. Queues nothing while the backlog
+    is above 1,000. A list stays stale until it is rebuilt. Raises MysqlDown, QueueDown."""
     backlog = RECOMMENDATIONS.count_backlog()
     if backlog > _MAX_BACKLOG:
         record("refresh_skipped", {"refreshes_skipped": 1}, backlog=backlog)

@@ -39,13 +39,11 @@ class CachedList(NamedTuple):
 
 
 def keys_of(shop_id: int) -> tuple[str, str]:
-    """Return the keys of a shop's list and of its mark of freshness."""
     key = key_of(f"shop:{shop_id}", "recommended")
     return key, f"{key}:fresh"
 
 
 def rebuild_key(shop_id: int) -> str:
-    """Return the key of the rebuild of a shop's list that began last."""
     return f"{keys_of(shop_id)[0]}:rebuild"
 
 
@@ -58,10 +56,8 @@ def read_list(shop_id: int) -> CachedList:
 
 
 def begin_rebuilds(shop_ids: Iterable[int]) -> str:
-    """Begin a rebuild of each list, before MySQL is read; return its name. One round trip.
-
-    Raises RedisDown.
-    """
+    """Begin a rebuild of each list, before MySQL is read; return its name. One round trip. Raises
+    RedisDown."""
     rebuild = secrets.token_hex(8)
     redis.pipeline(
         [("SET", rebuild_key(shop_id), rebuild, "PX", REBUILD_TTL_MS) for shop_id in shop_ids]
@@ -70,10 +66,8 @@ def begin_rebuilds(shop_ids: Iterable[int]) -> str:
 
 
 def replace_lists(lists: Mapping[int, ReviewList], rebuild: str) -> list[int]:
-    """Replace the lists of shops, unless another rebuild of a list began since.
-
-    Return the shops whose lists were replaced. One round trip. Raises RedisDown.
-    """
+    """Replace the lists of shops, unless another rebuild of a list began since. Return the shops
+    whose lists were replaced. One round trip. Raises RedisDown."""
     idle_ms = settings().idle_ttl_s * 1000
     swapped = redis.run_all(
         [

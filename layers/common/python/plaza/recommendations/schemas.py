@@ -14,5 +14,4 @@ class PostInRanking(Post):
 
     @classmethod
     def at(cls, ranked: RankedPost, actor_id: int | None) -> PostInRanking:
-        """Return the response to ``actor_id``."""
         return cls(**dict(Post.of(ranked.post, actor_id)), score=ranked.likes)

@@ -21,10 +21,8 @@ PAGES_PER_STEP = 50
 
 @SHOPS.consumer
 def run_jobs(messages: Sequence[ShopRefresh | ShopJobStep]) -> None:
-    """Refresh the shops of the messages, and run one step of each job.
-
-    Safe to repeat. Raises MysqlDown, RedisDown, QueueDown.
-    """
+    """Refresh the shops of the messages, and run one step of each job. Safe to repeat. Raises
+    MysqlDown, RedisDown, QueueDown."""
     refreshes = [message for message in messages if isinstance(message, ShopRefresh)]
     if refreshes:
         refresh.refresh(sorted({shop_id for one in refreshes for shop_id in one.shop_ids}))

@@ -95,7 +95,6 @@ class StoredShop(NamedTuple):
     deleted: bool
 
     def to_text(self) -> str:
-        """Return the value that Redis stores."""
         return _DELETED if self.deleted else json.dumps(asdict(self.shop), separators=(",", ":"))
 
 
@@ -147,7 +146,6 @@ class NearPosition(NamedTuple):
 
     @property
     def last_shop(self) -> ShopDistance:
-        """Return the last shop of the page."""
         return ShopDistance(self.distance, self.shop_id)
 
 
@@ -171,16 +169,13 @@ def place_of(x: float | None, y: float | None) -> Place | None:
 
 
 def shop_place_of(stored: StoredShop) -> ShopPlace:
-    """Return the place of a stored shop."""
     place = None if stored.deleted else place_of(stored.shop.x, stored.shop.y)
     return ShopPlace(stored.shop.id, stored.version, place)
 
 
 class ShopChange(NamedTuple):
     """A changed row of ``shop``: its versions before and after, None where the row did not exist.
-
-    Changes that bypass the API leave the version unchanged.
-    """
+    Changes that bypass the API leave the version unchanged."""
 
     shop_id: int
     before: int | None
@@ -193,7 +188,6 @@ class ShopRefresh(NamedTuple):
     shop_ids: Sequence[int]
 
     def to_json(self) -> str:
-        """Return the message body."""
         return messages.encode({"shop_ids": list(self.shop_ids)})
 
 
@@ -208,7 +202,6 @@ class ShopJobStep(NamedTuple):
     after_id: int = 0
 
     def to_json(self) -> str:
-        """Return the message body."""
         return messages.encode(self._asdict())
 
 
@@ -227,7 +220,6 @@ class NearPage(NamedTuple):
 
 
 def encode_message(message: ShopRefresh | ShopJobStep) -> str:
-    """Return the body of a message of SHOPS."""
     return message.to_json()
 
 

@@ -8,7 +8,6 @@ from plaza.shops.model import ShopType, ShopTypeDraft
 
 
 def insert(cursor: Cursor, type_id: int, draft: ShopTypeDraft) -> ShopType:
-    """Store a new type."""
     cursor.execute(
         "INSERT INTO shop_type (id, name, icon, sort) VALUES (%s, %s, %s, %s)",
         (type_id, draft.name, draft.icon, draft.sort),
@@ -17,7 +16,6 @@ def insert(cursor: Cursor, type_id: int, draft: ShopTypeDraft) -> ShopType:
 
 
 def replace(cursor: Cursor, type_id: int, draft: ShopTypeDraft) -> ShopType:
-    """Replace an existing type."""
     cursor.execute(
         "UPDATE shop_type SET name = %s, icon = %s, sort = %s WHERE id = %s",
         (draft.name, draft.icon, draft.sort, type_id),
@@ -26,7 +24,6 @@ def replace(cursor: Cursor, type_id: int, draft: ShopTypeDraft) -> ShopType:
 
 
 def delete(cursor: Cursor, type_id: int) -> None:
-    """Delete a type."""
     cursor.execute("DELETE FROM shop_type WHERE id = %s", (type_id,))
 
 

@@ -54,10 +54,8 @@ class ShopTypes(NamedTuple):
 
 
 def read(shop_ids: Iterable[int]) -> dict[int, StoredShop]:
-    """Return those of ``shop_ids`` that have a row, also if deleted. One statement.
-
-    Raises MysqlDown.
-    """
+    """Return those of ``shop_ids`` that have a row, also if deleted. One statement. Raises
+    MysqlDown."""
     numbers = sql.render_ids(shop_ids)
     rows = (
         mysql.fetch_all(f"SELECT {_COLUMNS} FROM shop WHERE id IN ({numbers})") if numbers else ()
@@ -192,9 +190,7 @@ def read_ids(after_id: int, limit: int) -> list[int]:
 
 def read_places(type_id: int | None, after_id: int, limit: int) -> list[ShopPlace]:
     """Return a page of the places of a type's shops, of all shops if None, by id. One statement.
-
-    Raises MysqlDown.
-    """
+    Raises MysqlDown."""
     of_type = "" if type_id is None else f" AND type_id = {type_id:d}"
     index = "PRIMARY" if type_id is None else "by_type"
     rows = mysql.fetch_all(
@@ -211,9 +207,7 @@ def read_places(type_id: int | None, after_id: int, limit: int) -> list[ShopPlac
 
 def bump_versions(read_versions: Mapping[int, int]) -> int:
     """Raise the versions that are still those that were read; return the number of rows changed.
-
-    One statement. Raises MysqlDown.
-    """
+    One statement. Raises MysqlDown."""
     unchanged = " OR ".join(
         f"(id = {i:d} AND version = {version:d})" for i, version in sorted(read_versions.items())
     )

@@ -46,11 +46,8 @@ _types: LocalCache[int, bool] = LocalCache(max_entries=1_000, ttl_s=30)
 
 
 def read(shop_id: int) -> Shop:
-    """Return a shop.
-
-    Raises ShopMissing, ShopDeleted, MysqlDown; RedisDown or StillLoading if the fallback budget is
-    empty.
-    """
+    """Return a shop. Raises ShopMissing, ShopDeleted, MysqlDown; RedisDown or StillLoading if the
+    fallback budget is empty."""
     try:
         cached = _find(shop_id)
     except (RedisDown, StillLoading) as error:
@@ -83,9 +80,7 @@ def read_many(shop_ids: Sequence[int]) -> dict[int, Shop]:
 
 def read_types() -> list[ShopType]:
     """Return the shop types by ``sort``. Raises MysqlDown; RedisDown or StillLoading as ``read``.
-
-    One round trip if they are cached, otherwise at most one statement more.
-    """
+    One round trip if they are cached, otherwise at most one statement more."""
     try:
         [cached] = cache.read_all([redis_store.TYPES_KEY])
         if cached is None:
@@ -119,17 +114,14 @@ def enqueue(message: ShopRefresh | ShopJobStep) -> None:
 
 
 def entry_of(stored: StoredShop) -> CacheEntry:
-    """Return the cache entry of a shop."""
     return CacheEntry(stored.version, stored.to_text())
 
 
 def entries_of(stored: dict[int, StoredShop]) -> dict[str, CacheEntry]:
-    """Return the cache entries of shops, by key."""
     return {redis_store.page_key(shop_id): entry_of(one) for shop_id, one in stored.items()}
 
 
 def types_entry(types: ShopTypes) -> CacheEntry:
-    """Return the cache entry of the types."""
     return CacheEntry(types.version_us, json.dumps(types.types, separators=(",", ":")))
 
 

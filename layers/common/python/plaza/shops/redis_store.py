@@ -54,8 +54,6 @@ SHOP_IDS = IdFilter("shops")
 
 
 class PlaceKeys(NamedTuple):
-    """The keys of a set of places."""
-
     meta: str
     places: str
     versions: str
@@ -73,7 +71,6 @@ class NearResult(NamedTuple):
 
 
 def page_key(shop_id: int) -> str:
-    """Return the key of a shop's page."""
     return key_of(f"shop:{shop_id}", "page")
 
 
@@ -86,10 +83,8 @@ def place_keys(type_id: int | None) -> PlaceKeys:
 
 
 def put_places(placed: Mapping[int | None, Sequence[ShopPlace]]) -> set[int]:
-    """Store the places of shops by type; return the shops to refresh again after REMOVED_TTL_S.
-
-    One round trip. Raises RedisDown.
-    """
+    """Store the places of shops by type; return the shops to refresh again after REMOVED_TTL_S. One
+    round trip. Raises RedisDown."""
     replies = redis.run_all(
         [
             Call(PUT_PLACES, place_keys(type_id), (REMOVED_TTL_S, *_quads(part)))
@@ -101,20 +96,16 @@ def put_places(placed: Mapping[int | None, Sequence[ShopPlace]]) -> set[int]:
 
 
 def begin_places(type_id: int | None, build: str) -> str:
-    """Begin to build a set of places; return the code of begin_places.lua. One round trip.
-
-    Raises RedisDown.
-    """
+    """Begin to build a set of places; return the code of begin_places.lua. One round trip. Raises
+    RedisDown."""
     keys = place_keys(type_id)
     script_keys = (keys.meta, keys.next_places, keys.next_versions)
     return str(redis.run(BEGIN_PLACES, script_keys, (build, BUILD_TIMEOUT_MS)))
 
 
 def fill_places(type_id: int | None, build: str, placed: Sequence[ShopPlace], last: bool) -> str:
-    """Add a page to the set that is being built; return the last code of fill_places.lua.
-
-    One round trip. Raises RedisDown.
-    """
+    """Add a page to the set that is being built; return the last code of fill_places.lua. One round
+    trip. Raises RedisDown."""
     keys, parts = place_keys(type_id), [_quads(part) for part in _parts(placed)] or [[]]
     calls = [Call(FILL_PLACES, keys, (build, 0, *part)) for part in parts[:-1]]
     calls.append(Call(FILL_PLACES, keys, (build, int(last), *parts[-1])))

@@ -25,10 +25,8 @@ REPEAT_DELAY_S = 1
 
 
 def refresh(shop_ids: Sequence[int]) -> None:
-    """Project shops. At most two statements and four round trips.
-
-    Raises MysqlDown, RedisDown, QueueDown.
-    """
+    """Project shops. At most two statements and four round trips. Raises MysqlDown, RedisDown,
+    QueueDown."""
     if not shop_ids:
         return
     stored = mysql_shops.read(shop_ids)
@@ -76,9 +74,7 @@ def request_full_refresh() -> None:
 
 def project_shops(stored: Mapping[int, StoredShop], missing: Sequence[int] = ()) -> None:
     """Add shops to the filter and their places to the sets; ``missing`` were removed from MySQL.
-
-    One statement and two round trips. Raises MysqlDown, RedisDown, QueueDown.
-    """
+    One statement and two round trips. Raises MysqlDown, RedisDown, QueueDown."""
     if stored:
         redis_store.SHOP_IDS.add(sorted(stored))
     placed = [shop_place_of(one) for one in stored.values()]

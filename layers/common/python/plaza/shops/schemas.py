@@ -56,7 +56,6 @@ class ShopRequest(RequestModel):
     open_hours: Annotated[_Line, Field(max_length=200)] | None = None
 
     def to_draft(self) -> ShopDraft:
-        """Return the draft of the shop."""
         return ShopDraft(
             name=self.name,
             type_id=None if self.type_id is None else int(self.type_id),
@@ -78,7 +77,6 @@ class ShopTypeRequest(RequestModel):
     sort: Annotated[int, Field(ge=-1_000_000, le=1_000_000), ACCEPT_INTEGRAL_FLOAT] = 0
 
     def to_draft(self) -> ShopTypeDraft:
-        """Return the draft of the type."""
         return ShopTypeDraft(self.name, self.icon, self.sort)
 
 
@@ -91,7 +89,6 @@ class ShopTypeResponse(ResponseModel):
 
     @classmethod
     def of(cls, shop_type: ShopType) -> ShopTypeResponse:
-        """Return the response."""
         return cls(id=str(shop_type.id), name=shop_type.name, icon=shop_type.icon)
 
 
@@ -112,7 +109,6 @@ class ShopResponse(ResponseModel):
 
     @classmethod
     def of(cls, shop: Shop) -> ShopResponse:
-        """Return the response."""
         return cls.model_validate(_fields_of(shop))
 
 
@@ -123,7 +119,6 @@ class NearShopResponse(ShopResponse):
 
     @classmethod
     def at(cls, near: NearShop) -> NearShopResponse:
-        """Return the response."""
         return cls.model_validate(_fields_of(near.shop) | {"distance_m": near.distance_m})
 
 
