@@ -30,9 +30,9 @@ from tests.support.keyspace import find_keys, redis_us
 from tests.support.plaza import World
 from tests.support.stores import counter, explain, insert_rows, wait_for
 
-ME, ADA, NOBODY = 7, 8, 404
+ME, ADA, MISSING_USER = 7, 8, 404
 BASE_US = 1_700_000_000_000_000
-PEOPLE = range(1, 61)
+USERS = range(1, 61)
 
 
 def user(user_id: int) -> Target:
@@ -45,20 +45,20 @@ def add_users(user_ids: Iterable[int]) -> None:
 
 
 @pytest.fixture
-def people(plaza: World) -> World:
-    add_users(PEOPLE)
+def world(plaza: World) -> World:
+    add_users(USERS)
     return plaza
 
 
 @pytest.fixture
-def limit_5(people: World, monkeypatch: pytest.MonkeyPatch) -> World:
+def limit_5(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """A user follows at most five users."""
     monkeypatch.setattr(follow_user, "FOLLOW_LIMIT", 5)
-    return people
+    return world
 
 
 def followed(actor_id: int = ME) -> set[int]:
-    """Return the users whom a user follows, by the rows."""
+    """Return the users that a user follows, by the rows."""
     found = mysql.fetch_all(
         "SELECT target_id FROM reaction WHERE actor_id = %s AND kind = 'follow' AND state = 1",
         (actor_id,),
@@ -67,7 +67,7 @@ def followed(actor_id: int = ME) -> set[int]:
 
 
 def total(actor_id: int = ME) -> int:
-    """Return the number of users whom a user follows, by the counter."""
+    """Return the number of users that a user follows, by the counter."""
     found = mysql.fetch_all(
         "SELECT following_total FROM user_counter WHERE user_id = %s", (actor_id,)
     )
@@ -82,32 +82,34 @@ def claims(actor_id: int = ME) -> list[str]:
 # ---------------------------------------------------------------- the routes
 
 
-def test_a_follow_is_counted_and_an_unfollow_uncounts_it(people: World) -> None:
+def test_a_follow_is_counted_and_an_unfollow_uncounts_it(world: World) -> None:
     on = {"following": True, "followers": 1, "changed": True}
     assert ask("follows.follow", "api/follows") == (200, on)
     assert ask("follows.follow", "api/follows") == (200, on | {"changed": False})
-    people.queues.drain()
+    world.queues.drain()
     assert (followed(), total(), counter(user(ADA), FOLLOW), claims()) == ({ADA}, 1, 1, [])
     off = {"following": False, "followers": 0, "changed": True}
     assert ask("follows.unfollow", "api/follows") == (200, off)
     assert ask("follows.unfollow", "api/follows") == (200, off | {"changed": False})
-    people.queues.drain()
+    world.queues.drain()
     assert (followed(), total(), counter(user(ADA), FOLLOW), claims()) == (set(), 0, 0, [])
 
 
-def test_following_yourself_is_a_409(people: World) -> None:
+def test_following_yourself_is_a_409(world: World) -> None:
     status, problem = ask("follows.follow_me", "api/follows")
     assert (status, problem["type"].rpartition("/")[2]) == (409, "self-follow")
     assert follows.unfollow(ME, ME).changed is False
-    people.queues.drain()
+    world.queues.drain()
     assert followed() == set()
 
 
-@pytest.mark.parametrize("user_id", [str(NOBODY), "0", "9223372036854775808", "me", "1.0", "é"])
+@pytest.mark.parametrize(
+    "user_id", [str(MISSING_USER), "0", "9223372036854775808", "me", "1.0", "é"]
+)
 @pytest.mark.parametrize(
     "name", ["follow", "unfollow", "list_followers", "list_following", "list_common_follows"]
 )
-def test_a_missing_user_is_a_404_on_every_route(people: World, name: str, user_id: str) -> None:
+def test_a_missing_user_is_a_404_on_every_route(world: World, name: str, user_id: str) -> None:
     request = event(f"follows.{name}")
     request["pathParameters"] = {"user_id": user_id}
     path = request["rawPath"].replace("/8/", f"/{user_id}/")
@@ -117,13 +119,13 @@ def test_a_missing_user_is_a_404_on_every_route(people: World, name: str, user_i
 
 
 @pytest.mark.parametrize("name", ["follow", "unfollow", "list_common_follows"])
-def test_routes_about_the_caller_require_a_session(people: World, name: str) -> None:
+def test_routes_about_the_caller_require_a_session(world: World, name: str) -> None:
     request = event(f"follows.{name}")
     request["requestContext"]["authorizer"]["lambda"] = {}
     assert handler("api/follows")(request, None)["statusCode"] == 401
 
 
-def test_a_cached_follow_takes_two_round_trips_and_no_statement(people: World) -> None:
+def test_a_cached_follow_takes_two_round_trips_and_no_statement(world: World) -> None:
     follows.follow(ADA, 9)
     follows.follow(10, ME)
     before = statements()
@@ -133,16 +135,16 @@ def test_a_cached_follow_takes_two_round_trips_and_no_statement(people: World) -
 
 
 def test_without_redis_a_follow_is_provisional_and_stored_later(
-    people: World, redis_away: Away
+    world: World, redis_away: Away
 ) -> None:
     with redis_away():
         provisional = {"following": True, "followers": None, "changed": None}
         assert ask("follows.follow", "api/follows") == (202, provisional)
-    people.queues.drain()
+    world.queues.drain()
     assert (followed(), total(), claims()) == ({ADA}, 1, [])
 
 
-def test_without_mysql_a_cached_follow_is_accepted(people: World, mysql_away: Away) -> None:
+def test_without_mysql_a_cached_follow_is_accepted(world: World, mysql_away: Away) -> None:
     follows.follow(ADA, 9)
     follows.follow(10, ME)
     with mysql_away():
@@ -188,7 +190,7 @@ def test_at_the_limit_an_existing_follow_can_be_repeated(limit_5: World, saved: 
         assert (repeated.on, repeated.changed, repeated.total) == (True, False, 1)
     assert follow_many([16]) == []
     with pytest.raises(TargetMissing):
-        follows.follow(NOBODY, ME)
+        follows.follow(MISSING_USER, ME)
 
 
 def test_a_repeated_follow_does_not_release_its_claim(limit_5: World) -> None:
@@ -295,7 +297,7 @@ def test_a_failed_follow_releases_its_claim(
     assert len(follow_many(range(20, 30))) == 5
 
 
-def test_concurrent_processes_stay_within_the_limit(people: World) -> None:
+def test_concurrent_processes_stay_within_the_limit(world: World) -> None:
     """Given 4,995 follows of 5,000, four processes request the same 20."""
     add_users(range(1001, 5996))
     insert_rows([(user(i), ME, 1, BASE_US + i) for i in range(1001, 5996)], FOLLOW)
@@ -303,7 +305,7 @@ def test_concurrent_processes_stay_within_the_limit(people: World) -> None:
         "INSERT INTO user_counter (user_id, following_total, version) VALUES (7, 4995, 4995)"
     )
     env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers/common/python'}"}
-    wanted = [i for i in PEOPLE if i != ME][:20]
+    wanted = [i for i in USERS if i != ME][:20]
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.support.follower_process", str(ME)]
@@ -332,8 +334,8 @@ def test_concurrent_processes_stay_within_the_limit(people: World) -> None:
     bodies = [body for _, *sent in outputs for body in sent]
     assert len({ReactionEvent.from_json(body).key for body in bodies}) == 5, "each may repeat"
     for body in bodies:
-        people.queues.send(REACTIONS, body)
-    people.queues.drain()
+        world.queues.send(REACTIONS, body)
+    world.queues.drain()
     assert (len(followed()), total(), claims()) == (5000, 5000, [])
     taken = followed() & set(wanted)
     assert all(int(allowed) <= 5 for allowed, *_ in outputs)
@@ -373,9 +375,9 @@ def common(after: FollowPosition | None, size: int) -> tuple[list[Person], Follo
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 @pytest.mark.parametrize("ticks", [1, 4, 1000], ids=lambda t: f"{t} at a time")
 def test_followers_of_one_microsecond_are_listed_once_each(
-    people: World, size: int, ticks: int
+    world: World, size: int, ticks: int
 ) -> None:
-    actors = [i for i in PEOPLE if i != ADA]
+    actors = [i for i in USERS if i != ADA]
     insert_rows([(user(ADA), i, 1, BASE_US + i // ticks) for i in actors], FOLLOW)
     in_order = sorted(actors, key=lambda i: (i // ticks, i))
     assert read_all(followers(latest=False), size) == in_order
@@ -385,10 +387,10 @@ def test_followers_of_one_microsecond_are_listed_once_each(
 @pytest.mark.parametrize("size", [1, 3, 100])
 @pytest.mark.parametrize("ticks", [1, 1000], ids=lambda t: f"{t} at a time")
 def test_following_and_common_follows_are_listed_newest_first(
-    people: World, size: int, ticks: int
+    world: World, size: int, ticks: int
 ) -> None:
-    adas = [i for i in PEOPLE if i % 2 and i not in (ME, ADA)]
-    mine = [i for i in PEOPLE if i % 3 == 0 and i not in (ME, ADA)]
+    adas = [i for i in USERS if i % 2 and i not in (ME, ADA)]
+    mine = [i for i in USERS if i % 3 == 0 and i not in (ME, ADA)]
     insert_rows([(user(i), ADA, 1, BASE_US + i // ticks) for i in adas], FOLLOW)
     insert_rows([(user(i), ME, 1, BASE_US + 99 - i // ticks) for i in mine], FOLLOW)
     insert_rows([(user(i), ADA, 0, BASE_US) for i in mine if i not in adas], FOLLOW)
@@ -397,7 +399,7 @@ def test_following_and_common_follows_are_listed_newest_first(
     assert read_all(common, size) == sorted(both, key=lambda i: (-(i // ticks), i), reverse=True)
 
 
-def test_pages_are_stable_during_follows_and_unfollows(people: World) -> None:
+def test_pages_are_stable_during_follows_and_unfollows(world: World) -> None:
     insert_rows([(user(ADA), i, 1, BASE_US + i) for i in range(11, 21)], FOLLOW)
     first, after = followers()(None, 4)
     assert [p.user_id for p in first] == [20, 19, 18, 17]
@@ -408,7 +410,7 @@ def test_pages_are_stable_during_follows_and_unfollows(people: World) -> None:
     assert [p.user_id for p in second] == [16, 15, 14, 13]
 
 
-def test_pages_of_common_follows_are_stable_during_new_follows(people: World) -> None:
+def test_pages_of_common_follows_are_stable_during_new_follows(world: World) -> None:
     for actor in (ADA, ME):
         insert_rows([(user(i), actor, 1, BASE_US + i) for i in range(11, 21)], FOLLOW)
     first, after = common(None, 4)
@@ -417,7 +419,7 @@ def test_pages_of_common_follows_are_stable_during_new_follows(people: World) ->
     assert [p.user_id for p in common(after, 4)[0]] == [16, 15, 14, 13]
 
 
-def test_items_have_a_card_a_time_and_the_state_of_the_caller(people: World) -> None:
+def test_items_have_a_card_a_time_and_the_state_of_the_caller(world: World) -> None:
     insert_rows([(user(ADA), 11, 1, BASE_US + 5), (user(ADA), 999, 1, BASE_US + 6)], FOLLOW)
     follows.follow(11, ME)
     status, page = ask("follows.list_followers", "api/follows")
@@ -442,12 +444,12 @@ def test_items_have_a_card_a_time_and_the_state_of_the_caller(people: World) -> 
     assert '"mine":null' in handler("api/follows")(request, None)["body"].replace(" ", "")
 
 
-def test_a_follow_is_listed_once_it_is_stored(people: World) -> None:
+def test_a_follow_is_listed_once_it_is_stored(world: World) -> None:
     insert_rows([(user(11), ADA, 1, BASE_US)], FOLLOW)
     follows.follow(ADA, ME)
     follows.follow(11, ME)
     assert read_all(followers(), 10) == []
-    people.queues.drain()
+    world.queues.drain()
     assert read_all(followers(), 10) == [ME]
     assert ask("follows.list_following", "api/follows")[1]["items"][0]["user"]["id"] == "11"
     items = ask("follows.list_common_follows", "api/follows")[1]["items"]
@@ -458,8 +460,8 @@ def test_a_follow_is_listed_once_it_is_stored(people: World) -> None:
 @pytest.mark.parametrize(
     "listing", [followers(), of_ada, common], ids=["followers", "following", "common"]
 )
-def test_a_longer_page_takes_no_more_round_trips(people: World, listing: Read, size: int) -> None:
-    others = [i for i in PEOPLE if i not in (ME, ADA)]
+def test_a_longer_page_takes_no_more_round_trips(world: World, listing: Read, size: int) -> None:
+    others = [i for i in USERS if i not in (ME, ADA)]
     insert_rows([(user(ADA), i, 1, BASE_US + i) for i in others], FOLLOW)
     for actor in (ADA, ME):
         insert_rows([(user(i), actor, 1, BASE_US + i) for i in others], FOLLOW)
@@ -472,7 +474,7 @@ def test_a_longer_page_takes_no_more_round_trips(people: World, listing: Read, s
     assert statements() - before <= 2
 
 
-def test_lists_are_read_without_redis(people: World, redis_away: Away) -> None:
+def test_lists_are_read_without_redis(world: World, redis_away: Away) -> None:
     for actor in (ADA, ME):
         insert_rows([(user(i), actor, 1, BASE_US + i) for i in (11, 12)], FOLLOW)
     insert_rows([(user(ADA), 11, 1, BASE_US)], FOLLOW)
@@ -490,7 +492,7 @@ def test_lists_are_read_without_redis(people: World, redis_away: Away) -> None:
         pack_cursor("user", 1), pack_cursor(2**63, 1), pack_cursor(1, -(2**70)),
     ],
 )  # fmt: skip
-def test_a_forged_cursor_is_a_400(people: World, name: str, cursor: str) -> None:
+def test_a_forged_cursor_is_a_400(world: World, name: str, cursor: str) -> None:
     request = event(f"follows.{name}")
     request["queryStringParameters"] = {"cursor": cursor}
     assert handler("api/follows")(request, None)["statusCode"] == 400
@@ -499,7 +501,7 @@ def test_a_forged_cursor_is_a_400(people: World, name: str, cursor: str) -> None
 @pytest.mark.parametrize("name", ["list_followers", "list_following", "list_common_follows"])
 @pytest.mark.parametrize("position", [(0, 0), (-1, -1), (2**63 - 1, 2**63 - 1), (-(2**63 - 1), 5)])
 def test_a_cursor_of_any_position_is_accepted(
-    people: World, name: str, position: tuple[int, int]
+    world: World, name: str, position: tuple[int, int]
 ) -> None:
     insert_rows([(user(ADA), 11, 1, BASE_US), (user(11), ADA, 1, BASE_US)], FOLLOW)
     request = event(f"follows.{name}")
@@ -507,7 +509,7 @@ def test_a_cursor_of_any_position_is_accepted(
     assert handler("api/follows")(request, None)["statusCode"] == 200
 
 
-def test_common_follows_are_read_by_the_index_and_the_primary_key(people: World) -> None:
+def test_common_follows_are_read_by_the_index_and_the_primary_key(world: World) -> None:
     """Given 5,000 follows of each user, the statement neither sorts nor uses a temporary table."""
     for actor, followees in ((ME, range(10_000, 15_000)), (ADA, range(12_000, 17_000))):
         insert_rows([(user(i), actor, 1, BASE_US + i) for i in followees], FOLLOW)

@@ -204,8 +204,8 @@ def test_likes_and_follows_in_two_consumers_cause_no_deadlock(plaza: World, mysq
 
 
 def test_two_consumers_of_mutual_follows_count_each_once(plaza: World) -> None:
-    people = range(1, 41)
-    pairs = [(a, b) for a in people for b in people if a != b]
+    users = range(1, 41)
+    pairs = [(a, b) for a in users for b in users if a != b]
     random.Random(5).shuffle(pairs)
     forth = [[follow(a, b) for a, b in pairs[i : i + 60]] for i in range(0, len(pairs), 60)]
     back = [[follow(b, a) for a, b in pairs[i : i + 60]] for i in range(0, len(pairs), 60)][::-1]
@@ -216,8 +216,8 @@ def test_two_consumers_of_mutual_follows_count_each_once(plaza: World) -> None:
         end(one)
         end(other)
     assert deadlocks() == before
-    assert set(in_mysql(*people)) == {(39, 39)}
-    assert {counter(user(n), FOLLOW) for n in people} == {39}
+    assert set(in_mysql(*users)) == {(39, 39)}
+    assert {counter(user(n), FOLLOW) for n in users} == {39}
 
 
 # ---------------------------------------------------------------- after the commit

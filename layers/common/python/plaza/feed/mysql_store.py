@@ -104,7 +104,7 @@ def read_followers(wanted: Sequence[tuple[int, int]], count: int) -> list[list[i
 
 
 def read_followees(user_id: int) -> list[Followee]:
-    """Return all users whom a user follows. One statement. Raises MysqlDown."""
+    """Return all users that a user follows. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
         """
         SELECT r.target_id, s.user_id IS NOT NULL

@@ -52,7 +52,7 @@ class _Batch(NamedTuple):
 
 
 def read_feed(user_id: int, after: ListPosition | None, limit: int) -> FeedPage:
-    """Return a page of the posts by the users whom a user follows, newest first, past ``after``.
+    """Return a page of the posts of a user's followed authors, newest first, past ``after``.
 
     Deleted posts and posts of authors no longer followed are skipped; at most four rounds fill the
     page. It may be short after four rounds, and while MySQL is unavailable. Raises MysqlDown,

@@ -9,7 +9,7 @@ from plaza.infra import mysql
 def read_common(
     user_id: int, actor_id: int, after: FollowPosition | None, limit: int
 ) -> list[FollowPosition]:
-    """Return the users whom both follow, the actor's newest follow first. Raises MysqlDown.
+    """Return the users that both follow, the actor's newest follow first. Raises MysqlDown.
 
     One statement, which scans the actor's follows in order with one primary-key lookup each: at
     most FOLLOW_LIMIT.

@@ -27,7 +27,7 @@ def list_followers(
 def list_following(
     user_id: int, actor_id: int | None, after: FollowPosition | None, limit: int
 ) -> Page:
-    """Return a page of the users whom a user follows, newest first; see ``list_followers``."""
+    """Return a page of the users that a user follows, newest first; see ``list_followers``."""
     react.require_existing(Target("user", user_id))
     begin = ReactedTarget(Target("user", after.user_id), after.version_us) if after else None
     page, last = queries.list_reacted(FOLLOW, user_id, begin, limit)
@@ -36,7 +36,7 @@ def list_following(
 
 
 def list_common(user_id: int, actor_id: int, after: FollowPosition | None, limit: int) -> Page:
-    """Return a page of the users whom both follow, the actor's newest first; see above."""
+    """Return a page of the users that both follow, the actor's newest first; see above."""
     react.require_existing(Target("user", user_id))
     positions = mysql_store.read_common(user_id, actor_id, after, limit + 1)
     last = positions[limit - 1] if len(positions) > limit else None
