@@ -1,4 +1,4 @@
-"""Asking the content function in this process, and what must hold of all that was written."""
+"""Requests to functions in this process, texts to create, and checks of their counters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHOP = 5
 
 @dataclass
 class Reply:
-    """An answer: ``body`` is its JSON, None without one."""
+    """A response: ``body`` is its JSON, None without one."""
 
     status: int
     body: Any
@@ -35,7 +35,7 @@ class Reply:
 
     @property
     def slug(self) -> str:
-        """The last part of a problem's type."""
+        """Return the last part of a problem's type."""
         return str(self.body["type"]).rpartition("/")[2]
 
 
@@ -54,7 +54,7 @@ def ask(
     agent: str = "tests",
     folder: str = "api/content",
 ) -> Reply:
-    """One request, as API Gateway would pass it on. A ``str`` is sent as it is, else as JSON."""
+    """Send a request as API Gateway does. A body that is no ``str`` is sent as JSON."""
     path, _, query = path.partition("?")
     headers = {"user-agent": agent, "content-type": "application/json"}
     if key is not None:
@@ -76,40 +76,38 @@ def ask(
     }
     if body is not None:
         event["body"] = body if isinstance(body, str) else json.dumps(body)
-    answer = load_function(folder).handler(event, None)
-    said = json.loads(answer["body"]) if answer.get("body") else None
-    return Reply(answer["statusCode"], said, answer.get("headers") or {})
+    response = load_function(folder).handler(event, None)
+    content = json.loads(response["body"]) if response.get("body") else None
+    return Reply(response["statusCode"], content, response.get("headers") or {})
 
 
-def made(path: str, body: Any, user: int = 7) -> str:
-    """The id of what was just written there."""
+def create(path: str, body: Any, user: int = 7) -> str:
+    """Create a text; return its id."""
     reply = ask("POST", path, body, user=user)
     assert reply.status == 201, reply.body
     return str(reply.body["id"])
 
 
 def post(user: int = 7) -> str:
-    """The id of a new post."""
-    return made("/posts", POST, user)
+    """Create a post; return its id."""
+    return create("/posts", POST, user)
 
 
 def comment(post_id: str, user: int = 8) -> str:
-    """The id of a new comment."""
-    return made(f"/posts/{post_id}/comments", COMMENT, user)
+    """Create a comment; return its id."""
+    return create(f"/posts/{post_id}/comments", COMMENT, user)
 
 
 def review(user: int = 7) -> str:
-    """The id of a new review."""
-    return made(f"/shops/{SHOP}/reviews", REVIEW, user)
+    """Create a review; return its id."""
+    return create(f"/shops/{SHOP}/reviews", REVIEW, user)
 
 
 def add_shop() -> None:
-    """The one shop of these tests."""
     mysql.write("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Noodles')", (SHOP,))
 
 
 def add_users(*user_ids: int) -> None:
-    """Users with nicknames."""
     for user_id in user_ids:
         mysql.write(
             "INSERT IGNORE INTO user (id, nickname) VALUES (%s, %s)", (user_id, f"user{user_id}")
@@ -117,15 +115,13 @@ def add_users(*user_ids: int) -> None:
 
 
 def as_another_process() -> None:
-    """Forget what this process remembers of texts and targets, as if it were a fresh one."""
+    """Clear the caches of this process, so that it behaves like a new one."""
     clear_caches()
 
 
-def somebody_waits(mysql_url: str) -> bool:
-    """Whether a transaction waits for a lock.
-
-    innodb_trx would show what it had, to who reads it again within 0.1 s.
-    """
+def is_lock_awaited(mysql_url: str) -> bool:
+    """Return whether a transaction waits for a lock. The status is used because innodb_trx returns
+    cached rows for 0.1 s."""
     with connect_mysql(mysql_url) as connection, connection.cursor() as cursor:
         cursor.execute("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
         [(_, count)] = cursor.fetchall()
@@ -133,8 +129,7 @@ def somebody_waits(mysql_url: str) -> bool:
 
 
 def check_counters() -> None:
-    """Raises AssertionError unless posts_total and comment_total are what the rows say, in MySQL
-    and as readers get them."""
+    """Assert that posts_total and comment_total equal the rows, in MySQL and as read."""
     posts: dict[int, int] = dict(
         mysql.fetch_all(
             "SELECT author_id, CAST(SUM(deleted_at IS NULL) AS SIGNED) FROM content"
@@ -149,19 +144,19 @@ def check_counters() -> None:
     )
     counted: dict[int, int] = dict(mysql.fetch_all("SELECT user_id, posts_total FROM user_counter"))
     assert {user: counted.get(user, 0) for user in posts} == posts
-    of_posts: dict[int, int] = dict(
+    counted_comments: dict[int, int] = dict(
         mysql.fetch_all(
             "SELECT target_id, comment_total FROM content_counter WHERE target_type = 'post'"
         )
     )
-    assert {post_id: of_posts.get(post_id, 0) for post_id in comments} == comments
+    assert {post_id: counted_comments.get(post_id, 0) for post_id in comments} == comments
     read = counters.read_users(sorted(posts))
     assert {user: totals.posts_total for user, totals in read.items()} == posts
     assert counters.read_comments(sorted(comments)) == comments
 
 
 class Work:
-    """How much was sent while it was counted."""
+    """Numbers of statements and of round trips to Redis."""
 
     statements = 0
     round_trips = 0
@@ -169,7 +164,7 @@ class Work:
 
 @contextmanager
 def counting_work() -> Iterator[Work]:
-    """Counts statements (of transactions too) and round trips to Redis meanwhile."""
+    """Count statements, those of transactions included, and round trips to Redis."""
     work, execute = Work(), Cursor.execute
 
     def execute_counted(cursor: Cursor, *args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Feeds in tests: posts and follows straight into MySQL, scrolling, and what MySQL says."""
+"""Feeds in tests: inserts of posts and follows, scrolling, and the feed by MySQL."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from plaza.feed import queries
 from plaza.infra import mysql
 
 BASE_US = 1_790_000_000_000_000
-_AT_ONCE = 5_000
+_ROWS_PER_INSERT = 5_000
 
 
 def insert_posts(posts: Iterable[tuple[int, int, int]]) -> None:
-    """(post, author, created_us): nobody pushes them."""
-    for some in _parts(
+    """Insert posts without a fan-out: (post, author, created_us)."""
+    for part in _split(
         f"('post',{post},{author},'1970-01-01' + INTERVAL {at_us} MICROSECOND,'note','t','b')"
         for post, author, at_us in posts
     ):
         mysql.write(
             "INSERT INTO content (content_type, content_id, author_id, created_at, kind, title,"
-            f" body) VALUES {','.join(some)}"
+            f" body) VALUES {','.join(part)}"
         )
 
 
 def insert_follows(pairs: Iterable[tuple[int, int]]) -> None:
-    """(who, whom), with counters that fit: no inbox hears of it."""
-    for some in _parts(f"('user',{whom},'follow',{who},1,{BASE_US})" for who, whom in pairs):
+    """Insert follows (reader, author) and their counters, without changing inboxes."""
+    for part in _split(
+        f"('user',{author},'follow',{reader},1,{BASE_US})" for reader, author in pairs
+    ):
         mysql.write(
             "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
-            f" VALUES {','.join(some)}"
+            f" VALUES {','.join(part)}"
         )
     mysql.write(
         "INSERT INTO user_counter (user_id, followers_total, version)"
@@ -48,7 +50,7 @@ def insert_follows(pairs: Iterable[tuple[int, int]]) -> None:
 
 
 def truth(user_id: int) -> list[int]:
-    """The ids of the posts of a user's feed, newest first, as MySQL has them."""
+    """Return the ids of the posts of a user's feed by MySQL, newest first."""
     return [
         post_id
         for (post_id,) in mysql.fetch_all(
@@ -62,28 +64,27 @@ def truth(user_id: int) -> list[int]:
 
 
 def scroll(
-    user_id: int, size: int, meanwhile: Callable[[], object] | None = None
+    user_id: int, size: int, between: Callable[[], object] | None = None
 ) -> list[ContentView]:
-    """A feed, followed to its end; ``meanwhile`` happens after each page."""
-    seen: list[ContentView] = []
+    """Return all pages of a feed; call ``between`` after each page."""
+    views: list[ContentView] = []
     after: ListPosition | None = None
     for _ in range(5_000):
         page, after = queries.read_feed(user_id, after, size)
-        assert len(page) == size or after is None, "a short page, and there is more"
-        seen += page
+        assert len(page) == size or after is None, "a short page that is not the last"
+        views += page
         if after is None:
-            return seen
-        if meanwhile is not None:
-            meanwhile()
+            return views
+        if between is not None:
+            between()
     raise AssertionError("the feed does not end")
 
 
-def ids(seen: Sequence[ContentView]) -> list[int]:
-    """The ids of posts."""
-    return [whole.text.id for whole in seen]
+def ids(views: Sequence[ContentView]) -> list[int]:
+    return [view.text.id for view in views]
 
 
-def _parts(rows: Iterable[str]) -> Iterable[list[str]]:
-    todo = iter(rows)
-    while some := list(islice(todo, _AT_ONCE)):
-        yield some
+def _split(rows: Iterable[str]) -> Iterable[list[str]]:
+    rest = iter(rows)
+    while part := list(islice(rest, _ROWS_PER_INSERT)):
+        yield part

@@ -1,8 +1,8 @@
-"""Somebody who follows many, in a process of its own.
+"""An actor that follows many users, in a process of its own.
 
-Takes the actor's id and the users to follow as arguments. It says ``ready``, waits for the line
-``go``, and follows them one after the other; then it says how many it may follow, and after that
-the facts that it sent, one a line.
+The arguments are the ids of the actor and of the users to follow. The process prints ``ready``,
+waits for the line ``go`` and follows the users in order. Then it prints the number of allowed
+follows and the messages that it sent, one a line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from plaza.infra import mysql, redis, sqs
 
 
 def main() -> None:
-    """Follow as many as one may."""
     actor_id, *user_ids = map(int, sys.argv[1:])
     sent: list[str] = []
     sqs.send = lambda queue, body, delay_s=0: sent.append(body)
@@ -24,11 +23,11 @@ def main() -> None:
     mysql.fetch_all("SELECT 1")
     print("ready", flush=True)
     sys.stdin.readline()
-    may = 0
+    allowed = 0
     for user_id in user_ids:
         with suppress(FollowLimit):
-            may += follows.follow(user_id, actor_id).on
-    print(may, *sent, sep="\n", flush=True)
+            allowed += follows.follow(user_id, actor_id).on
+    print(allowed, *sent, sep="\n", flush=True)
 
 
 if __name__ == "__main__":

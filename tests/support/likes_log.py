@@ -1,4 +1,4 @@
-"""Likes of posts and reviews as facts, and what must come of the log that they become."""
+"""Events of likes, and the votes, hours, rankings and lists that must result from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOUR_US = mysql_votes.HOUR_US
 
 
 def early_in_an_hour() -> int:
-    """This hour, since 1970, when some of it is left; else the next, waited for."""
+    """Return the current hour since 1970; in its last 30 s, wait for the next one."""
     while time.time() % 3600 > 3570:
         time.sleep(0.5)
     return time.time_ns() // 1000 // HOUR_US
@@ -30,8 +30,8 @@ def like(
     *,
     provisional: bool = False,
 ) -> ReactionEvent:
-    """An event of ``at`` microseconds from now (before, when negative); a provisional one is of
-    the last microsecond of that millisecond, when the queue took it."""
+    """Return an event with a version ``at`` microseconds after the start of the tests. The version
+    of a provisional event is the last microsecond of the millisecond in which it was sent."""
     key, version_us = ReactionKey(*target, kind.name, actor), NOW_US + at
     if provisional:
         return ReactionEvent(key, on, None, sent_ms=version_us // 1000)
@@ -61,7 +61,7 @@ def votes() -> dict[int, int]:
 
 
 def totals() -> dict[int, int]:
-    """What the votes must be."""
+    """Return the votes that reviews must have."""
     return dict(
         mysql.fetch_all(
             "SELECT c.content_id, COALESCE(k.like_total, 0) FROM content c LEFT JOIN"
@@ -72,16 +72,14 @@ def totals() -> dict[int, int]:
 
 
 def hours() -> dict[tuple[int, int], int]:
-    """(hour, post) -> net, without the zeros."""
+    """Return (hour, post) -> net, without zeros."""
     rows = mysql.fetch_all("SELECT hour, post_id, net FROM post_hour WHERE net <> 0")
     return {(hour, post_id): int(net) for hour, post_id, net in rows}
 
 
 def hours_in_log(days: int = vote_roll_up.RETENTION_HOURS // 24) -> dict[tuple[int, int], int]:
-    """What the hours must be: the sums of the changes in the log.
-
-    What is more than ``days`` old is not looked at: of the log it may be archived.
-    """
+    """Return the hours that posts must have: the sums of the changes in the log of ``days``; older
+    days may be archived."""
     first_s = time.time() - days * 86_400
     rows = mysql.fetch_all(
         f"SELECT version DIV {HOUR_US}, target_id, change_by FROM reaction_log"
@@ -95,10 +93,8 @@ def hours_in_log(days: int = vote_roll_up.RETENTION_HOURS // 24) -> dict[tuple[i
 
 
 def find_wrong_changes() -> list[tuple[int, ...]]:
-    """Rows of the log whose change is not what it says, told in Python from the order of saving.
-
-    An event changes the count if it is newer than all that was saved of its key before it.
-    """
+    """Return the rows of the log whose change is wrong. An event changes the count only if it is
+    newer than all events of its key that were stored before it."""
     rows = mysql.fetch_all(
         "SELECT target_type, target_id, kind, actor_id, version, state, change_by FROM reaction_log"
         " ORDER BY seq"
@@ -116,7 +112,7 @@ def find_wrong_changes() -> list[tuple[int, ...]]:
 
 
 def window_in_log(first_hour: int, last_hour: int) -> list[tuple[int, int]]:
-    """(likes, post) of a window of hours, as its ranking must be."""
+    """Return (likes, post) in the order that the ranking of a window must have."""
     likes: dict[int, int] = {}
     for (hour, post_id), net in hours_in_log().items():
         if first_hour <= hour <= last_hour:
@@ -132,7 +128,7 @@ def window_in_log(first_hour: int, last_hour: int) -> list[tuple[int, int]]:
 
 
 def most_liked(limit: int = 1_000) -> list[tuple[int, int]]:
-    """(likes, post) of all time, as the ranking must be."""
+    """Return (likes, post) in the order that the ranking of all time must have."""
     rows = mysql.fetch_all(
         "SELECT k.like_total, k.target_id FROM content_counter k JOIN content c"
         " ON c.content_type = 'post' AND c.content_id = k.target_id AND c.deleted_at IS NULL"
@@ -144,7 +140,7 @@ def most_liked(limit: int = 1_000) -> list[tuple[int, int]]:
 
 
 def best_reviews(shop_id: int, limit: int = 100) -> list[int]:
-    """The reviews of a shop, as they must be recommended once all is quiet."""
+    """Return the reviews of a shop in the order in which they must be recommended."""
     rows = mysql.fetch_all(
         "SELECT c.content_id FROM content c LEFT JOIN content_counter k"
         " ON k.target_type = 'review' AND k.target_id = c.content_id"

@@ -32,8 +32,8 @@ from tests.support.shop_api import (
     add_types,
     ask,
     build_places,
+    create,
     insert,
-    made,
     write,
 )
 
@@ -63,7 +63,7 @@ def name_of(shop_id: int) -> str:
 
 
 def test_a_row_that_an_operator_updates_is_projected(followed: World) -> None:
-    shop_id = made()
+    shop_id = create()
     assert name_of(shop_id) == NOODLES["name"]
     operator("UPDATE shop SET name = 'Soup', type_id = %s WHERE id = %s", SPA, shop_id)
     assert name_of(shop_id) == NOODLES["name"]
@@ -84,7 +84,7 @@ def test_a_row_that_an_operator_inserts_is_projected(followed: World) -> None:
 
 
 def test_a_row_that_an_operator_deletes_is_removed(followed: World) -> None:
-    shop_id = made()
+    shop_id = create()
     name_of(shop_id)
     operator("DELETE FROM shop WHERE id = %s", shop_id)
     changes.follow_changes()
@@ -104,7 +104,7 @@ def test_types_that_an_operator_changes_are_projected(followed: World) -> None:
 def test_a_reader_with_an_older_row_does_not_restore_the_old_page(
     followed: World,
 ) -> None:
-    shop_id = made()
+    shop_id = create()
     old = mysql_shops.read([shop_id])[shop_id]
     operator("UPDATE shop SET name = 'Soup' WHERE id = %s", shop_id)
     changes.follow_changes()
@@ -114,7 +114,7 @@ def test_a_reader_with_an_older_row_does_not_restore_the_old_page(
 
 
 def test_a_second_refresh_is_queued(followed: World) -> None:
-    shop_id = made()
+    shop_id = create()
     followed.queues.drain()
     operator("UPDATE shop SET name = 'Soup' WHERE id = %s", shop_id)
     changes.follow_changes()
@@ -123,7 +123,7 @@ def test_a_second_refresh_is_queued(followed: World) -> None:
 
 
 def test_a_change_through_the_api_keeps_its_version(followed: World) -> None:
-    shop_id = made()
+    shop_id = create()
     write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup"})
     for _ in range(3):
         changes.follow_changes()
@@ -160,7 +160,7 @@ def test_a_transaction_of_many_rows_is_projected_completely(followed: World) -> 
 
 
 def test_a_truncated_table_requests_a_full_refresh(followed: World) -> None:
-    shop_id = made()
+    shop_id = create()
     name_of(shop_id)
     operator("TRUNCATE TABLE shop")
     changes.follow_changes()
@@ -198,7 +198,7 @@ def test_a_run_killed_before_its_position_is_saved_projects_again(
     def die(*_: object) -> None:
         raise Killed
 
-    shop_id = made()
+    shop_id = create()
     name_of(shop_id)
     operator("UPDATE shop SET name = 'Soup'")
     with monkeypatch.context() as patch:

@@ -32,8 +32,8 @@ from tests.support.content_api import (
     ask,
     check_counters,
     comment,
+    is_lock_awaited,
     post,
-    somebody_waits,
 )
 from tests.support.plaza import World
 from tests.support.stores import wait_for
@@ -57,7 +57,7 @@ def test_a_comment_on_a_post_being_deleted_is_refused(mysql_url: str) -> None:
             assert content_mysql.mark_deleted(cursor, Target("post", post_id))
             commands._count(cursor, Draft(type="post", author_id=7, body=""), -1)
         late = pool.submit(ask, "POST", f"/posts/{post_id}/comments", COMMENT)
-        wait_for(lambda: somebody_waits(mysql_url), "the comment waits for the deletion")
+        wait_for(lambda: is_lock_awaited(mysql_url), "the comment waits for the deletion")
         other.commit()
         reply = late.result()
     assert (reply.status, reply.slug) == (410, "gone")
@@ -74,7 +74,7 @@ def test_the_deletion_of_a_post_waits_for_a_comment(mysql_url: str) -> None:
             text = commands._write(cursor, Target("comment", 21), draft, None)
             assert isinstance(text, Text)
         late = pool.submit(ask, "DELETE", f"/posts/{post_id}")
-        wait_for(lambda: somebody_waits(mysql_url), "the deletion waits for the comment")
+        wait_for(lambda: is_lock_awaited(mysql_url), "the deletion waits for the comment")
         other.commit()
         assert late.result().status == 204
     redis.execute("FLUSHALL")
@@ -145,7 +145,7 @@ def test_a_comment_without_an_announcement_waits_for_the_counter(
     world.queues.away = True
     with ThreadPoolExecutor() as pool, locked_counter(mysql_url, post_id):
         late = pool.submit(comment, post_id)
-        wait_for(lambda: somebody_waits(mysql_url), "the comment waits")
+        wait_for(lambda: is_lock_awaited(mysql_url), "the comment waits")
     late.result()
     assert count_comments(post_id) == 1
 
@@ -176,7 +176,7 @@ def test_concurrent_refreshes_count_a_delayed_comment_once(mysql_url: str, world
             counters.add_to_content(cursor, {("post", int(post_id)): {"comment_total": 3}})
         with ThreadPoolExecutor() as pool:
             late = pool.submit(refresh.refresh, [TargetRefresh("comment", int(made[0]))])
-            wait_for(lambda: somebody_waits(mysql_url), "the second refresh waits for the first")
+            wait_for(lambda: is_lock_awaited(mysql_url), "the second refresh waits for the first")
             other.commit()
             late.result()
     world.queues.drain()
@@ -192,7 +192,7 @@ def test_concurrent_deletions_of_a_comment_count_once(mysql_url: str, world: Wor
             text, _ = content_mysql.read([Target("comment", int(comment_id))]).popitem()[1]
             assert commands._delete(cursor, text)
         late = pool.submit(ask, "DELETE", f"/comments/{comment_id}", user=8)
-        wait_for(lambda: somebody_waits(mysql_url), "the second deletion waits for the first")
+        wait_for(lambda: is_lock_awaited(mysql_url), "the second deletion waits for the first")
         other.commit()
         assert late.result().status == 410
     world.queues.drain()

@@ -24,7 +24,7 @@ from tests.support.content_api import (
     ask,
     comment,
     counting_work,
-    made,
+    create,
     post,
     review,
 )
@@ -316,7 +316,7 @@ def test_long_texts_make_short_pages_without_gaps() -> None:
     """A Lambda response has at most 6 MB; 100 posts of maximum length would be 14 MB."""
     body = "🍜" * 10_000
     request = json.dumps({"kind": "blog", "title": "t", "body": body}, ensure_ascii=False)
-    posts = [made("/posts", request) for _ in range(30)]
+    posts = [create("/posts", request) for _ in range(30)]
     found, cursor, sizes = [], "", []
     while True:
         reply = ask("GET", f"/users/7/posts?limit=100{cursor}")
@@ -337,4 +337,4 @@ def test_short_texts_make_full_pages() -> None:
     fill("comment", list(range(1, 101)), parent=parent)
     page = ask("GET", f"/posts/{parent}/comments?limit=100").body
     assert (len(page["items"]), page["next"]) == (100, None)
-    assert made(f"/posts/{parent}/comments", COMMENT)
+    assert create(f"/posts/{parent}/comments", COMMENT)

@@ -35,8 +35,8 @@ from tests.support.content_api import (
     ask,
     check_counters,
     comment,
+    is_lock_awaited,
     post,
-    somebody_waits,
 )
 from tests.support.plaza import World
 from tests.support.stores import wait_for
@@ -206,7 +206,7 @@ def half_done(mysql_url: str, content_id: int) -> Iterator[pymysql.Connection[An
 def test_the_second_of_two_at_once_waits_and_finds_what_the_first_made(mysql_url: str) -> None:
     with half_done(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
         second = pool.submit(ask, "POST", "/posts", POST, key=KEY)
-        wait_for(lambda: somebody_waits(mysql_url), "the second waits for the first")
+        wait_for(lambda: is_lock_awaited(mysql_url), "the second waits for the first")
         other.commit()
         reply = second.result()
     assert (reply.status, reply.body["id"]) == (201, "4711")
@@ -217,7 +217,7 @@ def test_the_second_of_two_at_once_waits_and_finds_what_the_first_made(mysql_url
 def test_the_second_of_two_at_once_makes_it_when_the_first_gives_up(mysql_url: str) -> None:
     with half_done(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
         second = pool.submit(ask, "POST", "/posts", POST, key=KEY)
-        wait_for(lambda: somebody_waits(mysql_url), "the second waits for the first")
+        wait_for(lambda: is_lock_awaited(mysql_url), "the second waits for the first")
         other.rollback()
         reply = second.result()
     assert reply.status == 201

@@ -110,7 +110,7 @@ def test_a_post_that_ended_is_read_by_one_of_its_readers(
 
     monkeypatch.setattr(mysql_store, "read", read)
     with ThreadPoolExecutor(100) as crowd:
-        answers = list(crowd.map(queries._read_alone, [text.target] * 100))
+        answers = list(crowd.map(queries._read_single_flight, [text.target] * 100))
     assert answers == [{text.target: text}] * 100
     assert asked == [text.target]
 

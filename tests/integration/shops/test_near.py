@@ -36,8 +36,8 @@ from tests.support.shop_api import (
     ask,
     build,
     build_places,
+    create,
     insert,
-    made,
     refresh,
     write,
 )
@@ -88,7 +88,7 @@ def items(path: str) -> list[dict[str, Any]]:
 
 def test_the_nearest_shop_is_first_with_its_distance(types: World) -> None:
     build_places()
-    shops = [made(name=f"{km} km", place={"x": X, "y": Y + km / 111.2}) for km in (3, 1, 2)]
+    shops = [create(name=f"{km} km", place={"x": X, "y": Y + km / 111.2}) for km in (3, 1, 2)]
     found = items(f"{NEAR}&radius=2500")
     assert [int(item["id"]) for item in found] == [shops[1], shops[2]]
     assert [item["name"] for item in found] == ["1 km", "2 km"]
@@ -99,7 +99,7 @@ def test_the_nearest_shop_is_first_with_its_distance(types: World) -> None:
 
 def test_only_shops_of_the_type_are_found(types: World) -> None:
     build_places()
-    food, spa, none = made(), made(type_id=str(SPA)), made(type_id=None)
+    food, spa, none = create(), create(type_id=str(SPA)), create(type_id=None)
     assert ids(f"{NEAR}&type={FOOD}") == [food]
     assert ids(f"{NEAR}&type={SPA}") == [spa]
     assert ids(NEAR) == sorted([food, spa, none])
@@ -175,7 +175,7 @@ def test_a_cursor_with_changed_parts_is_refused(types: World) -> None:
 def test_shops_on_the_edges_of_the_map_are_found(types: World) -> None:
     build_places()
     for x, y in ((180, 85.05112878), (-180, -85.05112878), (0, 0)):
-        shop_id = made(place={"x": x, "y": y})
+        shop_id = create(place={"x": x, "y": y})
         assert ids(f"/shops?x={x}&y={y}&radius=10") == [shop_id]
 
 
@@ -372,7 +372,7 @@ def explain_near(area: Area) -> tuple[str, str]:
 
 def test_a_moved_shop_is_found_at_its_new_place(types: World) -> None:
     build_places()
-    shop_id = made()
+    shop_id = create()
     write("PUT", f"/shops/{shop_id}", NOODLES | {"place": {"x": 0.0, "y": 0.0}})
     assert ids(NEAR) == ids(f"{NEAR}&type={FOOD}") == []
     assert ids("/shops?x=0&y=0") == ids(f"/shops?x=0&y=0&type={FOOD}") == [shop_id]
@@ -380,7 +380,7 @@ def test_a_moved_shop_is_found_at_its_new_place(types: World) -> None:
 
 def test_a_shop_with_a_new_type_is_found_by_that_type(types: World) -> None:
     build_places()
-    shop_id = made()
+    shop_id = create()
     write("PUT", f"/shops/{shop_id}", NOODLES | {"type_id": str(SPA)})
     assert ids(f"{NEAR}&type={FOOD}") == []
     assert ids(f"{NEAR}&type={SPA}") == ids(NEAR) == [shop_id]
@@ -389,7 +389,7 @@ def test_a_shop_with_a_new_type_is_found_by_that_type(types: World) -> None:
 
 def test_a_shop_that_loses_its_place_or_is_deleted_is_not_found(types: World) -> None:
     build_places()
-    lost, deleted = made(), made()
+    lost, deleted = create(), create()
     write("PUT", f"/shops/{lost}", NOODLES | {"place": None})
     write("DELETE", f"/shops/{deleted}")
     assert ids(NEAR) == ids(f"{NEAR}&type={FOOD}") == []
@@ -401,7 +401,7 @@ def test_the_newer_of_two_reordered_moves_stays(
     types: World,
 ) -> None:
     build_places()
-    shop_id = made()
+    shop_id = create()
     for version in (3, 2):
         redis_store.put_places({FOOD: [ShopPlace(shop_id, version, Place(float(version), 0.0))]})
     [(x, _)] = redis.execute("GEOPOS", redis_store.place_keys(FOOD).places, shop_id)
@@ -431,7 +431,7 @@ def expire_removal(shop_id: int) -> None:
 
 def test_a_restored_row_is_found_again_after_a_minute(types: World) -> None:
     build_places()
-    shop_id = made()
+    shop_id = create()
     types.queues.messages.clear()
     remove_and_restore(shop_id)
     refresh(shop_id)
@@ -443,7 +443,7 @@ def test_a_restored_row_is_found_again_after_a_minute(types: World) -> None:
 
 def test_a_row_read_before_its_removal_is_refused(types: World) -> None:
     build_places()
-    shop_id = made()
+    shop_id = create()
     mysql.write("DELETE FROM shop")
     refresh(shop_id)
     assert redis_store.put_places({None: [ShopPlace(shop_id, 9, Place(X, Y))]}) == {shop_id}
@@ -452,7 +452,7 @@ def test_a_row_read_before_its_removal_is_refused(types: World) -> None:
 
 def test_a_removed_row_is_refreshed_once_more_only(types: World) -> None:
     build_places()
-    shop_id = made()
+    shop_id = create()
     types.queues.drain()
     mysql.write("DELETE FROM shop")
     refresh(shop_id)
@@ -505,7 +505,7 @@ def test_without_redis_mysql_is_searched(types: World, redis_away: Away) -> None
 
 def test_a_move_during_a_build_is_not_lost(types: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a shop that moves after the build read it and before Redis stores it."""
-    shop_id = made()
+    shop_id = create()
     read_places = mysql_shops.read_places
 
     def read_then_move(*args: Any) -> list[ShopPlace]:
@@ -523,7 +523,7 @@ def test_a_move_during_a_build_is_not_lost(types: World, monkeypatch: pytest.Mon
 def test_a_deletion_during_a_build_is_not_lost(
     types: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop_id = made()
+    shop_id = create()
     read_places = mysql_shops.read_places
 
     def read_then_delete(*args: Any) -> list[ShopPlace]:
@@ -585,7 +585,7 @@ def test_old_places_are_used_and_rebuilt(types: World, monkeypatch: pytest.Monke
 
 def test_a_shop_in_the_set_of_its_old_type_is_left_out(types: World) -> None:
     build_places()
-    shop_id = made(type_id=str(SPA))
+    shop_id = create(type_id=str(SPA))
     redis_store.put_places({FOOD: [ShopPlace(shop_id, 1, Place(X, Y))]})
     assert ids(f"{NEAR}&type={FOOD}") == []
 

@@ -11,7 +11,7 @@ from plaza.shops import jobs, mysql_shops, queues, redis_store
 from plaza.shops.model import FILTER, ShopJobStep
 from tests.support.content_api import counting_work
 from tests.support.plaza import World
-from tests.support.shop_api import add_types, ask, build, insert, made
+from tests.support.shop_api import add_types, ask, build, create, insert
 
 MISSING_IDS = 10_000
 KEYS = redis_store.SHOP_IDS.keys
@@ -61,7 +61,7 @@ def test_a_shop_is_in_the_filter_before_its_id_is_returned(
     monkeypatch.setattr(
         "plaza.shops.refresh.project_shops", lambda *_: None
     )  # adds to the filter too
-    shop_id = made()
+    shop_id = create()
     assert may_exist(shop_id)
     assert ask("GET", f"/shops/{shop_id}").status == 200
 
@@ -77,7 +77,7 @@ def test_a_shop_created_during_a_build_is_in_the_new_filter(
 
     def read_then_make(after_id: int, limit: int) -> list[int]:
         found = read_ids(after_id, limit)
-        shop_ids.append(made())
+        shop_ids.append(create())
         return found
 
     with monkeypatch.context() as patch:
@@ -100,7 +100,7 @@ def test_a_shop_committed_after_a_build_that_began_later_is_in_the_filter(
         return insert_one(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(mysql_shops, "insert", build_then_insert)
-    shop_id = made()
+    shop_id = create()
     assert may_exist(shop_id)
     assert not may_exist(shop_id + 1)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.functions import ask as ask_sample
 from tests.support.functions import event, handler
 from tests.support.plaza import World
-from tests.support.shop_api import FOOD, SPA, add_types, ask, made, write
+from tests.support.shop_api import FOOD, SPA, add_types, ask, create, write
 
 ICON = "https://pics.example/bar.png"
 
@@ -32,13 +32,13 @@ def test_a_created_changed_or_deleted_type_is_listed_at_once(plaza: World) -> No
 
 def test_a_shop_can_have_a_new_type(plaza: World) -> None:
     type_id = write("POST", "/shop-types", {"name": "Bar"}).body["id"]
-    shop = made(type_id=type_id)
+    shop = create(type_id=type_id)
     assert ask("GET", f"/shops/{shop}").body["type_id"] == type_id
 
 
 def test_a_type_is_not_deleted_while_a_shop_has_it(plaza: World) -> None:
     add_types()
-    shop = made(type_id=str(FOOD))
+    shop = create(type_id=str(FOOD))
     refused = write("DELETE", f"/shop-types/{FOOD}")
     assert (refused.status, refused.body["type"].rpartition("/")[2]) == (409, "type-in-use")
     assert write("DELETE", f"/shop-types/{SPA}").status == 204

@@ -25,9 +25,9 @@ from tests.support.shop_api import (
     ask,
     build,
     build_places,
+    create,
     insert,
-    let_it_be_stale,
-    made,
+    make_stale,
     page,
     refresh,
     write,
@@ -44,7 +44,7 @@ def types(plaza: World) -> World:
 
 
 def test_a_created_shop_is_read_back(types: World) -> None:
-    shop_id = made()
+    shop_id = create()
     reply = ask("GET", f"/shops/{shop_id}", user=None)
     assert reply.status == 200
     assert {name: reply.body[name] for name in NOODLES} == NOODLES
@@ -80,7 +80,7 @@ def test_an_empty_list_of_types_is_valid(plaza: World) -> None:
 
 
 def test_a_cached_shop_takes_one_round_trip_and_no_statement(types: World) -> None:
-    shop_id = made()
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
     with counting_work() as work:
         assert ask("GET", f"/shops/{shop_id}").status == 200
@@ -88,7 +88,7 @@ def test_a_cached_shop_takes_one_round_trip_and_no_statement(types: World) -> No
 
 
 def test_an_uncached_shop_takes_one_statement(types: World) -> None:
-    shop_id = made()
+    shop_id = create()
     types.queues.drain()
     with counting_work() as work:
         ask("GET", f"/shops/{shop_id}")
@@ -169,7 +169,7 @@ def test_nan_and_infinity_are_refused(types: World) -> None:
 
 
 def test_a_change_is_read_at_once(types: World) -> None:
-    shop_id = made()
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
     changed = write("PUT", f"/shops/{shop_id}", {"name": "Soup"})
     assert changed.status == 200
@@ -186,7 +186,7 @@ def test_a_change_is_read_at_once(types: World) -> None:
 
 
 def test_a_late_reader_does_not_restore_an_old_page(types: World) -> None:
-    shop_id = made()
+    shop_id = create()
     old = mysql_shops.read([shop_id])
     write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup"})
     key = redis_store.page_key(shop_id)
@@ -196,7 +196,7 @@ def test_a_late_reader_does_not_restore_an_old_page(types: World) -> None:
 
 
 def test_a_restored_old_page_is_dropped_after_1_s(types: World) -> None:
-    shop_id = made()
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
     old = redis.execute("HGETALL", redis_store.page_key(shop_id))
     write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup"})
@@ -218,7 +218,7 @@ def test_a_write_sends_an_announcement_before_and_a_second_drop_after(
     )
     drop_all = cache.drop_all
     monkeypatch.setattr(cache, "drop_all", lambda versions: order.append(("dropped", 0)))
-    shop_id = made()
+    shop_id = create()
     assert order == [("shops", 15), ("dropped", 0), ("drops", 1)]
     monkeypatch.setattr(cache, "drop_all", drop_all)
     order.clear()
@@ -233,7 +233,7 @@ def test_the_announcement_projects_a_write_that_crashed_after_its_commit(
     types: World, monkeypatch: pytest.MonkeyPatch, dies_at: str
 ) -> None:
     build_places()
-    shop_id = made()
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
     types.queues.messages.clear()
 
@@ -257,7 +257,7 @@ def test_the_announcement_projects_a_write_that_crashed_after_its_commit(
 def test_a_write_succeeds_without_redis(
     types: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shop_id = made()
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
 
     def down(*_: object) -> None:
@@ -280,7 +280,7 @@ def test_a_write_succeeds_without_the_queue(
     types: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     types.queues.away = True
-    shop_id = made()
+    shop_id = create()
     assert ask("GET", f"/shops/{shop_id}").status == 200
     logs = capsys.readouterr().out
     assert "write_not_announced" in logs
@@ -289,7 +289,7 @@ def test_a_write_succeeds_without_the_queue(
 
 def test_a_deleted_shop_is_a_410(types: World) -> None:
     build_places()
-    shop_id = made()
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
     assert write("DELETE", f"/shops/{shop_id}").status == 204
     for _ in range(2):  # from MySQL, then from Redis
@@ -305,11 +305,11 @@ def test_a_deleted_shop_is_a_410(types: World) -> None:
 
 
 def test_a_stale_page_is_shown_and_refreshed_once(types: World) -> None:
-    shop_id = made()
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
     types.queues.drain()
     mysql.write("UPDATE shop SET name = 'Soup' WHERE id = %s", (shop_id,))  # without a refresh
-    let_it_be_stale(shop_id)
+    make_stale(shop_id)
     with counting_work() as work:
         names = [ask("GET", f"/shops/{shop_id}").body["name"] for _ in range(20)]
     assert names == [NOODLES["name"]] * 20
@@ -322,9 +322,9 @@ def test_a_stale_page_is_shown_and_refreshed_once(types: World) -> None:
 
 
 def test_a_stale_page_is_shown_without_mysql_and_the_queue(types: World, mysql_away: Away) -> None:
-    shop_id = made()
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
-    let_it_be_stale(shop_id)
+    make_stale(shop_id)
     types.queues.away = True
     with mysql_away():
         assert ask("GET", f"/shops/{shop_id}").status == 200
@@ -363,7 +363,7 @@ def test_the_absence_of_a_shop_that_passes_the_filter_is_cached(types: World) ->
 def test_a_late_reader_does_not_restore_a_removed_row(
     types: World,
 ) -> None:
-    shop_id = made()
+    shop_id = create()
     old = mysql_shops.read([shop_id])[shop_id]
     mysql.write("DELETE FROM shop")
     refresh(shop_id)
@@ -380,7 +380,7 @@ def test_a_late_reader_does_not_restore_a_removed_row(
 def test_without_redis_reads_of_mysql_are_limited_and_the_rest_get_503(
     types: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop_id = made()
+    shop_id = create()
     at_s = 1_000.0
     bucket = TokenBucket(rate_per_s=20, burst=40, clock=lambda: at_s)
     monkeypatch.setattr("plaza.shops.queries._fallback_budget", bucket)
@@ -403,7 +403,7 @@ def test_without_redis_reads_of_mysql_are_limited_and_the_rest_get_503(
 def test_a_reader_that_waits_for_the_lock_too_long_reads_mysql(
     types: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop_id = made()
+    shop_id = create()
     monkeypatch.setattr(cache, "WAIT_S", 0.01)
     assert redis.try_lock(f"{redis_store.page_key(shop_id)}:lock", 60)
     assert ask("GET", f"/shops/{shop_id}").status == 200
