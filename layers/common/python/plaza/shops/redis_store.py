@@ -87,9 +87,9 @@ def put_places(placed: Mapping[int | None, Sequence[ShopPlace]]) -> set[int]:
     round trip. Raises RedisDown."""
     replies = redis.run_all(
         [
-            Call(PUT_PLACES, place_keys(type_id), (REMOVED_TTL_S, *_quads(part)))
+            Call(PUT_PLACES, place_keys(type_id), (REMOVED_TTL_S, *_script_args(part)))
             for type_id, shops in placed.items()
-            for part in _parts(shops)
+            for part in _split(shops)
         ]
     )
     return {int(shop_id) for recheck in replies for shop_id in recheck}
@@ -106,7 +106,7 @@ def begin_places(type_id: int | None, build: str) -> str:
 def fill_places(type_id: int | None, build: str, placed: Sequence[ShopPlace], last: bool) -> str:
     """Add a page to the set that is being built; return the last code of fill_places.lua. One round
     trip. Raises RedisDown."""
-    keys, parts = place_keys(type_id), [_quads(part) for part in _parts(placed)] or [[]]
+    keys, parts = place_keys(type_id), [_script_args(part) for part in _split(placed)] or [[]]
     calls = [Call(FILL_PLACES, keys, (build, 0, *part)) for part in parts[:-1]]
     calls.append(Call(FILL_PLACES, keys, (build, int(last), *parts[-1])))
     return str(redis.run_all(calls)[-1])
@@ -135,12 +135,12 @@ def search_near(area: Area, after: ShopDistance, count: int) -> NearResult:
     return NearResult(found if is_built else None, build_due == 1, truncated == 1)
 
 
-def _parts(items: Sequence[T]) -> list[Sequence[T]]:
+def _split(items: Sequence[T]) -> list[Sequence[T]]:
     """Split ``items`` by MAX_SHOPS_PER_CALL; Redis serves other callers between the calls."""
     return [items[i : i + MAX_SHOPS_PER_CALL] for i in range(0, len(items), MAX_SHOPS_PER_CALL)]
 
 
-def _quads(placed: Sequence[ShopPlace]) -> list[Argument]:
+def _script_args(placed: Sequence[ShopPlace]) -> list[Argument]:
     """Return id, version, x and y of each shop, as scripts take them. ``repr`` keeps all digits."""
     args: list[Argument] = []
     for shop_id, version, place in placed:
