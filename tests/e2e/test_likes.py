@@ -185,7 +185,7 @@ def test_an_expired_token_is_401(
 )
 def test_a_bad_body_is_400_and_names_the_field(anyone: Client, body: Any, field: str) -> None:
     reply = anyone("POST", "/reactions/query", body)
-    assert (reply.status, problem(reply)) == (400, "bad-input")
+    assert (reply.status, problem(reply)) == (400, "invalid-request")
     assert field in json.dumps(reply.json.get("errors") or reply.json["detail"])
 
 
@@ -195,7 +195,7 @@ def test_a_bad_body_is_400_and_names_the_field(anyone: Client, body: Any, field:
 def test_a_body_that_says_it_is_no_json_is_400(anyone: Client, content_type: str) -> None:
     body = json.dumps({"targets": [{"type": "post", "id": "1"}]}).encode()
     reply = anyone("POST", "/reactions/query", body, {"content-type": content_type})
-    assert (reply.status, problem(reply)) == (400, "bad-input")
+    assert (reply.status, problem(reply)) == (400, "invalid-request")
     assert "content-type" in reply.json["detail"]
 
 
@@ -204,7 +204,7 @@ def test_a_body_that_says_it_is_no_json_is_400(anyone: Client, content_type: str
 )
 def test_a_bad_query_is_400(anyone: Client, add: Callable[..., int], query: str) -> None:
     reply = anyone("GET", f"/posts/{add()}/likers?{query}")
-    assert (reply.status, problem(reply)) == (400, "bad-input")
+    assert (reply.status, problem(reply)) == (400, "invalid-request")
 
 
 def test_a_wrong_method_is_405_and_an_unknown_path_404(anyone: Client) -> None:

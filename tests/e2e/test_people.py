@@ -226,7 +226,7 @@ def test_what_is_not_ones_to_change_is_refused(
     [(ada_id, ada)] = some(1)
     before = rows("SELECT nickname, avatar, role, version FROM user WHERE id = %s", ada_id)
     refused = ada("PATCH", "/users/me", said, {"content-type": "application/json"})
-    assert (refused.status, problem(refused)) == (400, "bad-input")
+    assert (refused.status, problem(refused)) == (400, "invalid-request")
     assert field in [error["field"] for error in refused.json["errors"]]
     assert rows("SELECT nickname, avatar, role, version FROM user WHERE id = %s", ada_id) == before
     assert before[0][2] == "user"

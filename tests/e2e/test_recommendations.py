@@ -175,4 +175,4 @@ def test_rankings_are_what_mysql_says(stack: Any, anyone: Client, user: User, ro
     assert user(FIRST_USER + 1)("DELETE", f"/posts/{posts[1]}").status == 204
     wait_until("the deleted is not shown", lambda: posts[1] not in {p for _, p in shown("all")})
     refused = anyone("GET", "/posts/ranking?window=year")
-    assert (refused.status, problem(refused)) == (400, "bad-input")
+    assert (refused.status, problem(refused)) == (400, "invalid-request")

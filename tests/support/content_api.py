@@ -1,4 +1,4 @@
-"""Requests to functions in this process, texts to create, and checks of their counters."""
+"""Requests to the content function in this process, and checks of its counters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHOP = 5
 
 @dataclass
 class Reply:
-    """A response: ``body`` is its JSON, None without one."""
+    """A response: ``body`` is its decoded JSON, None without a body."""
 
     status: int
     body: Any
@@ -35,7 +35,7 @@ class Reply:
 
     @property
     def slug(self) -> str:
-        """Return the last part of a problem's type."""
+        """The last part of a problem's type."""
         return str(self.body["type"]).rpartition("/")[2]
 
 
@@ -54,7 +54,7 @@ def ask(
     agent: str = "tests",
     folder: str = "api/content",
 ) -> Reply:
-    """Send a request as API Gateway does. A body that is no ``str`` is sent as JSON."""
+    """Send one request in the format of API Gateway. A ``str`` is sent unchanged, else as JSON."""
     path, _, query = path.partition("?")
     headers = {"user-agent": agent, "content-type": "application/json"}
     if key is not None:
@@ -77,12 +77,12 @@ def ask(
     if body is not None:
         event["body"] = body if isinstance(body, str) else json.dumps(body)
     response = load_function(folder).handler(event, None)
-    content = json.loads(response["body"]) if response.get("body") else None
-    return Reply(response["statusCode"], content, response.get("headers") or {})
+    decoded = json.loads(response["body"]) if response.get("body") else None
+    return Reply(response["statusCode"], decoded, response.get("headers") or {})
 
 
 def create(path: str, body: Any, user: int = 7) -> str:
-    """Create a text; return its id."""
+    """Create content by a POST to ``path``; return its id."""
     reply = ask("POST", path, body, user=user)
     assert reply.status == 201, reply.body
     return str(reply.body["id"])
@@ -104,10 +104,12 @@ def review(user: int = 7) -> str:
 
 
 def add_shop() -> None:
+    """Insert the shop of these tests."""
     mysql.write("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Noodles')", (SHOP,))
 
 
 def add_users(*user_ids: int) -> None:
+    """Insert users with nicknames."""
     for user_id in user_ids:
         mysql.write(
             "INSERT IGNORE INTO user (id, nickname) VALUES (%s, %s)", (user_id, f"user{user_id}")
@@ -115,13 +117,13 @@ def add_users(*user_ids: int) -> None:
 
 
 def as_another_process() -> None:
-    """Clear the caches of this process, so that it behaves like a new one."""
+    """Clear the local caches, as in a new process."""
     clear_caches()
 
 
 def is_lock_awaited(mysql_url: str) -> bool:
-    """Return whether a transaction waits for a lock. The status is used because innodb_trx returns
-    cached rows for 0.1 s."""
+    """Return whether a transaction waits for a lock.
+    innodb_trx is not used: it is refreshed every 0.1 s only."""
     with connect_mysql(mysql_url) as connection, connection.cursor() as cursor:
         cursor.execute("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
         [(_, count)] = cursor.fetchall()
@@ -129,7 +131,7 @@ def is_lock_awaited(mysql_url: str) -> bool:
 
 
 def check_counters() -> None:
-    """Assert that posts_total and comment_total equal the rows, in MySQL and as read."""
+    """Assert that posts_total and comment_total match the rows, in MySQL and for readers."""
     posts: dict[int, int] = dict(
         mysql.fetch_all(
             "SELECT author_id, CAST(SUM(deleted_at IS NULL) AS SIGNED) FROM content"
@@ -144,19 +146,19 @@ def check_counters() -> None:
     )
     counted: dict[int, int] = dict(mysql.fetch_all("SELECT user_id, posts_total FROM user_counter"))
     assert {user: counted.get(user, 0) for user in posts} == posts
-    counted_comments: dict[int, int] = dict(
+    of_posts: dict[int, int] = dict(
         mysql.fetch_all(
             "SELECT target_id, comment_total FROM content_counter WHERE target_type = 'post'"
         )
     )
-    assert {post_id: counted_comments.get(post_id, 0) for post_id in comments} == comments
+    assert {post_id: of_posts.get(post_id, 0) for post_id in comments} == comments
     read = counters.read_users(sorted(posts))
     assert {user: totals.posts_total for user, totals in read.items()} == posts
     assert counters.read_comments(sorted(comments)) == comments
 
 
 class Work:
-    """Numbers of statements and of round trips to Redis."""
+    """The statements and round trips that were counted."""
 
     statements = 0
     round_trips = 0
@@ -164,7 +166,7 @@ class Work:
 
 @contextmanager
 def counting_work() -> Iterator[Work]:
-    """Count statements, those of transactions included, and round trips to Redis."""
+    """Count statements, also those in transactions, and round trips to Redis."""
     work, execute = Work(), Cursor.execute
 
     def execute_counted(cursor: Cursor, *args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Feeds in tests: inserts of posts and follows, scrolling, and the feed by MySQL."""
+"""Feeds in tests: posts and follows inserted into MySQL, scrolling, the expected feed."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from plaza.feed import queries
 from plaza.infra import mysql
 
 BASE_US = 1_790_000_000_000_000
-_ROWS_PER_INSERT = 5_000
+_AT_ONCE = 5_000
 
 
 def insert_posts(posts: Iterable[tuple[int, int, int]]) -> None:
-    """Insert posts without a fan-out: (post, author, created_us)."""
-    for part in _split(
+    """Insert (post, author, created_us) without pushing them."""
+    for some in _parts(
         f"('post',{post},{author},'1970-01-01' + INTERVAL {at_us} MICROSECOND,'note','t','b')"
         for post, author, at_us in posts
     ):
         mysql.write(
             "INSERT INTO content (content_type, content_id, author_id, created_at, kind, title,"
-            f" body) VALUES {','.join(part)}"
+            f" body) VALUES {','.join(some)}"
         )
 
 
 def insert_follows(pairs: Iterable[tuple[int, int]]) -> None:
-    """Insert follows (reader, author) and their counters, without changing inboxes."""
-    for part in _split(
-        f"('user',{author},'follow',{reader},1,{BASE_US})" for reader, author in pairs
+    """Insert (follower, followed user) with their counters, without updating inboxes."""
+    for some in _parts(
+        f"('user',{target},'follow',{actor},1,{BASE_US})" for actor, target in pairs
     ):
         mysql.write(
             "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
-            f" VALUES {','.join(part)}"
+            f" VALUES {','.join(some)}"
         )
     mysql.write(
         "INSERT INTO user_counter (user_id, followers_total, version)"
@@ -50,7 +50,7 @@ def insert_follows(pairs: Iterable[tuple[int, int]]) -> None:
 
 
 def truth(user_id: int) -> list[int]:
-    """Return the ids of the posts of a user's feed by MySQL, newest first."""
+    """Return the ids of the posts of a user's feed in MySQL, newest first."""
     return [
         post_id
         for (post_id,) in mysql.fetch_all(
@@ -64,27 +64,28 @@ def truth(user_id: int) -> list[int]:
 
 
 def scroll(
-    user_id: int, size: int, between: Callable[[], object] | None = None
+    user_id: int, size: int, meanwhile: Callable[[], object] | None = None
 ) -> list[ContentView]:
-    """Return all pages of a feed; call ``between`` after each page."""
+    """Read a feed to its end, ``size`` posts a page; call ``meanwhile`` after each page."""
     views: list[ContentView] = []
     after: ListPosition | None = None
     for _ in range(5_000):
         page, after = queries.read_feed(user_id, after, size)
-        assert len(page) == size or after is None, "a short page that is not the last"
+        assert len(page) == size or after is None, "a page before the last is short"
         views += page
         if after is None:
             return views
-        if between is not None:
-            between()
+        if meanwhile is not None:
+            meanwhile()
     raise AssertionError("the feed does not end")
 
 
 def ids(views: Sequence[ContentView]) -> list[int]:
+    """Return the ids of posts."""
     return [view.text.id for view in views]
 
 
-def _split(rows: Iterable[str]) -> Iterable[list[str]]:
-    rest = iter(rows)
-    while part := list(islice(rest, _ROWS_PER_INSERT)):
-        yield part
+def _parts(rows: Iterable[str]) -> Iterable[list[str]]:
+    todo = iter(rows)
+    while some := list(islice(todo, _AT_ONCE)):
+        yield some

@@ -1,4 +1,4 @@
-"""Requests to the shops function in this process, and shops to create."""
+"""Requests to the shops function in this process, and shops for them."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ NOODLES = {
 
 
 def ask(method: str, path: str, body: Any = None, **options: Any) -> Reply:
-    """Send a request to the shops function."""
+    """Send one request to the shops function."""
     return ask_any(method, path, body, folder="api/shops", **options)
 
 
 def write(method: str, path: str, body: Any = None) -> Reply:
-    """Send a request as an admin."""
+    """Send one request of an admin."""
     return ask(method, path, body, user=ADMIN, role="admin")
 
 
 def add_types() -> None:
+    """Insert two types of shops."""
     mysql.write(
         "INSERT IGNORE INTO shop_type (id, name, sort) VALUES (1, 'Food', 2), (2, 'Spa', 1)"
     )
 
 
-def create(**changes: Any) -> int:
-    """Create a shop like NOODLES with ``changes``; return its id."""
-    reply = write("POST", "/shops", NOODLES | changes)
+def create(**fields: Any) -> int:
+    """Create a shop like NOODLES with other ``fields``; return its id."""
+    reply = write("POST", "/shops", NOODLES | fields)
     assert reply.status == 201, reply.body
     return int(reply.body["id"])
 
@@ -61,7 +62,7 @@ def insert(rows: list[tuple[int, int | None, float | None, float | None]]) -> No
 
 
 def build(*steps: ShopJobStep) -> None:
-    """Run steps of jobs as the consumer does."""
+    """Run builds to their end, as the consumer does."""
     run_jobs(list(steps))
 
 
@@ -71,18 +72,18 @@ def build_places() -> None:
 
 
 def refresh(*shop_ids: int) -> None:
-    """Refresh shops as the consumer does."""
+    """Handle a message that refreshes these shops."""
     run_jobs([ShopRefresh(shop_ids)])
 
 
 def page(shop_id: int) -> dict[str, Any] | None:
-    """Return the cached page of a shop, or None."""
+    """Return the page of a shop in Redis."""
     value = redis.execute("HGET", redis_store.page_key(shop_id), "value")
     return json.loads(value.partition(";")[2]) if value else None
 
 
 def make_stale(shop_id: int) -> None:
-    """Make the cached page of a shop stale."""
+    """Make the page of a shop stale."""
     key = redis_store.page_key(shop_id)
     text = redis.execute("HGET", key, "value").partition(";")[2]
     redis.execute("HSET", key, "value", f"1;{text}")

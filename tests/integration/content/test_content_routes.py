@@ -310,7 +310,7 @@ BAD_POSTS: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("body", "field"), BAD_POSTS, ids=lambda v: str(v)[:50])
 def test_an_invalid_post_is_a_400_that_names_the_field(body: Any, field: str, world: World) -> None:
     reply = ask("POST", "/posts", body)
-    assert (reply.status, reply.slug) == (400, "bad-input")
+    assert (reply.status, reply.slug) == (400, "invalid-request")
     fields = [error["field"] for error in reply.body.get("errors", [])] or [reply.body["detail"]]
     assert any(name.startswith(field) for name in fields), fields
     assert world.queues.messages == {}

@@ -131,7 +131,7 @@ def test_the_feed_requires_a_session(world: World) -> None:
 )
 def test_an_invalid_query_is_a_400(world: World, query: str) -> None:
     reply = ask(f"/feed?{query}")
-    assert (reply.status, reply.slug) == (400, "bad-input"), reply.body
+    assert (reply.status, reply.slug) == (400, "invalid-request"), reply.body
 
 
 @pytest.mark.parametrize(

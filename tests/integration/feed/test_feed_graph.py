@@ -92,7 +92,7 @@ class Graph:
 
         for user in users:
             before = truth(user)
-            found = ids(scroll(user, 7, between=post_at_times))
+            found = ids(scroll(user, 7, meanwhile=post_at_times))
             assert found == before, f"the feed of {user}"
 
 

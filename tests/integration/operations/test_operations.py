@@ -346,7 +346,7 @@ def test_dead_letters_are_sent_back_over_http(sqs: Sqs) -> None:
     [item] = page["items"]
     assert (status, item["cause"], item["body"]) == (200, "no fact", {"phone": "…"})
     assert item["sent_at"].endswith("Z")
-    assert ask("redrive") == (200, {"moved": 1, "left": 0, "missing": [], "held_back": False})
+    assert ask("redrive") == (200, {"moved": 1, "remaining": 0, "missing": [], "delayed": False})
 
 
 @pytest.mark.parametrize(
@@ -369,9 +369,9 @@ def test_a_queue_that_is_none_or_not_for_people_is_refused(
     [
         "",
         "[]",
-        '{"most": 0}',
-        '{"most": "5"}',
-        '{"most": -1}',
+        '{"limit": 0}',
+        '{"limit": "5"}',
+        '{"limit": -1}',
         '{"ids": []}',
         '{"ids": ["a b"]}',
         '{"ids": ["' + "a" * 101 + '"]}',

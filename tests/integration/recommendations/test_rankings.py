@@ -472,7 +472,7 @@ def test_the_route_returns_posts_with_their_score(plaza: World) -> None:
 )
 def test_an_invalid_query_is_a_400(plaza: World, query: str) -> None:
     reply = ask("GET", f"/posts/ranking?{query}", folder="api/recommendations")
-    assert (reply.status, reply.slug) == (400, "bad-input")
+    assert (reply.status, reply.slug) == (400, "invalid-request")
 
 
 @pytest.mark.parametrize("likes", [-(2**63) + 1, -1, 0, 2**53 + 1, 2**63 - 1])

@@ -149,7 +149,7 @@ def test_an_invalid_shop_is_a_400(types: World, changes: dict[str, object], fiel
     insert([(5, FOOD, None, None)])
     for method, path in (("POST", "/shops"), ("PUT", "/shops/5")):
         refused = write(method, path, NOODLES | changes)
-        assert (refused.status, refused.slug) == (400, "bad-input")
+        assert (refused.status, refused.slug) == (400, "invalid-request")
         assert refused.body["detail"].startswith(field), refused.body
     assert mysql.fetch_all("SELECT id, version FROM shop") == [(5, 1)]
 
@@ -162,7 +162,7 @@ def test_an_integral_float_is_accepted(types: World) -> None:
 
 def test_nan_and_infinity_are_refused(types: World) -> None:
     refused = write("POST", "/shops", '{"name": "x", "place": {"x": NaN, "y": Infinity}}')
-    assert (refused.status, refused.slug) == (400, "bad-input")
+    assert (refused.status, refused.slug) == (400, "invalid-request")
 
 
 # ---------------------------------------------------------------- writes and the cache

@@ -116,7 +116,7 @@ KEYS = {
     "user:*:claims": "counters",
     "user:*:counters": "counters",
     "user:*:orders": "flash_sales",
-    "user:*:past": "counters",
+    "user:*:counted": "counters",
     "user:*:zone": "users",
     "voucher:*": "flash_sales",
     "voucher:*:absent": "flash_sales",

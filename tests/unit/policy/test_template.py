@@ -181,6 +181,14 @@ def test_a_parameter_that_may_have_a_password_is_never_shown() -> None:
 # ---------------------------------------------------------------- functions
 
 
+@pytest.mark.parametrize("parameter", ["SubnetIds", "SecurityGroupIds"])
+def test_prod_does_not_deploy_without_a_network(parameter: str) -> None:
+    rule = template.TEMPLATE["Rules"]["ProdIsInVpc"]
+    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "Environment"}, "prod"]}
+    is_set = {"Fn::Not": [{"Fn::Contains": [{"Ref": parameter}, ""]}]}
+    assert is_set in [assertion["Assert"] for assertion in rule["Assertions"]]
+
+
 def test_all_functions_run_the_same_python_in_the_vpc() -> None:
     assert template.GLOBALS["Runtime"] == "python3.11"
     condition, within, without = template.GLOBALS["VpcConfig"]["Fn::If"]
@@ -387,6 +395,13 @@ def test_the_search_for_queues_finds_those_we_know() -> None:
     assert queues_needed("Migrate") == set()
 
 
+@pytest.mark.parametrize("queue", resources(QUEUE))
+def test_the_name_of_a_queue_is_that_of_the_stack_and_of_the_queue_in_the_code(queue: str) -> None:
+    """The operations function derives the URLs of all queues from that of one."""
+    name = resources(QUEUE)[queue]["QueueName"]
+    assert name == {"Fn::Sub": f"${{AWS::StackName}}-{template.queue_name(queue)}"}
+
+
 @every_function
 def test_a_variable_of_a_queue_holds_that_queue(function: str) -> None:
     own = resources(FUNCTION)[function].get("Environment", {}).get("Variables", {})
@@ -399,8 +414,10 @@ def test_a_variable_of_a_queue_holds_that_queue(function: str) -> None:
 
 def test_operators_see_every_queue_and_move_only_what_has_no_consumer() -> None:
     own = resources(FUNCTION)["OperationsApi"]["Environment"]["Variables"]
-    told = {template.name_in(own[name]) for name in own if name.startswith("PLAZA_QUEUE_")}
-    assert told == set(resources(QUEUE))
+    assert template.name_in(own["PLAZA_QUEUES_URL"]) == "ReactionsQueue"
+    separator, names = own["PLAZA_QUEUES"]["Fn::Join"]
+    assert (separator, names[0]) == (",", "reactions")
+    assert sorted(names) == sorted(map(template.queue_name, resources(QUEUE)))
     may: dict[str, set[str]] = {}
     for name, statement in statements():
         if name == "OperationsApi" and statement != METRICS:

@@ -14,7 +14,7 @@ class SelfFollow(Conflict):
     """A user cannot follow itself."""
 
     slug = "self-follow"
-    title = "You cannot follow yourself"
+    title = "Users cannot follow themselves"
 
 
 class FollowLimit(Conflict):

@@ -37,8 +37,8 @@ class QueueNotFound(NotFound):
 class DlqHasConsumer(Conflict):
     """What is given up here is worked on: it is neither shown nor sent back."""
 
-    slug = "has-a-consumer"
-    title = "A consumer works on what this queue gives up"
+    slug = "queue-has-consumer"
+    title = "Dead-letter queue has a consumer"
 
 
 class QueueState(NamedTuple):
