@@ -1,10 +1,9 @@
-"""The feed under every kind of trouble at once: when it is quiet, it is what MySQL says, in order.
+"""The feed under random failures: after recovery it equals the feed by MySQL, in order.
 
-And somebody who scrolls while all of that goes on sees, once and in order, whatever was there
-when they began and stayed.
-
-Each run is one seed, as in test_reactions_model.py: PLAZA_MODEL_RUNS (default 120) and
-PLAZA_MODEL_SEED. Timelines are tiny, so that they are cut, and followers come in pages of two.
+A reader that scrolls during the failures gets, once and in order, all posts that exist from its
+first page to its last. Each run is one seed, as in test_reactions_model.py: PLAZA_MODEL_RUNS
+(default 120) and PLAZA_MODEL_SEED. Timelines are tiny, so that they are trimmed, and a page of
+followers has two.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from tests.support.stores import add_users
 
 RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "120"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
-QUIET_S = 30
+RECOVERY_S = 30
 STEPS = 350
 USERS = range(1, 8)
 AUTHORS = (1, 2, 3)
@@ -46,8 +45,8 @@ MAX_ALIVE = 6
 
 
 @dataclass
-class Trouble:
-    """Which troubles a run may meet, and how often, per step."""
+class Failures:
+    """The probabilities of failures per step."""
 
     kill: float = 0.0
     duplicate: float = 0.0
@@ -57,27 +56,27 @@ class Trouble:
     redis_away: float = 0.0
 
 
-TROUBLES = {
-    "crowd": Trouble(),
-    "kills": Trouble(kill=0.03, duplicate=0.3),
-    "queue": Trouble(duplicate=0.3, lost_publish=0.1),
-    "losses": Trouble(forget=0.03, flush=0.006, duplicate=0.2),
-    "all": Trouble(0.02, 0.3, 0.05, 0.02, 0.004, 0.02),
+FAILURES = {
+    "none": Failures(),
+    "kills": Failures(kill=0.03, duplicate=0.3),
+    "queue": Failures(duplicate=0.3, lost_publish=0.1),
+    "losses": Failures(forget=0.03, flush=0.006, duplicate=0.2),
+    "all": Failures(0.02, 0.3, 0.05, 0.02, 0.004, 0.02),
 }
 
 
 @dataclass
 class Run:
-    """One run: a few users who follow, post, delete and read."""
+    """One run: a few users follow, post, delete and read."""
 
     seed: int
-    trouble: Trouble
+    failures: Failures
     world: World
     scheduler: Scheduler
     writing: int = 0
     posts: int = 0
     scroller: int = 0
-    moved: set[int] = field(default_factory=set)  # whom the scroller began or ceased to follow
+    changed_authors: set[int] = field(default_factory=set)  # followed or unfollowed by the scroller
     log: list[str] = field(default_factory=list)
 
     @property
@@ -88,13 +87,13 @@ class Run:
     def rng(self) -> random.Random:
         return self.scheduler.rng
 
-    def note(self, what: str) -> None:
-        self.log.append(what)
+    def note(self, text: str) -> None:
+        self.log.append(text)
 
-    # -- what people do
+    # -- requests
 
     def post(self) -> None:
-        """Times run on slowly and not in the order of commits: many are equal."""
+        """Create a post; many have equal times, which are not in the order of commits."""
         self.posts += 1
         post_id, author = self.seed * 1000 + self.posts, self.rng.choice(AUTHORS)
         at_us = BASE_US + self.posts // 4 + self.rng.randint(-2, 2)
@@ -125,15 +124,16 @@ class Run:
         self.scheduler.spawn(request)
 
     def follow(self) -> None:
-        who, whom, on = self.rng.choice(USERS), self.rng.choice(AUTHORS), self.rng.random() < 0.6
+        reader, author = self.rng.choice(USERS), self.rng.choice(AUTHORS)
+        on = self.rng.random() < 0.6
 
-        if who == self.scroller:
-            self.moved.add(whom)
+        if reader == self.scroller:
+            self.changed_authors.add(author)
 
         def request() -> None:
             with suppress(Unavailable):
-                react.react(FOLLOW, Target("user", whom), who, on)
-                self.note(f"{who} {'+' if on else '-'} {whom}")
+                react.react(FOLLOW, Target("user", author), reader, on)
+                self.note(f"{reader} {'+' if on else '-'} {author}")
 
         self.scheduler.spawn(request)
 
@@ -151,95 +151,95 @@ class Run:
 
         self.scheduler.spawn(request)
 
-    # -- what consumers do
+    # -- consumers
 
     def consume(self, queue: str) -> None:
-        """A batch in any order, deleted from the queue only when it is done, and not even then."""
-        waiting = self.queues.messages[queue]
-        batch = self.rng.sample(waiting, self.rng.randint(1, min(len(waiting), 3)))
+        """Process a batch in any order; delete it afterwards, unless it is to be duplicated."""
+        backlog = self.queues.messages[queue]
+        batch = self.rng.sample(backlog, self.rng.randint(1, min(len(backlog), 3)))
 
         def work() -> None:
             with suppress(Unavailable):
-                self.do(queue, batch)
+                self.process(queue, batch)
                 self.note(f"{queue}: {batch}")
-                if self.rng.random() >= self.trouble.duplicate:
+                if self.rng.random() >= self.failures.duplicate:
                     for body in set(batch):
                         with suppress(ValueError):
-                            waiting.remove(body)
+                            backlog.remove(body)
 
         self.scheduler.spawn(work)
 
-    def do(self, name: str, batch: list[str]) -> None:
+    def process(self, name: str, batch: list[str]) -> None:
         queue = load_queues()[name]
         queue.handle([decode(queue, body) for body in batch])
 
-    # -- what happens
+    # -- steps
 
     def lose_a_timeline(self) -> None:
         if keys := [*find_keys("*:inbox"), *find_keys("*:posts")]:
             self.note(f"lost {keys[0]}")
             redis.execute("DEL", self.rng.choice(sorted(keys)))
 
-    def turn(self) -> None:
-        """One step of anybody."""
-        rng, trouble, alive = self.rng, self.trouble, self.scheduler.alive
-        if rng.random() < trouble.flush:
+    def step(self) -> None:
+        """Start a request or a consumer, continue one, or cause a failure."""
+        rng, failures, alive = self.rng, self.failures, self.scheduler.alive
+        if rng.random() < failures.flush:
             self.note("FLUSHALL")
             redis.execute("FLUSHALL")
-        if rng.random() < trouble.forget:
+        if rng.random() < failures.forget:
             self.lose_a_timeline()
-        if rng.random() < trouble.redis_away:
+        if rng.random() < failures.redis_away:
             self.scheduler.redis_away = not self.scheduler.redis_away
-        self.queues.away = rng.random() < trouble.lost_publish
-        if alive and rng.random() < trouble.kill:
+        self.queues.away = rng.random() < failures.lost_publish
+        if alive and rng.random() < failures.kill:
             self.note("KILL")
             self.scheduler.kill()
         elif len(alive) < MAX_ALIVE and rng.random() < 0.35:
-            doings = [self.post] * 3 + [self.follow] * 3 + [self.read] * 4
+            actions = [self.post] * 3 + [self.follow] * 3 + [self.read] * 4
             if self.posts:
-                doings.append(self.delete)
-            for queue, waiting in self.queues.messages.items():
-                # A refresh comes when what it was announced for is done, or never will be.
-                if waiting and not (queue == targets_queues.REFRESHES.name and self.writing):
-                    doings += [lambda queue=queue: self.consume(queue)] * 3  # type: ignore[misc]
-            rng.choice(doings)()
+                actions.append(self.delete)
+            for queue, backlog in self.queues.messages.items():
+                # A refresh is delivered after its write has ended.
+                if backlog and not (queue == targets_queues.REFRESHES.name and self.writing):
+                    actions += [lambda queue=queue: self.consume(queue)] * 3  # type: ignore[misc]
+            rng.choice(actions)()
         elif alive:
             self.scheduler.step()
 
-    def calm_down(self) -> None:
-        """Nothing goes wrong any more: everybody ends, and all that waits is done."""
+    def recover(self) -> None:
+        """End all failures and requests, and process all messages."""
         self.queues.away = self.scheduler.redis_away = False
         self.scheduler.finish()
-        if self.trouble.lost_publish and self.trouble.redis_away:
-            # Of a deletion while both are away, Redis hears when the text's projection runs out.
+        if self.failures.lost_publish and self.failures.redis_away:
+            # A deletion without Redis and the queue is projected when the cached text expires.
             for key in find_keys("*:text"):
                 redis.execute("DEL", key)
-        deadline_s = time.monotonic() + QUIET_S
-        while time.monotonic() < deadline_s:  # a lost commit is noticed after a second
+        deadline_s = time.monotonic() + RECOVERY_S
+        while time.monotonic() < deadline_s:  # Redis waits 1 s for a missing commit
             self.queues.drain()
             self.world.let_sweeps_be_due()
             published = publish.publish_unsent()
             swept = sweep.sweep_outbox(grace_us=0)
             if published + swept == 0 and not any(self.queues.messages.values()):
                 return
-        raise AssertionError("it never went quiet")
+        raise AssertionError("the queues do not empty")
 
 
 def check(run: Run) -> None:
-    """Everybody's feed is what MySQL says; the second time without having been asked for before."""
+    """Assert that each feed equals the feed by MySQL, before and after rebuilds."""
     for _ in range(2):
-        clear_caches()  # a process may show for a second what another deleted
+        clear_caches()  # a process shows deleted texts for up to 1 s
         for user in USERS:
-            found = [whole.text.id for whole in scroll(user, run.rng.randint(1, 4))]
+            found = [view.text.id for view in scroll(user, run.rng.randint(1, 4))]
             assert found == truth(user), f"the feed of {user}"
         run.queues.drain()
 
 
 def check_scroll(run: Run) -> None:
-    """Somebody scrolls while all goes on: what was there and stayed is seen, once and in order."""
+    """Assert that a reader that scrolls during failures gets the lasting posts, once, in order."""
     run.scroller, size = run.rng.choice(USERS), run.rng.randint(1, 3)
     before = truth(run.scroller)
-    seen: list[Text] = []
+    found: list[Text] = []
     ended: list[bool] = []
 
     def request() -> None:
@@ -247,22 +247,22 @@ def check_scroll(run: Run) -> None:
         while not ended:
             with suppress(Unavailable):
                 page, after = feed_queries.read_feed(run.scroller, after, size)
-                seen.extend(whole.text for whole in page)
+                found.extend(view.text for view in page)
                 ended.extend([True] if after is None else [])
             run.scheduler.pause()
 
     run.scheduler.spawn(request)
     reader = run.scheduler.alive[-1]
     while not ended and reader in run.scheduler.alive:
-        run.turn()
-    run.calm_down()
+        run.step()
+    run.recover()
     if not ended:
         return  # killed
-    places = [(text.created_us, text.id) for text in seen]
-    assert places == sorted(set(places), reverse=True), "in order, each once"
-    stayed = set(before) & set(truth(run.scroller))
-    steady = {post for post in stayed if author_of(post) not in run.moved}
-    assert steady <= {text.id for text in seen}, f"{run.scroller} missed posts"
+    positions = [(text.created_us, text.id) for text in found]
+    assert positions == sorted(set(positions), reverse=True), "in order, each once"
+    live = set(before) & set(truth(run.scroller))
+    lasting = {post for post in live if author_of(post) not in run.changed_authors}
+    assert lasting <= {text.id for text in found}, f"{run.scroller} missed posts"
 
 
 def author_of(post_id: int) -> int:
@@ -270,9 +270,9 @@ def author_of(post_id: int) -> int:
     return int(mysql.fetch_all(sql, (post_id,))[0][0])
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
-def test_when_it_is_quiet_every_feed_is_what_mysql_says(
-    trouble: str, plaza: World, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("failures", FAILURES)
+def test_every_feed_equals_the_feed_by_mysql_after_failures(
+    failures: str, plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLAZA_FAN_OUT_LIMIT", "3")
     monkeypatch.setattr(Timeline, "cap", 6)
@@ -283,7 +283,7 @@ def test_when_it_is_quiet_every_feed_is_what_mysql_says(
     forget()
     assert settings.settings().fan_out_limit == 3
     add_users(*USERS)
-    for n in range(RUNS // len(TROUBLES)):
+    for n in range(RUNS // len(FAILURES)):
         seed = FIRST + n + 1
         for table in (
             "reaction",
@@ -300,17 +300,17 @@ def test_when_it_is_quiet_every_feed_is_what_mysql_says(
         with monkeypatch.context() as patch:
             rng = random.Random(seed)
             patch.setattr(redis_store, "REBUILD_AFTER_US", rng.choice((1, 10**12)))
-            run = Run(seed, TROUBLES[trouble], plaza, Scheduler(rng))
+            run = Run(seed, FAILURES[failures], plaza, Scheduler(rng))
             run.scheduler.hook(patch)
             try:
                 for _ in range(STEPS):
-                    run.turn()
-                run.calm_down()
+                    run.step()
+                run.recover()
                 check(run)
                 check_scroll(run)
                 check(run)
             except AssertionError as error:
                 raise AssertionError(
-                    f"PLAZA_MODEL_SEED={seed - 1} -k {trouble}: {error}\n"
+                    f"PLAZA_MODEL_SEED={seed - 1} -k {failures}: {error}\n"
                     + "\n".join(run.log[-80:])
                 ) from error

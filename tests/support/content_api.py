@@ -81,7 +81,7 @@ def ask(
     return Reply(response["statusCode"], decoded, response.get("headers") or {})
 
 
-def made(path: str, body: Any, user: int = 7) -> str:
+def create(path: str, body: Any, user: int = 7) -> str:
     """Create content by a POST to ``path``; return its id."""
     reply = ask("POST", path, body, user=user)
     assert reply.status == 201, reply.body
@@ -90,17 +90,17 @@ def made(path: str, body: Any, user: int = 7) -> str:
 
 def post(user: int = 7) -> str:
     """Create a post; return its id."""
-    return made("/posts", POST, user)
+    return create("/posts", POST, user)
 
 
 def comment(post_id: str, user: int = 8) -> str:
     """Create a comment; return its id."""
-    return made(f"/posts/{post_id}/comments", COMMENT, user)
+    return create(f"/posts/{post_id}/comments", COMMENT, user)
 
 
 def review(user: int = 7) -> str:
     """Create a review; return its id."""
-    return made(f"/shops/{SHOP}/reviews", REVIEW, user)
+    return create(f"/shops/{SHOP}/reviews", REVIEW, user)
 
 
 def add_shop() -> None:
@@ -121,7 +121,7 @@ def as_another_process() -> None:
     clear_caches()
 
 
-def somebody_waits(mysql_url: str) -> bool:
+def is_lock_awaited(mysql_url: str) -> bool:
     """Return whether a transaction waits for a lock.
     innodb_trx is not used: it is refreshed every 0.1 s only."""
     with connect_mysql(mysql_url) as connection, connection.cursor() as cursor:

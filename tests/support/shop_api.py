@@ -44,7 +44,7 @@ def add_types() -> None:
     )
 
 
-def made(**fields: Any) -> int:
+def create(**fields: Any) -> int:
     """Create a shop like NOODLES with other ``fields``; return its id."""
     reply = write("POST", "/shops", NOODLES | fields)
     assert reply.status == 201, reply.body
@@ -82,7 +82,7 @@ def page(shop_id: int) -> dict[str, Any] | None:
     return json.loads(value.partition(";")[2]) if value else None
 
 
-def let_it_be_stale(shop_id: int) -> None:
+def make_stale(shop_id: int) -> None:
     """Make the page of a shop stale."""
     key = redis_store.page_key(shop_id)
     text = redis.execute("HGET", key, "value").partition(";")[2]

@@ -1,4 +1,4 @@
-"""Following the binlog: what is changed past the API is shown, at least once told, never lost."""
+"""The binlog: changes that bypass the API are projected at least once and never lost."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from tests.support.shop_api import (
     add_types,
     ask,
     build_places,
+    create,
     insert,
-    made,
     write,
 )
 
@@ -42,7 +42,7 @@ NEAR = f"/shops?x={BERLIN[0]}&y={BERLIN[1]}"
 
 @pytest.fixture
 def followed(plaza: World) -> World:
-    """Types, places, and a binlog that was followed up to here."""
+    """Types, places, and a saved position at the end of the binlog."""
     add_types()
     build_places()
     changes.follow_changes()
@@ -51,7 +51,7 @@ def followed(plaza: World) -> World:
 
 
 def operator(sql: str, *args: object) -> None:
-    """Somebody with a client of their own."""
+    """Execute a statement that bypasses the API."""
     mysql.write(sql, args)
 
 
@@ -59,11 +59,11 @@ def name_of(shop_id: int) -> str:
     return str(ask("GET", f"/shops/{shop_id}").body["name"])
 
 
-# ---------------------------------------------------------------- what is told
+# ---------------------------------------------------------------- projections
 
 
-def test_a_row_that_an_operator_changes_is_shown(followed: World) -> None:
-    shop_id = made()
+def test_a_row_that_an_operator_updates_is_projected(followed: World) -> None:
+    shop_id = create()
     assert name_of(shop_id) == NOODLES["name"]
     operator("UPDATE shop SET name = 'Soup', type_id = %s WHERE id = %s", SPA, shop_id)
     assert name_of(shop_id) == NOODLES["name"]
@@ -73,18 +73,18 @@ def test_a_row_that_an_operator_changes_is_shown(followed: World) -> None:
     assert [s["name"] for s in ask("GET", f"{NEAR}&type={SPA}").body["items"]] == ["Soup"]
 
 
-def test_a_row_that_an_operator_inserts_is_there(followed: World) -> None:
+def test_a_row_that_an_operator_inserts_is_projected(followed: World) -> None:
     ask("GET", "/shops/5")
     followed.queues.drain()
-    assert ask("GET", "/shops/5").status == 404, "the filter knows that there is none"
+    assert ask("GET", "/shops/5").status == 404, "the filter lacks the id"
     insert([(5, FOOD, *BERLIN)])
     changes.follow_changes()
     assert name_of(5) == "shop 5"
     assert [s["id"] for s in ask("GET", f"{NEAR}&type={FOOD}").body["items"]] == ["5"]
 
 
-def test_a_row_that_an_operator_takes_out_is_gone(followed: World) -> None:
-    shop_id = made()
+def test_a_row_that_an_operator_deletes_is_removed(followed: World) -> None:
+    shop_id = create()
     name_of(shop_id)
     operator("DELETE FROM shop WHERE id = %s", shop_id)
     changes.follow_changes()
@@ -92,7 +92,7 @@ def test_a_row_that_an_operator_takes_out_is_gone(followed: World) -> None:
     assert ask("GET", NEAR).body["items"] == []
 
 
-def test_types_that_an_operator_changes_are_shown(followed: World) -> None:
+def test_types_that_an_operator_changes_are_projected(followed: World) -> None:
     assert [one["name"] for one in ask("GET", "/shop-types").body["items"]] == ["Spa", "Food"]
     operator("UPDATE shop_type SET name = 'Bath' WHERE id = %s", SPA)
     operator("INSERT INTO shop_type (id, name, sort) VALUES (3, 'Bar', 3)")
@@ -101,10 +101,10 @@ def test_types_that_an_operator_changes_are_shown(followed: World) -> None:
     assert names == ["Bath", "Food", "Bar"]
 
 
-def test_who_read_before_an_operator_changed_it_does_not_bring_the_old_page_back(
+def test_a_reader_with_an_older_row_does_not_restore_the_old_page(
     followed: World,
 ) -> None:
-    shop_id = made()
+    shop_id = create()
     old = mysql_shops.read([shop_id])[shop_id]
     operator("UPDATE shop SET name = 'Soup' WHERE id = %s", shop_id)
     changes.follow_changes()
@@ -113,8 +113,8 @@ def test_who_read_before_an_operator_changed_it_does_not_bring_the_old_page_back
     assert name_of(shop_id) == "Soup"
 
 
-def test_it_is_told_again_a_second_later(followed: World) -> None:
-    shop_id = made()
+def test_a_second_refresh_is_queued(followed: World) -> None:
+    shop_id = create()
     followed.queues.drain()
     operator("UPDATE shop SET name = 'Soup' WHERE id = %s", shop_id)
     changes.follow_changes()
@@ -122,8 +122,8 @@ def test_it_is_told_again_a_second_later(followed: World) -> None:
     assert queues.SHOPS.decode(body) == ShopRefresh([shop_id])
 
 
-def test_what_the_api_changed_keeps_its_version(followed: World) -> None:
-    shop_id = made()
+def test_a_change_through_the_api_keeps_its_version(followed: World) -> None:
+    shop_id = create()
     write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup"})
     for _ in range(3):
         changes.follow_changes()
@@ -131,10 +131,10 @@ def test_what_the_api_changed_keeps_its_version(followed: World) -> None:
     operator("UPDATE shop SET name = 'Stew'")
     for _ in range(3):
         changes.follow_changes()
-    assert mysql.fetch_all("SELECT version FROM shop") == [(3,)], "moved once, for the operator"
+    assert mysql.fetch_all("SELECT version FROM shop") == [(3,)], "raised once, for the operator"
 
 
-def test_what_was_rolled_back_and_other_tables_are_not_told(followed: World) -> None:
+def test_rollbacks_and_other_tables_are_not_projected(followed: World) -> None:
     insert([(5, FOOD, *BERLIN)])
     changes.follow_changes()
     connection = mysql.connect_dedicated(database="plaza")
@@ -148,40 +148,40 @@ def test_what_was_rolled_back_and_other_tables_are_not_told(followed: World) -> 
     assert changes.follow_changes() == (0, False)
 
 
-def test_a_transaction_of_many_rows_is_told_whole(followed: World) -> None:
+def test_a_transaction_of_many_rows_is_projected_completely(followed: World) -> None:
     insert([(i, FOOD, *BERLIN) for i in range(1, 1_501)])
     assert name_of(1) == "shop 1"
     operator("UPDATE shop SET name = CONCAT('new ', id)")
     operator("UPDATE shop SET type_id = %s WHERE id <= 3", SPA)
     assert changes.follow_changes().rows == 1_500 + 1_500 + 3
     assert [name_of(i) for i in (1, 700, 1_500)] == ["new 1", "new 700", "new 1500"]
-    assert changes.follow_changes().rows > 0, "the versions that were moved"
+    assert changes.follow_changes().rows > 0, "the raised versions"
     assert changes.follow_changes() == (0, False)
 
 
-def test_a_table_that_was_emptied_is_told(followed: World) -> None:
-    shop_id = made()
+def test_a_truncated_table_requests_a_full_refresh(followed: World) -> None:
+    shop_id = create()
     name_of(shop_id)
     operator("TRUNCATE TABLE shop")
     changes.follow_changes()
-    asked = [queues.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
-    assert ShopJobStep("everything") in asked
+    queued = [queues.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
+    assert ShopJobStep("everything") in queued
 
 
-def test_more_rows_than_are_kept_in_mind_are_told_as_everything(
+def test_a_transaction_above_the_row_limit_requests_a_full_refresh(
     followed: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(binlog, "MAX_TRANSACTION_ROWS", 10)
     insert([(i, FOOD, *BERLIN) for i in range(1, 1_001)])
     changes.follow_changes()
-    asked = [queues.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
-    assert ShopJobStep("everything") in asked
+    queued = [queues.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
+    assert ShopJobStep("everything") in queued
 
 
 # ---------------------------------------------------------------- at least once
 
 
-def test_it_goes_on_from_where_it_stopped(followed: World) -> None:
+def test_a_run_continues_at_the_saved_position(followed: World) -> None:
     insert([(5, FOOD, *BERLIN)])
     assert changes.follow_changes().rows == 1
     assert changes.follow_changes().rows == 0
@@ -189,16 +189,16 @@ def test_it_goes_on_from_where_it_stopped(followed: World) -> None:
     assert changes.follow_changes().rows == 1
 
 
-def test_who_dies_before_the_position_is_kept_tells_it_again(
+def test_a_run_killed_before_its_position_is_saved_projects_again(
     followed: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Killed(BaseException):
-        """The process is gone."""
+        """The process ends here."""
 
     def die(*_: object) -> None:
         raise Killed
 
-    shop_id = made()
+    shop_id = create()
     name_of(shop_id)
     operator("UPDATE shop SET name = 'Soup'")
     with monkeypatch.context() as patch:
@@ -215,9 +215,7 @@ def test_who_dies_before_the_position_is_kept_tells_it_again(
     assert name_of(shop_id) == "Soup"
 
 
-def test_while_redis_or_the_queue_is_away_it_stays_where_it_is(
-    followed: World, redis_away: Away
-) -> None:
+def test_the_position_stays_while_redis_is_unavailable(followed: World, redis_away: Away) -> None:
     insert([(5, FOOD, *BERLIN)])
     changes.follow_changes()
     before = binlog_positions.read("shops")
@@ -229,10 +227,10 @@ def test_while_redis_or_the_queue_is_away_it_stays_where_it_is(
     assert name_of(5) == "Soup"
 
 
-def test_a_process_of_its_own_goes_on_where_another_was_killed(
+def test_a_process_continues_after_others_were_killed(
     followed: World, redis_url: str, mysql_url: str
 ) -> None:
-    """Killed without a goodbye in the middle of it, and started again, three times."""
+    """Given three processes that are killed by SIGKILL before they save the position."""
     insert([(i, FOOD, *BERLIN) for i in range(1, 101)])
     assert name_of(7) == "shop 7"
     for life in range(3):
@@ -254,10 +252,10 @@ def test_a_process_of_its_own_goes_on_where_another_was_killed(
     assert changes.follow_changes().rows >= 300
 
 
-# ---------------------------------------------------------------- logs that rotate and go
+# ---------------------------------------------------------------- rotated and purged logs
 
 
-def test_logs_may_be_rotated(followed: World) -> None:
+def test_a_rotated_log_is_followed(followed: World) -> None:
     insert([(5, FOOD, *BERLIN)])
     before = binlog_positions.read("shops")
     for number in range(3):
@@ -274,7 +272,7 @@ def test_logs_may_be_rotated(followed: World) -> None:
     assert name_of(5) == "last"
 
 
-def test_a_server_may_be_started_again(followed: World, mysql_away: Away) -> None:
+def test_the_log_is_followed_after_a_restart_of_mysql(followed: World, mysql_away: Away) -> None:
     insert([(5, FOOD, *BERLIN)])
     name_of(5)
     operator("UPDATE shop SET name = 'before'")
@@ -285,7 +283,7 @@ def test_a_server_may_be_started_again(followed: World, mysql_away: Away) -> Non
     assert name_of(5) == "after"
 
 
-def test_when_the_log_was_purged_everything_is_told_anew(
+def test_a_purged_log_causes_a_full_refresh(
     followed: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     insert([(i, FOOD, *BERLIN) for i in range(1, 31)])
@@ -310,33 +308,33 @@ def test_when_the_log_was_purged_everything_is_told_anew(
 
 
 def purge() -> None:
-    """All logs but the present one; the server may need one for a moment after it was closed."""
+    """Purge all logs but the current one; MySQL may need a closed log for a moment."""
     end = binlog.read_end().log_file
 
     def only_the_end() -> bool:
         mysql.write("PURGE BINARY LOGS TO %s", (end,))
         return [row[0] for row in mysql.fetch_all("SHOW BINARY LOGS")] == [end]
 
-    assert wait_until(only_the_end, timeout_s=30), "the logs stay"
+    assert wait_until(only_the_end, timeout_s=30), "the logs were not purged"
 
 
 @pytest.mark.parametrize(
-    "nowhere", [BinlogPosition("binlog.999999", 4), BinlogPosition("other.000001", 4)]
+    "position", [BinlogPosition("binlog.999999", 4), BinlogPosition("other.000001", 4)]
 )
-def test_a_position_of_another_server_is_lost(followed: World, nowhere: BinlogPosition) -> None:
-    binlog_positions.save("shops", nowhere)
+def test_a_position_of_another_server_is_lost(followed: World, position: BinlogPosition) -> None:
+    binlog_positions.save("shops", position)
     assert changes.follow_changes().lost is True
     assert changes.follow_changes().lost is False
 
 
-def test_a_position_behind_the_end_is_lost(followed: World) -> None:
-    """As after a crash that took the end of the log along."""
+def test_a_position_after_the_end_is_lost(followed: World) -> None:
+    """Given a crash of MySQL that lost the end of the log."""
     end = binlog.read_end()
     binlog_positions.save("shops", BinlogPosition(end.log_file, end.log_pos + 100_000))
     assert changes.follow_changes().lost is True
 
 
-def test_who_was_never_here_tells_everything_first(plaza: World) -> None:
+def test_the_first_run_requests_a_full_refresh(plaza: World) -> None:
     assert changes.follow_changes() == (0, True)
     assert len(plaza.queues.messages["shops"]) == 2
     assert changes.follow_changes() == (0, False)
@@ -345,11 +343,11 @@ def test_who_was_never_here_tells_everything_first(plaza: World) -> None:
 # ---------------------------------------------------------------- bounds
 
 
-def test_it_stops_in_time_between_two_transactions(followed: World) -> None:
+def test_a_run_stops_between_two_transactions_when_its_time_is_over(followed: World) -> None:
     insert([(5, FOOD, *BERLIN)])
     for number in range(5):
         operator("UPDATE shop SET name = %s", f"name {number}")
-    # Without any time, each run gets through one transaction: keeping the position is one too.
+    # With no time each run processes one transaction; saving the position is one too.
     rows = [changes.follow_changes(max_s=-1).rows for _ in range(15)]
     assert max(rows) == 1
     assert sum(rows) >= 6
@@ -360,40 +358,40 @@ def test_it_stops_in_time_between_two_transactions(followed: World) -> None:
     ("name", "bad", "good"),
     [("binlog_format", "STATEMENT", "ROW"), ("binlog_row_image", "MINIMAL", "FULL")],
 )
-def test_a_log_from_which_rows_can_not_be_read_is_refused(
+def test_a_log_without_full_rows_is_refused(
     followed: World, mysql_url: str, name: str, bad: str, good: str
 ) -> None:
-    def set_it(value: str) -> None:
+    def set_variable(value: str) -> None:
         with connect_mysql(mysql_url) as connection, connection.cursor() as cursor:
             cursor.execute(f"SET GLOBAL {name} = {value}")
 
-    set_it(bad)
+    set_variable(bad)
     try:
         with pytest.raises(BinlogUnusable, match=name):
             changes.follow_changes()
     finally:
-        set_it(good)
+        set_variable(good)
 
 
-def test_parts_end_between_transactions_and_hold_so_many_rows(followed: World) -> None:
+def test_batches_end_between_transactions(followed: World) -> None:
     since = binlog.read_end()
     insert([(i, FOOD, *BERLIN) for i in range(1, 401)])
     operator("UPDATE shop SET name = 'a' WHERE id <= 400")
     operator("UPDATE shop SET name = 'b' WHERE id <= 10")
-    parts = list(binlog.read_changes(["shop"], since, Deadline.in_s(math.inf)))
-    assert [len(part.rows) for part in parts] == [800, 10]
-    assert parts[-1].end == binlog.read_end()
-    again: list[ChangeBatch] = list(
-        binlog.read_changes(["shop"], parts[0].end, Deadline.in_s(math.inf))
+    batches = list(binlog.read_changes(["shop"], since, Deadline.in_s(math.inf)))
+    assert [len(batch.rows) for batch in batches] == [800, 10]
+    assert batches[-1].end == binlog.read_end()
+    rest: list[ChangeBatch] = list(
+        binlog.read_changes(["shop"], batches[0].end, Deadline.in_s(math.inf))
     )
-    assert [len(part.rows) for part in again] == [10]
-    row = again[0].rows[0]
+    assert [len(batch.rows) for batch in rest] == [10]
+    row = rest[0].rows[0]
     assert row.before
     assert row.after
     assert (row.before["name"], row.after["name"], row.after["id"]) == ("a", "b", 1)
 
 
-def test_a_lost_position_is_an_error_of_its_own(followed: World) -> None:
+def test_a_lost_position_raises_its_own_error(followed: World) -> None:
     with pytest.raises(BinlogPositionLost, match=r"binlog\.999999:4"):
         list(
             binlog.read_changes(
@@ -402,27 +400,27 @@ def test_a_lost_position_is_an_error_of_its_own(followed: World) -> None:
         )
 
 
-def test_only_who_follows_loads_what_reads_the_binlog() -> None:
-    loaded = "import sys, plaza.shops, plaza.content; print('pymysqlreplication' in sys.modules)"
+def test_other_contexts_do_not_import_the_binlog_library() -> None:
+    code = "import sys, plaza.shops, plaza.content; print('pymysqlreplication' in sys.modules)"
     env = {"PYTHONPATH": str(LAYER)}
-    said = subprocess.run([sys.executable, "-c", loaded], env=env, capture_output=True, text=True)
-    assert said.stdout.strip() == "False", said.stderr
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.stdout.strip() == "False", done.stderr
 
 
-def test_how_far_it_is_behind_is_told_when_its_time_was_over(
+def test_the_lag_is_reported_when_the_time_of_a_run_is_over(
     followed: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def lags() -> list[float]:
-        said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        return [line["binlog_lag_s"] for line in said if line["event"] == "binlog_followed"]
+        events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        return [one["binlog_lag_s"] for one in events if one["event"] == "binlog_followed"]
 
     for n in range(3):
         insert([(n + 1, FOOD, *BERLIN)])
     now_us = clock.now_us
     with monkeypatch.context() as patch:
         patch.setattr(clock, "now_us", lambda: now_us() + 100_000_000)
-        changes.follow_changes(max_s=0)  # one transaction, and its time is over
+        changes.follow_changes(max_s=0)  # processes one transaction
     [lag_s] = lags()
     assert 98 < lag_s < 130
     changes.follow_changes()
-    assert lags() == [0.0], "it is at the end"
+    assert lags() == [0.0], "at the end of the log"

@@ -1,4 +1,4 @@
-"""What tests of content begin with."""
+"""Fixtures of the content tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comments, deletions and counters at the same time: whoever comes first, the numbers are right."""
+"""Concurrent comments, deletions and counters: the totals are right in any order."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from tests.support.content_api import (
     ask,
     check_counters,
     comment,
+    is_lock_awaited,
     post,
-    somebody_waits,
 )
 from tests.support.plaza import World
 from tests.support.stores import wait_for
@@ -42,22 +42,22 @@ pytestmark = pytest.mark.usefixtures("world")
 
 
 @contextmanager
-def stranger(mysql_url: str) -> Iterator[pymysql.Connection[Any]]:
-    """Another process in a transaction, with the settings of one of ours."""
+def open_transaction(mysql_url: str) -> Iterator[pymysql.Connection[Any]]:
+    """Open a transaction of another process, with Plaza's isolation level."""
     with connect_mysql(mysql_url) as connection:
         connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         connection.begin()
         yield connection
 
 
-def test_a_comment_does_not_land_on_a_post_that_is_being_deleted(mysql_url: str) -> None:
+def test_a_comment_on_a_post_being_deleted_is_refused(mysql_url: str) -> None:
     post_id = int(post())
-    with stranger(mysql_url) as other, ThreadPoolExecutor() as pool:
+    with open_transaction(mysql_url) as other, ThreadPoolExecutor() as pool:
         with other.cursor() as cursor:
             assert content_mysql.mark_deleted(cursor, Target("post", post_id))
             commands._count(cursor, Draft(type="post", author_id=7, body=""), -1)
         late = pool.submit(ask, "POST", f"/posts/{post_id}/comments", COMMENT)
-        wait_for(lambda: somebody_waits(mysql_url), "the comment waits for the deletion")
+        wait_for(lambda: is_lock_awaited(mysql_url), "the comment waits for the deletion")
         other.commit()
         reply = late.result()
     assert (reply.status, reply.slug) == (410, "gone")
@@ -66,24 +66,24 @@ def test_a_comment_does_not_land_on_a_post_that_is_being_deleted(mysql_url: str)
     check_counters()
 
 
-def test_a_post_is_deleted_after_the_comment_that_was_first(mysql_url: str) -> None:
+def test_the_deletion_of_a_post_waits_for_a_comment(mysql_url: str) -> None:
     post_id = int(post())
     draft = Draft(type="comment", author_id=8, parent_id=post_id, body="first")
-    with stranger(mysql_url) as other, ThreadPoolExecutor() as pool:
+    with open_transaction(mysql_url) as other, ThreadPoolExecutor() as pool:
         with other.cursor() as cursor:
             text = commands._write(cursor, Target("comment", 21), draft, None)
             assert isinstance(text, Text)
         late = pool.submit(ask, "DELETE", f"/posts/{post_id}")
-        wait_for(lambda: somebody_waits(mysql_url), "the deletion waits for the comment")
+        wait_for(lambda: is_lock_awaited(mysql_url), "the deletion waits for the comment")
         other.commit()
         assert late.result().status == 204
     redis.execute("FLUSHALL")
     check_counters()
 
 
-def test_comments_do_not_wait_for_each_other_until_they_count(mysql_url: str) -> None:
+def test_concurrent_comments_do_not_wait_for_each_other_before_the_counter(mysql_url: str) -> None:
     post_id = int(post())
-    with stranger(mysql_url) as one, stranger(mysql_url) as other:
+    with open_transaction(mysql_url) as one, open_transaction(mysql_url) as other:
         for connection in (one, other):
             with connection.cursor() as cursor:
                 cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
@@ -96,12 +96,12 @@ def test_comments_do_not_wait_for_each_other_until_they_count(mysql_url: str) ->
 
 @contextmanager
 def locked_counter(mysql_url: str, post_id: str) -> Iterator[None]:
-    """A consumer of likes is within its transaction."""
+    """Lock the counter of a post, as the transaction of a consumer of likes does."""
     mysql.write(
         "INSERT IGNORE INTO content_counter (target_type, target_id) VALUES ('post', %s)",
         (post_id,),
     )
-    with stranger(mysql_url) as other, other.cursor() as cursor:
+    with open_transaction(mysql_url) as other, other.cursor() as cursor:
         cursor.execute(
             "SELECT target_id FROM content_counter WHERE target_type = 'post' AND target_id = %s"
             " FOR UPDATE",
@@ -118,17 +118,17 @@ def count_comments(post_id: str) -> int:
     return int(total)
 
 
-def test_comments_do_not_wait_for_the_counter_that_consumers_lock(
-    mysql_url: str, world: World
-) -> None:
-    """Given a counter that is locked all the while, comments are made and counted later."""
+def test_announced_comments_do_not_wait_for_a_locked_counter(mysql_url: str, world: World) -> None:
+    """Given a locked counter, comments are stored at once and counted later."""
     post_id = post()
     with locked_counter(mysql_url, post_id):
         made = [comment(post_id) for _ in range(5)]
         assert ask("DELETE", f"/comments/{made[0]}", user=8).status == 204
         assert mysql.MYSQL.breaker.fail_counter == 0
         assert mysql.fetch_all("SELECT SUM(delta) FROM delayed_comment_count") == [(4,)]
-        assert mysql_counts.count_targets("post", 0, 2**62).rows == {}, "none that it should have"
+        assert mysql_counts.count_targets("post", 0, 2**62).rows == {}, (
+            "delayed comments are not expected"
+        )
     assert count_comments(post_id) == 0
     world.queues.drain()
     assert count_comments(post_id) == 4
@@ -137,27 +137,27 @@ def test_comments_do_not_wait_for_the_counter_that_consumers_lock(
     check_counters()
 
 
-def test_a_comment_that_nobody_announced_waits_for_the_counter(
+def test_a_comment_without_an_announcement_waits_for_the_counter(
     mysql_url: str, world: World
 ) -> None:
-    """Given a queue that is away, nothing would move the counter later."""
+    """Given an unavailable queue, no refresh would add the delta later."""
     post_id = post()
     world.queues.away = True
     with ThreadPoolExecutor() as pool, locked_counter(mysql_url, post_id):
         late = pool.submit(comment, post_id)
-        wait_for(lambda: somebody_waits(mysql_url), "the comment waits")
+        wait_for(lambda: is_lock_awaited(mysql_url), "the comment waits")
     late.result()
     assert count_comments(post_id) == 1
 
 
-def test_a_recount_leaves_out_what_is_counted_later(mysql_url: str, world: World) -> None:
+def test_a_recount_excludes_delayed_comments(mysql_url: str, world: World) -> None:
     post_id = post()
     comment(post_id)
     with locked_counter(mysql_url, post_id):
         comment(post_id)
     target = Target("post", int(post_id))
-    right = mysql.run_in_transaction(lambda cursor: mysql_counts.recount_targets(cursor, [target]))
-    assert right[target]["comment_total"] == 1 == count_comments(post_id)
+    totals = mysql.run_in_transaction(lambda cursor: mysql_counts.recount_targets(cursor, [target]))
+    assert totals[target]["comment_total"] == 1 == count_comments(post_id)
     counted = mysql_counts.count_targets("post", 0, 2**62)
     assert counted.counters == counted.rows
     world.queues.drain()
@@ -165,20 +165,18 @@ def test_a_recount_leaves_out_what_is_counted_later(mysql_url: str, world: World
     check_counters()
 
 
-def test_what_is_counted_later_is_counted_once_by_consumers_at_once(
-    mysql_url: str, world: World
-) -> None:
-    """Given refreshes that come twice and side by side, each comment counts once."""
+def test_concurrent_refreshes_count_a_delayed_comment_once(mysql_url: str, world: World) -> None:
+    """Given two concurrent refreshes of one post, the second waits and finds no delta."""
     post_id = post()
     with locked_counter(mysql_url, post_id):
         made = [comment(post_id) for _ in range(3)]
-    with stranger(mysql_url) as other:
+    with open_transaction(mysql_url) as other:
         with other.cursor() as cursor:
             assert content_mysql.drain_delayed_counts(cursor, int(post_id)) == 3
             counters.add_to_content(cursor, {("post", int(post_id)): {"comment_total": 3}})
         with ThreadPoolExecutor() as pool:
             late = pool.submit(refresh.refresh, [TargetRefresh("comment", int(made[0]))])
-            wait_for(lambda: somebody_waits(mysql_url), "the second waits for the first")
+            wait_for(lambda: is_lock_awaited(mysql_url), "the second refresh waits for the first")
             other.commit()
             late.result()
     world.queues.drain()
@@ -186,22 +184,22 @@ def test_what_is_counted_later_is_counted_once_by_consumers_at_once(
     check_counters()
 
 
-def test_two_tabs_that_delete_at_once_count_once(mysql_url: str, world: World) -> None:
+def test_concurrent_deletions_of_a_comment_count_once(mysql_url: str, world: World) -> None:
     post_id = int(post())
     comment_id = comment(str(post_id))
-    with stranger(mysql_url) as other, ThreadPoolExecutor() as pool:
+    with open_transaction(mysql_url) as other, ThreadPoolExecutor() as pool:
         with other.cursor() as cursor:
             text, _ = content_mysql.read([Target("comment", int(comment_id))]).popitem()[1]
             assert commands._delete(cursor, text)
         late = pool.submit(ask, "DELETE", f"/comments/{comment_id}", user=8)
-        wait_for(lambda: somebody_waits(mysql_url), "one tab waits for the other")
+        wait_for(lambda: is_lock_awaited(mysql_url), "the second deletion waits for the first")
         other.commit()
         assert late.result().status == 410
     world.queues.drain()
     check_counters()
 
 
-def test_likes_and_comments_of_one_post_are_counted_side_by_side(world: World) -> None:
+def test_likes_and_comments_of_one_post_are_both_counted(world: World) -> None:
     post_id = post()
     target = Target("post", int(post_id))
     for actor in range(20, 40):
@@ -221,80 +219,79 @@ def test_likes_and_comments_of_one_post_are_counted_side_by_side(world: World) -
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_whatever_happens_in_whatever_order_the_totals_are_those_of_the_rows(
+def test_totals_equal_the_rows_after_random_operations(
     seed: int, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """People write, delete and try again; processes are fresh, Redis fails, loses its data, and
-    what was announced comes late, twice and out of order."""
-    lots = random.Random(seed)
+    """Given writes, deletions, repeats, new processes, failures and data losses of Redis, and
+    refreshes that arrive late, twice and out of order."""
+    rng = random.Random(seed)
     live: dict[str, list[tuple[str, int]]] = {"posts": [], "comments": [], "reviews": []}
     sent: list[tuple[str, Any, int, str]] = []
-    tell = refresh.project_texts
+    project_texts = refresh.project_texts
     reachable = [True]
 
-    def tell_or_not(*args: Any) -> None:
+    def project_if_reachable(*args: Any) -> None:
         if not reachable[0]:
-            raise RedisDown("a test says so")
-        tell(*args)
+            raise RedisDown("by the test")
+        project_texts(*args)
 
-    monkeypatch.setattr(refresh, "project_texts", tell_or_not)
+    monkeypatch.setattr(refresh, "project_texts", project_if_reachable)
     for number in range(60):
-        user = lots.choice([7, 8])
-        reachable[0] = lots.random() < 0.8
-        match lots.choice(["write", "write", "delete", "again", "read", "refresh", "odd"]):
+        user = rng.choice([7, 8])
+        reachable[0] = rng.random() < 0.8
+        match rng.choice(["write", "write", "delete", "repeat", "read", "refresh", "restart"]):
             case "write":
-                what = lots.choice(["posts", "comments", "reviews"])
+                resource = rng.choice(["posts", "comments", "reviews"])
                 path, body = "/posts", dict[str, object](POST)
-                if what == "comments":
+                if resource == "comments":
                     if not live["posts"]:
                         continue
-                    path, body = f"/posts/{lots.choice(live['posts'])[0]}/comments", dict(COMMENT)
-                elif what == "reviews":
+                    path, body = f"/posts/{rng.choice(live['posts'])[0]}/comments", dict(COMMENT)
+                elif resource == "reviews":
                     path, body = f"/shops/{SHOP}/reviews", dict(REVIEW)
                 body["body"] = f"number {number}"
                 request = (path, body, user, f"key{number}")
                 reply = ask("POST", path, body, user=user, key=request[3])
                 assert reply.status == 201
-                live[what].append((reply.body["id"], user))
+                live[resource].append((reply.body["id"], user))
                 sent.append(request)
             case "delete":
-                what = lots.choice(list(live))
-                if live[what]:
-                    item_id, owner = live[what].pop(lots.randrange(len(live[what])))
-                    assert ask("DELETE", f"/{what}/{item_id}", user=owner).status == 204
-                    assert ask("DELETE", f"/{what}/{item_id}", user=owner).status == 410
-            case "again":
+                resource = rng.choice(list(live))
+                if live[resource]:
+                    item_id, owner = live[resource].pop(rng.randrange(len(live[resource])))
+                    assert ask("DELETE", f"/{resource}/{item_id}", user=owner).status == 204
+                    assert ask("DELETE", f"/{resource}/{item_id}", user=owner).status == 410
+            case "repeat":
                 if sent:
-                    path, body, user, key = lots.choice(sent)
+                    path, body, user, key = rng.choice(sent)
                     before = mysql.fetch_all("SELECT COUNT(*) FROM content")
                     assert ask("POST", path, body, user=user, key=key).status in (201, 410)
                     assert mysql.fetch_all("SELECT COUNT(*) FROM content") == before
             case "read":
                 ask("GET", f"/users/{user}/posts", user=8)
                 if live["posts"]:
-                    ask("GET", f"/posts/{lots.choice(live['posts'])[0]}")
+                    ask("GET", f"/posts/{rng.choice(live['posts'])[0]}")
             case "refresh":
                 reachable[0] = True
                 bodies = world.queues.take("refreshes")
-                lots.shuffle(bodies)
+                rng.shuffle(bodies)
                 late, now = bodies[::3], bodies
                 world.queues.messages["refreshes"] = now
                 world.queues.drain()
                 world.queues.messages["refreshes"] = late
-            case "odd":
+            case "restart":
                 as_another_process()
-                if lots.random() < 0.3:
+                if rng.random() < 0.3:
                     redis.execute("FLUSHALL")
     reachable[0] = True
     world.queues.drain()
     as_another_process()
     check_counters()
-    for what, items in live.items():
+    for resource, items in live.items():
         for item_id, _ in items:
-            expected = 200
-            assert ask("GET", f"/{what}/{item_id}").status == expected
-    gone = mysql.fetch_all("SELECT content_type, content_id FROM content WHERE deleted_at > 0")
-    for content_type, content_id in gone:
+            assert ask("GET", f"/{resource}/{item_id}").status == 200
+    deleted = mysql.fetch_all("SELECT content_type, content_id FROM content WHERE deleted_at > 0")
+    for content_type, content_id in deleted:
         assert ask("GET", f"/{content_type}s/{content_id}").status == 410
         like = ask("PUT", f"/{content_type}s/{content_id}/likes/me", folder="api/reactions")
         assert like.status == 410

@@ -1,4 +1,4 @@
-"""Who writes dies between any two steps, or a part is away: what is told later, and what is not."""
+"""A process ends between any two steps of a write, or Redis, MySQL or SQS is unavailable."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-# Where a process may die, as (module, name of what it would have called next).
+# The steps of a write, as (module, name of the function that the process calls next).
 STEPS: list[tuple[Any, str]] = [
     (announce, "announce_write"),
     (mysql, "run_in_transaction"),
@@ -64,9 +64,9 @@ def step_ids(step: tuple[Any, str]) -> str:
 
 
 def die_before(
-    monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str], what: Callable[[], object]
+    monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str], work: Callable[[], object]
 ) -> bool:
-    """Do ``what`` and die where ``step`` begins; False when it never came there."""
+    """Run ``work`` and end the process before ``step``; return False if it never got there."""
 
     def die(*args: object, **options: object) -> object:
         raise Killed
@@ -74,7 +74,7 @@ def die_before(
     with monkeypatch.context() as patch:
         patch.setattr(*step, die)
         try:
-            what()
+            work()
         except Killed:
             forget_connections()
             return True
@@ -82,7 +82,7 @@ def die_before(
 
 
 def forget_connections() -> None:
-    """The next request meets a process that knows nothing."""
+    """Make the next request run like in a new process."""
     ids._block.reset()
     mysql.forget_connection()
     as_another_process()
@@ -91,13 +91,13 @@ def forget_connections() -> None:
 pytestmark = pytest.mark.usefixtures("world")
 
 
-# ---------------------------------------------------------------- deaths
+# ---------------------------------------------------------------- crashes
 
 
 @pytest.mark.parametrize("step", STEPS, ids=step_ids)
-@pytest.mark.parametrize("what", ["posts", "comments", "reviews"])
-def test_who_dies_while_writing_leaves_nothing_or_all_of_it(
-    step: tuple[Any, str], what: str, world: World, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("resource", ["posts", "comments", "reviews"])
+def test_a_crash_while_writing_leaves_nothing_or_all_of_it(
+    step: tuple[Any, str], resource: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parent = post(8)
     counters.read_users([7, 8])
@@ -108,55 +108,55 @@ def test_who_dies_while_writing_leaves_nothing_or_all_of_it(
         "comments": f"/posts/{parent}/comments",
         "reviews": f"/shops/{SHOP}/reviews",
     }
-    body = {"posts": POST, "comments": COMMENT, "reviews": REVIEW}[what]
-    die_before(monkeypatch, step, lambda: ask("POST", path[what], body, key="k"))
+    body = {"posts": POST, "comments": COMMENT, "reviews": REVIEW}[resource]
+    die_before(monkeypatch, step, lambda: ask("POST", path[resource], body, key="k"))
 
     found = mysql.fetch_all(
         "SELECT content_id FROM content WHERE content_type = %s AND author_id = 7",
-        (what.removesuffix("s"),),
+        (resource.removesuffix("s"),),
     )
     assert len(found) == (1 if step in COMMITTED else 0)
     world.queues.drain()
     check_counters()
     for (item_id,) in found:
-        assert ask("GET", f"/{what}/{item_id}").status == 200
-    # And the client, who heard nothing, tries again.
-    again = ask("POST", path[what], body, key="k")
-    assert again.status == 201
-    assert [(int(again.body["id"]),)] == found or not found
+        assert ask("GET", f"/{resource}/{item_id}").status == 200
+    # The client got no response and repeats the request.
+    repeated = ask("POST", path[resource], body, key="k")
+    assert repeated.status == 201
+    assert [(int(repeated.body["id"]),)] == found or not found
     world.queues.drain()
     check_counters()
 
 
 @pytest.mark.parametrize("step", STEPS, ids=step_ids)
-@pytest.mark.parametrize("what", ["posts", "comments", "reviews"])
-def test_who_dies_while_deleting_leaves_it_there_or_gone(
-    step: tuple[Any, str], what: str, world: World, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("resource", ["posts", "comments", "reviews"])
+def test_a_crash_while_deleting_leaves_the_text_live_or_deleted(
+    step: tuple[Any, str], resource: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parent = post(8)
-    item_id = {"posts": post, "comments": lambda: comment(parent, 7), "reviews": review}[what]()
-    target = Target(what.removesuffix("s"), int(item_id))
+    item_id = {"posts": post, "comments": lambda: comment(parent, 7), "reviews": review}[resource]()
+    target = Target(resource.removesuffix("s"), int(item_id))
     react.react(LIKE, target, 8, True)
     counters.read_users([7, 8])
     counters.read_comments([int(parent)])
     world.queues.drain()
-    die_before(monkeypatch, step, lambda: ask("DELETE", f"/{what}/{item_id}"))
+    die_before(monkeypatch, step, lambda: ask("DELETE", f"/{resource}/{item_id}"))
 
     deleted = mysql_store.read([target])[target].deleted
     assert deleted or step not in COMMITTED
     world.queues.drain()
     as_another_process()
     check_counters()
-    read = ask("GET", f"/{what}/{item_id}")
-    like = ask("PUT", f"/{what}/{item_id}/likes/me", user=9, folder="api/reactions")
+    read = ask("GET", f"/{resource}/{item_id}")
+    like = ask("PUT", f"/{resource}/{item_id}/likes/me", user=9, folder="api/reactions")
     assert (read.status, like.status) == ((410, 410) if deleted else (200, 200))
-    # And the client tries again.
-    assert ask("DELETE", f"/{what}/{item_id}").status == (410 if deleted else 204)
+    # The client repeats the request.
+    assert ask("DELETE", f"/{resource}/{item_id}").status == (410 if deleted else 204)
     check_counters()
 
 
 @pytest.mark.parametrize("step", COMMITTED, ids=step_ids)
-def test_trying_to_delete_again_tells_redis_what_the_dead_did_not(
+def test_a_repeated_deletion_projects_what_the_crashed_one_did_not(
     step: tuple[Any, str], world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     post_id = post()
@@ -173,13 +173,13 @@ def test_trying_to_delete_again_tells_redis_what_the_dead_did_not(
 
 
 @pytest.mark.parametrize("step", COMMITTED, ids=step_ids)
-def test_trying_to_write_again_tells_redis_what_the_dead_did_not(
+def test_a_repeated_creation_projects_what_the_crashed_one_did_not(
     step: tuple[Any, str], world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     post()
     counters.read_users([7])
     killed = die_before(monkeypatch, step, lambda: ask("POST", "/posts", POST, key="k"))
-    assert killed or step[1] == "tombstone", "nothing was deleted"
+    assert killed or step[1] == "tombstone", "a creation has no tombstone"
     assert ask("POST", "/posts", POST, key="k").status == 201
     check_counters()
 
@@ -187,14 +187,14 @@ def test_trying_to_write_again_tells_redis_what_the_dead_did_not(
 # ---------------------------------------------------------------- refreshes
 
 
-def test_a_refresh_of_what_is_not_there_does_nothing(world: World) -> None:
+def test_a_refresh_of_missing_targets_does_nothing(world: World) -> None:
     before = find_keys()
     refresh.refresh([TargetRefresh(kind, 999) for kind in ("post", "comment", "review", "user")])
     assert find_keys() == before
     assert mysql.fetch_all("SELECT COUNT(*) FROM content_counter") == [(0,)]
 
 
-def test_refreshes_are_safe_to_repeat_and_to_come_late(world: World) -> None:
+def test_late_and_repeated_refreshes_change_nothing(world: World) -> None:
     first, second = post(), post()
     refreshes = [TargetRefresh.from_json(b) for b in world.queues.take("refreshes")]
     ask("DELETE", f"/posts/{first}")
@@ -207,7 +207,7 @@ def test_refreshes_are_safe_to_repeat_and_to_come_late(world: World) -> None:
         check_counters()
 
 
-def test_a_refresh_of_a_user_tells_redis_their_card(world: World) -> None:
+def test_a_refresh_of_a_user_projects_the_card(world: World) -> None:
     assert cards.read_cards([7])[7].nickname == "user7"
     mysql.write("UPDATE user SET nickname = 'Ada', version = version + 1 WHERE id = 7")
     assert cards.read_cards([7])[7].nickname == "user7"
@@ -215,48 +215,48 @@ def test_a_refresh_of_a_user_tells_redis_their_card(world: World) -> None:
     assert cards.read_cards([7])[7].nickname == "Ada"
 
 
-def test_a_batch_of_100_refreshes_takes_as_much_as_one_of_10(world: World) -> None:
-    everything = range(1, 101)
-    world.add(*(Target(kind, n) for kind in ("post", "review") for n in everything))
+def test_100_refreshes_take_as_many_statements_as_10(world: World) -> None:
+    numbers = range(1, 101)
+    world.add(*(Target(kind, n) for kind in ("post", "review") for n in numbers))
     mysql.write("UPDATE content SET deleted_at = UTC_TIMESTAMP(6) WHERE MOD(content_id, 2) = 0")
     mysql.write(
         "INSERT INTO content (content_type, content_id, author_id, parent_id)"
         " SELECT 'comment', content_id, author_id, content_id FROM content"
         " WHERE content_type = 'post'"
     )
-    add_users(*everything)
-    took = []
-    for many in (100, 10, 100):  # the first time loads the scripts
+    add_users(*numbers)
+    costs = []
+    for count in (100, 10, 100):  # the first time loads the scripts
         batch = [
             TargetRefresh(kind, n)
             for kind in ("post", "comment", "review", "user")
-            for n in everything[:many]
+            for n in numbers[:count]
         ]
         with counting_work() as work:
             refresh.refresh(batch)
-        took.append((work.statements, work.round_trips))
-    assert took[1] == took[2]
-    assert max(took[2]) <= 12
+        costs.append((work.statements, work.round_trips))
+    assert costs[1] == costs[2]
+    assert max(costs[2]) <= 12
 
 
 # ---------------------------------------------------------------- late readers
 
 
-def test_a_reader_who_saw_it_live_does_not_bring_it_back(world: World) -> None:
+def test_a_late_reader_does_not_restore_a_deleted_post(world: World) -> None:
     post_id = post()
     target = Target("post", int(post_id))
     redis.execute("FLUSHALL")
     as_another_process()
-    [seen] = mysql_store.read([target]).values()
-    assert not seen.deleted
+    [old] = mysql_store.read([target]).values()
+    assert not old.deleted
     ask("DELETE", f"/posts/{post_id}")
-    redis_store.store_texts([seen])
+    redis_store.store_texts([old])
     markers.mark_all_created([target])
     as_another_process()
     assert ask("GET", f"/posts/{post_id}").status == 410
 
 
-def test_what_another_process_deleted_is_shown_for_a_second_at_most(
+def test_a_post_that_another_process_deleted_is_shown_for_at_most_1_s(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock_s = [clock.monotonic_s()]
@@ -267,14 +267,13 @@ def test_what_another_process_deleted_is_shown_for_a_second_at_most(
     text, _ = mysql_store.read([target])[target]
     mysql.write("UPDATE content SET deleted_at = UTC_TIMESTAMP(6)")
     refresh.project_texts([StoredText(text, deleted=True)])  # another process
-    assert ask("GET", f"/posts/{post_id}").status == 200, "from memory"
+    assert ask("GET", f"/posts/{post_id}").status == 200, "cached in the process"
     clock_s[0] += 1.001
     assert ask("GET", f"/posts/{post_id}").status == 410
 
 
-def test_who_brought_a_deleted_post_back_into_the_gate_is_put_right(world: World) -> None:
-    """A reader looked, it was deleted and told, and the reader made it hot when its marker had
-    expired."""
+def test_a_post_hydrated_during_its_deletion_is_tombstoned_by_the_refresh(world: World) -> None:
+    """Given a post that was read as live, deleted, and hydrated after its marker expired."""
     post_id = post()
     target = Target("post", int(post_id))
     ask("DELETE", f"/posts/{post_id}")
@@ -286,10 +285,10 @@ def test_who_brought_a_deleted_post_back_into_the_gate_is_put_right(world: World
         react.react(LIKE, target, 10, True)
 
 
-# ---------------------------------------------------------------- the queue is away
+# ---------------------------------------------------------------- the queue is unavailable
 
 
-def test_without_the_queue_people_write_and_delete(
+def test_texts_are_created_and_deleted_without_the_queue(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.queues.away = True
@@ -302,10 +301,10 @@ def test_without_the_queue_people_write_and_delete(
     check_counters()
 
 
-# ---------------------------------------------------------------- Redis is away
+# ---------------------------------------------------------------- Redis is unavailable
 
 
-def test_without_redis_there_are_ids_as_long_as_the_block_lasts_and_then_503(
+def test_without_redis_texts_are_created_until_the_block_of_ids_is_used_up(
     world: World, redis_away: Away
 ) -> None:
     post()
@@ -321,7 +320,7 @@ def test_without_redis_there_are_ids_as_long_as_the_block_lasts_and_then_503(
     check_counters()
 
 
-def test_without_redis_everything_is_read_from_mysql_and_says_so(
+def test_without_redis_reads_come_from_mysql_and_are_not_exact(
     world: World, redis_away: Away
 ) -> None:
     post_id = post()
@@ -345,10 +344,10 @@ def test_without_redis_everything_is_read_from_mysql_and_says_so(
         assert ask("GET", "/users/999/posts").status == 404
 
 
-def test_what_is_deleted_while_redis_is_away_is_told_when_it_is_back(
+def test_a_deletion_without_redis_is_projected_when_redis_is_back(
     world: World, redis_server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Redis comes back with all it had: it doesn't know of what happened meanwhile."""
+    """Given a Redis that returns with its old data."""
     post_id = post()
     target = Target("post", int(post_id))
     react.react(LIKE, target, 8, True)
@@ -369,7 +368,7 @@ def test_what_is_deleted_while_redis_is_away_is_told_when_it_is_back(
     finally:
         redis_server.resume()
     forget()
-    assert react.react(LIKE, target, 9, True).changed, "nobody has told Redis"
+    assert react.react(LIKE, target, 9, True).changed, "Redis has no tombstone yet"
     world.queues.drain()
     with pytest.raises(TargetDeleted):
         react.react(LIKE, target, 10, True)
@@ -377,20 +376,20 @@ def test_what_is_deleted_while_redis_is_away_is_told_when_it_is_back(
     check_counters()
 
 
-def test_what_is_written_while_redis_goes_away_is_written(
+def test_a_comment_is_created_when_redis_fails_after_the_commit(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It goes after the commit; the queue is away too, so nobody tells Redis: its values lapse."""
+    """Given an unavailable queue too, nothing projects the comment; stale values expire."""
     post_id = post(8)
     assert lookup.find("post", 1) is Existence.MISSING
     world.queues.take("refreshes")
     world.queues.away = True
 
-    def away(*args: object, **options: object) -> None:
-        raise RedisDown("it went")
+    def unavailable(*args: object, **options: object) -> None:
+        raise RedisDown("by the test")
 
     with monkeypatch.context() as patch:
-        patch.setattr(redis_store, "store_texts", away)
+        patch.setattr(redis_store, "store_texts", unavailable)
         reply = ask("POST", f"/posts/{post_id}/comments", COMMENT, user=7)
     assert reply.status == 201
     [line] = [
@@ -402,10 +401,10 @@ def test_what_is_written_while_redis_goes_away_is_written(
     assert ask("GET", f"/comments/{reply.body['id']}").status == 200
 
 
-# ---------------------------------------------------------------- MySQL is away
+# ---------------------------------------------------------------- MySQL is unavailable
 
 
-def test_without_mysql_what_redis_has_is_read_and_nothing_is_written(
+def test_without_mysql_cached_texts_are_read_and_writes_are_refused(
     world: World, mysql_away: Away
 ) -> None:
     post_id = post()
@@ -434,27 +433,27 @@ def test_without_mysql_what_redis_has_is_read_and_nothing_is_written(
     check_counters()
 
 
-def test_when_the_commit_is_not_answered_the_key_tells_what_happened(
+def test_the_key_finds_the_text_of_a_commit_whose_reply_was_lost(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MySQL committed and the answer was lost: the client is told to try again, and finds it."""
+    """Given a commit whose reply was lost, the client gets 503 and repeats the request."""
     post()
     run_in_transaction = mysql.run_in_transaction
 
-    def lose_the_answer(work: Callable[[Any], Any]) -> Any:
+    def lose_the_reply(work: Callable[[Any], Any]) -> Any:
         run_in_transaction(work)
-        raise MysqlDown("it committed, and nobody heard")
+        raise MysqlDown("by the test, after the commit")
 
     with monkeypatch.context() as patch:
-        patch.setattr(mysql, "run_in_transaction", lose_the_answer)
+        patch.setattr(mysql, "run_in_transaction", lose_the_reply)
         assert ask("POST", "/posts", POST, key="k").status == 503
     found = mysql.fetch_all("SELECT MAX(content_id) FROM content")
-    again = ask("POST", "/posts", POST, key="k")
-    assert (again.status, [(int(again.body["id"]),)]) == (201, found)
+    repeated = ask("POST", "/posts", POST, key="k")
+    assert (repeated.status, [(int(repeated.body["id"]),)]) == (201, found)
     check_counters()
 
 
-def test_a_refresh_without_mysql_comes_again(world: World, mysql_away: Away) -> None:
+def test_a_refresh_without_mysql_is_retried(world: World, mysql_away: Away) -> None:
     post()
     with mysql_away(), pytest.raises(MysqlDown):
         refresh.refresh([TargetRefresh("post", 1)])

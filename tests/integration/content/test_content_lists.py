@@ -1,4 +1,4 @@
-"""Lists of posts, comments and reviews: pages without holes, in a constant amount of work."""
+"""Lists of posts, comments and reviews: pages without gaps, at a constant cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.content_api import (
     ask,
     comment,
     counting_work,
-    made,
+    create,
     post,
     review,
 )
@@ -43,7 +43,7 @@ def world(plaza: World) -> World:
 
 
 def fill(content_type: str, ids: list[int], *, author: int = 7, parent: int | None = None) -> None:
-    """Texts of one time straight into MySQL."""
+    """Insert texts of equal time into MySQL."""
     mysql.write(
         "INSERT INTO content (content_type, content_id, author_id, parent_id, created_at, kind,"
         " title, body, score) VALUES "
@@ -53,7 +53,7 @@ def fill(content_type: str, ids: list[int], *, author: int = 7, parent: int | No
 
 
 def pages(path: str, limit: int, between: Callable[[int], object] = lambda _: None) -> list[str]:
-    """The ids of all pages, one after the other; ``between`` happens after each."""
+    """Return the ids of all pages in order; call ``between`` after each page."""
     found: list[str] = []
     cursor, number = "", 0
     sign = "&" if "?" in path else "?"
@@ -64,7 +64,7 @@ def pages(path: str, limit: int, between: Callable[[int], object] = lambda _: No
             return found
         cursor = f"&cursor={page['next']}"
         number += 1
-        assert number < 200, "it never ends"
+        assert number < 200, "the list never ends"
         between(number)
 
 
@@ -72,7 +72,7 @@ def pages(path: str, limit: int, between: Callable[[int], object] = lambda _: No
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
-def test_pages_joined_are_the_list_newest_first(limit: int) -> None:
+def test_pages_together_are_the_list_newest_first(limit: int) -> None:
     posts = [post() for _ in range(7)]
     parent = posts[0]
     comments = [comment(parent) for _ in range(7)]
@@ -87,7 +87,7 @@ def test_pages_joined_are_the_list_newest_first(limit: int) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3, 10])
-def test_what_was_written_in_one_microsecond_is_paged_once_each(limit: int) -> None:
+def test_texts_of_one_microsecond_are_listed_once_each(limit: int) -> None:
     ids = random.Random(limit).sample(range(1, 2**62), 25)
     fill("post", ids)
     fill("comment", ids, parent=ids[0])
@@ -100,29 +100,29 @@ def test_what_was_written_in_one_microsecond_is_paged_once_each(limit: int) -> N
 
 
 @pytest.mark.parametrize("order", ["latest", "earliest"])
-def test_what_is_deleted_and_written_meanwhile_makes_no_hole_and_no_repeat(order: str) -> None:
+def test_concurrent_writes_and_deletions_cause_no_gap_and_no_repeat(order: str) -> None:
     parent = post()
     fill("comment", list(range(100, 130)), author=8, parent=int(parent))
     deleted: set[str] = set()
 
-    def meanwhile(number: int) -> None:
-        # The last one shown (the cursor itself), one before and one behind it.
+    def write_between(number: int) -> None:
+        # The last comment of the page (the cursor), the next one and an earlier one.
         at = 129 - 5 * number + 1 if order == "latest" else 100 + 5 * number - 1
         for comment_id in (at, at + 1, at - 2):
             if ask("DELETE", f"/comments/{comment_id}", user=8).status == 204:
                 deleted.add(str(comment_id))
         if order == "latest":
-            comment(parent)  # above of where we are
+            comment(parent)  # before the current page
 
-    shown = pages(f"/posts/{parent}/comments?order={order}", 5, meanwhile)
+    shown = pages(f"/posts/{parent}/comments?order={order}", 5, write_between)
     assert len(shown) == len(set(shown)), "no repeats"
-    kept = {str(i) for i in range(100, 130)} - deleted
-    assert kept <= set(shown), "no holes"
+    live = {str(i) for i in range(100, 130)} - deleted
+    assert live <= set(shown), "no gaps"
     old = [int(i) for i in shown if int(i) < 130]
     assert old == sorted(old, reverse=order == "latest")
 
 
-def test_the_last_page_says_so_and_an_empty_list_is_one_page() -> None:
+def test_the_last_page_has_no_next_and_an_empty_list_is_one_page() -> None:
     assert ask("GET", "/users/9/posts").body == {"items": [], "next": None}
     first, second = post(9), post(9)
     page = ask("GET", "/users/9/posts?limit=2").body
@@ -130,7 +130,7 @@ def test_the_last_page_says_so_and_an_empty_list_is_one_page() -> None:
     assert page["next"] is None
 
 
-def test_items_of_lists_are_whole_and_about_who_asks(world: World) -> None:
+def test_items_of_lists_equal_single_reads_of_the_caller(world: World) -> None:
     posts = [post(), post(), post(8)]
     comments = [comment(posts[0], 8), comment(posts[0], 9)]
     for target in (("post", posts[1]), ("comment", comments[0])):
@@ -171,13 +171,13 @@ def test_items_of_lists_are_whole_and_about_who_asks(world: World) -> None:
     ],
     ids=str,
 )
-def test_a_forged_cursor_is_bad_input(cursor: str) -> None:
+def test_a_forged_cursor_is_a_400(cursor: str) -> None:
     parent = post()
     for path in ("/users/7/posts", f"/posts/{parent}/comments", f"/shops/{SHOP}/reviews"):
         assert ask("GET", f"{path}?cursor={cursor}").status == 400
 
 
-def test_a_cursor_of_the_first_and_of_the_last_time_there_is_works() -> None:
+def test_cursors_of_the_earliest_and_the_latest_time_are_accepted() -> None:
     only = post()
     last = pack_cursor(253_402_214_400_000_000, 2**63 - 1)
     assert [i["id"] for i in ask("GET", f"/users/7/posts?cursor={last}").body["items"]] == [only]
@@ -185,21 +185,21 @@ def test_a_cursor_of_the_first_and_of_the_last_time_there_is_works() -> None:
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=x", "order=newest", "limit=1.5"])
-def test_a_query_that_can_not_be_meant_is_bad_input(query: str) -> None:
+def test_an_invalid_query_is_a_400(query: str) -> None:
     assert ask("GET", f"/posts/{post()}/comments?{query}").status == 400
 
 
-# ---------------------------------------------------------------- how much work
+# ---------------------------------------------------------------- cost
 
 
 @pytest.fixture
 def slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is in memory stays there, however slow the machine is."""
+    """Keep texts cached in the process, however slow the machine is."""
     monkeypatch.setattr(queries._texts, "_ttl_s", math.inf)
 
 
 def fill_page(count: int, parent: int) -> dict[str, int]:
-    """``count`` of each that is listed, by different authors where they may be; the paths."""
+    """Fill each list with ``count`` texts; return path -> maximum number of round trips."""
     fill("post", list(range(1001, 1001 + count)), author=9)
     for index in range(count):
         fill("comment", [2001 + index], author=100 + index, parent=parent)
@@ -208,7 +208,7 @@ def fill_page(count: int, parent: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("count", [1, 10, 100])
-def test_a_warm_first_page_takes_no_statement_and_as_many_round_trips_whatever_it_holds(
+def test_a_cached_first_page_takes_no_statement_and_constant_round_trips(
     count: int, slow_clock: None
 ) -> None:
     parent = int(post())
@@ -222,30 +222,30 @@ def test_a_warm_first_page_takes_no_statement_and_as_many_round_trips_whatever_i
         assert work.round_trips <= round_trips, path
 
 
-def test_a_cold_page_of_100_takes_as_much_as_one_of_10() -> None:
+def test_an_uncached_page_of_100_costs_as_much_as_one_of_10() -> None:
     parent = int(post())
     paths = fill_page(100, parent)
     for path in paths:
-        took = []
+        costs = []
         for count in (10, 100):
             redis.execute("FLUSHALL")
             redis.client().script_flush()
             as_another_process()
             with counting_work() as work:
                 assert len(ask("GET", f"{path}?limit={count}").body["items"]) == count
-            took.append((work.statements, work.round_trips))
-        assert took[0] == took[1], path
-        assert took[0][0] <= 9, path
-        # A script that a cluster's second node does not know, too, takes a trip more.
-        assert took[0][1] <= (28 if IS_CLUSTER else 26), path
+            costs.append((work.statements, work.round_trips))
+        assert costs[0] == costs[1], path
+        assert costs[0][0] <= 9, path
+        # On a cluster a second node also needs a script to be loaded.
+        assert costs[0][1] <= (28 if IS_CLUSTER else 26), path
 
 
-def test_a_warm_post_takes_no_statement(slow_clock: None) -> None:
+def test_a_cached_post_takes_no_statement(slow_clock: None) -> None:
     post_id = post()
     ask("GET", f"/posts/{post_id}")
     with counting_work() as work:
         ask("GET", f"/posts/{post_id}")
-    assert (work.statements, work.round_trips) == (0, 4), "its text is in memory"
+    assert (work.statements, work.round_trips) == (0, 4), "its text is cached in the process"
     as_another_process()
     with counting_work() as work:
         ask("GET", f"/posts/{post_id}")
@@ -253,7 +253,7 @@ def test_a_warm_post_takes_no_statement(slow_clock: None) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 10, 100])
-def test_posts_by_their_ids_take_as_much_for_many_as_for_one(count: int) -> None:
+def test_reading_100_posts_costs_as_much_as_reading_one(count: int) -> None:
     ids = list(range(1001, 1001 + count))
     fill("post", ids, author=9)
     for expected in (6, 0):
@@ -261,67 +261,67 @@ def test_posts_by_their_ids_take_as_much_for_many_as_for_one(count: int) -> None
         with counting_work() as work:
             found = queries.read_posts([*ids, 4040, ids[0]], 7)
         assert list(found) == ids
-        assert work.statements <= expected + 1, "4040 is looked for again"
+        assert work.statements <= expected + 1, "4040 is read again"
         assert work.round_trips <= 16
 
 
-def test_posts_by_their_ids_leave_the_deleted_out() -> None:
+def test_read_posts_leaves_out_deleted_posts() -> None:
     posts = [post() for _ in range(4)]
     ask("DELETE", f"/posts/{posts[1]}")
-    for forgotten in (lambda: None, as_another_process, lambda: redis.execute("FLUSHALL")):
-        forgotten()
+    for forget in (lambda: None, as_another_process, lambda: redis.execute("FLUSHALL")):
+        forget()
         found = queries.read_posts([int(i) for i in posts] + [404], None)
         assert list(found) == [int(posts[i]) for i in (0, 2, 3)]
     assert queries.read_posts([], 7) == {}
 
 
-def test_mysql_reads_a_page_off_its_index() -> None:
+def test_mysql_reads_a_page_from_its_index() -> None:
     fill("post", list(range(1, 2001)), author=7)
     fill("post", list(range(3001, 3101)), author=8)
     fill("comment", list(range(1, 2001)), parent=1)
     fill("review", list(range(1, 2001)), parent=SHOP)
     mysql.write("UPDATE content SET deleted_at = created_at WHERE MOD(content_id, 3) = 0")
     mysql.write("ANALYZE TABLE content")
-    asked: list[tuple[str, Any]] = []
+    statements: list[tuple[str, Any]] = []
     fetch_all = mysql.fetch_all
 
-    def watch(sql: str, args: Any = ()) -> Any:
-        asked.append((sql, args))
+    def record(sql: str, args: Any = ()) -> Any:
+        statements.append((sql, args))
         return fetch_all(sql, args)
 
     after = ListPosition(1_767_225_600_000_000, 1500)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mysql, "fetch_all", watch)
-        for place in (None, after):
-            assert len(mysql_store.read_of_author(7, place, 21)) == 21
+        patch.setattr(mysql, "fetch_all", record)
+        for position in (None, after):
+            assert len(mysql_store.read_of_author(7, position, 21)) == 21
             for latest in (True, False):
-                mysql_store.read_of_parent("comment", 1, place, latest, 21)
-            mysql_store.read_of_parent("review", SHOP, place, True, 21)
-    assert len(asked) == 8
-    for sql, args in asked:
+                mysql_store.read_of_parent("comment", 1, position, latest, 21)
+            mysql_store.read_of_parent("review", SHOP, position, True, 21)
+    assert len(statements) == 8
+    for sql, args in statements:
         plan = explain(sql, args)
         assert not any("filesort" in (step["Extra"] or "") for step in plan), sql
         index = "by_author" if "author_id =" in sql else "by_parent"
         assert index in {step["key"] for step in plan}
         mysql.write("FLUSH STATUS")
         fetch_all(sql, args)
-        handled: dict[str, str] = dict(fetch_all("SHOW SESSION STATUS LIKE 'Handler_read%%'"))
-        assert sum(int(n) for n in handled.values()) < 100, (sql, handled)
+        reads: dict[str, str] = dict(fetch_all("SHOW SESSION STATUS LIKE 'Handler_read%%'"))
+        assert sum(int(n) for n in reads.values()) < 100, (sql, reads)
 
 
-# ---------------------------------------------------------------- what an answer can hold
+# ---------------------------------------------------------------- sizes of responses
 
 
-def test_long_texts_make_short_pages_and_all_of_them_are_listed() -> None:
-    """Lambda's answers hold 6 MB; 100 of the longest posts would be 14."""
+def test_long_texts_make_short_pages_without_gaps() -> None:
+    """A Lambda response has at most 6 MB; 100 posts of maximum length would be 14 MB."""
     body = "🍜" * 10_000
-    said = json.dumps({"kind": "blog", "title": "t", "body": body}, ensure_ascii=False)
-    posts = [made("/posts", said) for _ in range(30)]
+    request = json.dumps({"kind": "blog", "title": "t", "body": body}, ensure_ascii=False)
+    posts = [create("/posts", request) for _ in range(30)]
     found, cursor, sizes = [], "", []
     while True:
         reply = ask("GET", f"/users/7/posts?limit=100{cursor}")
         found += [item["id"] for item in reply.body["items"]]
-        # As Powertools and then Lambda's own runtime write it.
+        # Powertools encodes the body, then Lambda's runtime encodes the response.
         sizes.append(len(json.dumps(json.dumps(reply.body))))
         if reply.body["next"] is None:
             break
@@ -332,9 +332,9 @@ def test_long_texts_make_short_pages_and_all_of_them_are_listed() -> None:
     assert max(sizes) > MAX_PAGE_BYTES / 2
 
 
-def test_short_texts_make_whole_pages() -> None:
+def test_short_texts_make_full_pages() -> None:
     parent = int(post())
     fill("comment", list(range(1, 101)), parent=parent)
     page = ask("GET", f"/posts/{parent}/comments?limit=100").body
     assert (len(page["items"]), page["next"]) == (100, None)
-    assert made(f"/posts/{parent}/comments", COMMENT)
+    assert create(f"/posts/{parent}/comments", COMMENT)

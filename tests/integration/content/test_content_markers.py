@@ -1,4 +1,4 @@
-"""What was deleted stays deleted in Redis, whoever is late."""
+"""A deleted target stays deleted in Redis, also after late writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def delete() -> None:
     mysql.write("UPDATE content SET deleted_at = UTC_TIMESTAMP(6)")
 
 
-def test_who_is_late_with_live_does_not_bring_back_what_is_gone(plaza: World) -> None:
+def test_a_late_creation_marker_does_not_restore_a_deleted_target(plaza: World) -> None:
     plaza.add(POST)
     delete()
     markers.mark_deleted([POST])
@@ -28,15 +28,15 @@ def test_who_is_late_with_live_does_not_bring_back_what_is_gone(plaza: World) ->
     assert lookup.find(*POST) is Existence.DELETED
 
 
-def test_a_marker_that_says_none_gives_way_to_what_was_made(plaza: World) -> None:
+def test_a_creation_replaces_the_marker_of_a_missing_target(plaza: World) -> None:
     assert lookup.find(*POST) is Existence.MISSING
     plaza.add(POST)
-    assert lookup.find(*POST) is Existence.MISSING, "for half a minute at most"
+    assert lookup.find(*POST) is Existence.MISSING, "the marker lives up to 30 s"
     markers.mark_created(*POST)
     assert lookup.find(*POST) is Existence.LIVE
 
 
-def test_a_hot_target_refuses_once_it_is_buried(plaza: World) -> None:
+def test_a_loaded_target_refuses_reactions_after_its_tombstone(plaza: World) -> None:
     plaza.add(POST)
     react.react(LIKE, POST, 7, True)
     delete()
@@ -46,20 +46,20 @@ def test_a_hot_target_refuses_once_it_is_buried(plaza: World) -> None:
     assert total() == 1
 
 
-def test_what_this_process_saw_lately_is_not_enough_to_make_it_hot_again(plaza: World) -> None:
+def test_a_target_cached_as_live_is_not_hydrated_after_its_deletion(plaza: World) -> None:
     plaza.add(POST)
     react.require_existing(POST)
     assert markers.is_cached_live(*POST)
     delete()
-    other_process = targets.redis_store.overwrite_marks
-    other_process([POST], Existence.DELETED)
+    mark_from_another_process = targets.redis_store.overwrite_marks
+    mark_from_another_process([POST], Existence.DELETED)
     with pytest.raises(TargetDeleted):
         react.react(LIKE, POST, 7, True)
     assert meta() == {}
 
 
-def test_who_brought_a_target_back_while_it_was_deleted_is_put_right_later(plaza: World) -> None:
-    """It was read as live, then deleted, then loaded when its marker had expired."""
+def test_a_target_hydrated_during_its_deletion_is_tombstoned_again(plaza: World) -> None:
+    """Given a target that was read as live, deleted, and hydrated after its marker expired."""
     plaza.add(POST)
     delete()
     react.tombstone([POST])
@@ -71,7 +71,9 @@ def test_who_brought_a_target_back_while_it_was_deleted_is_put_right_later(plaza
         react.react(LIKE, POST, 8, True)
 
 
-def test_markers_of_many_take_one_round_trip(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_markers_of_100_targets_take_one_round_trip(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sent: list[object] = []
     run_all = redis.run_all
     monkeypatch.setattr(redis, "run_all", lambda *a: record_call(sent, a, run_all(*a)))
@@ -102,12 +104,12 @@ def test_markers_of_many_take_one_round_trip(plaza: World, monkeypatch: pytest.M
     ],
     ids=lambda body: body[:40] or "empty",
 )
-def test_what_is_no_refresh_is_a_bad_record(body: str) -> None:
+def test_a_body_of_another_format_is_an_invalid_message(body: str) -> None:
     with pytest.raises(InvalidMessage):
         TargetRefresh.from_json(body)
 
 
-def test_a_refresh_comes_back_as_it_went() -> None:
+def test_a_refresh_survives_encoding() -> None:
     assert TargetRefresh.from_json(TargetRefresh("post", 2**63 - 1).to_json()) == (
         "post",
         2**63 - 1,

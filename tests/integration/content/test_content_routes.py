@@ -1,4 +1,4 @@
-"""Posts, comments and reviews through their function: written, read, listed, deleted."""
+"""The routes of posts, comments and reviews: create, read, list, delete."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from tests.support.plaza import World
 pytestmark = pytest.mark.usefixtures("world")
 
 
-# ---------------------------------------------------------------- writing and reading
+# ---------------------------------------------------------------- creating and reading
 
 
-def test_a_post_is_written_and_read_back_whole() -> None:
+def test_a_created_post_is_read_back_with_all_fields() -> None:
     before = datetime.now(UTC) - timedelta(seconds=1)
-    said = POST | {"kind": "blog", "images": ["https://pics.example/a.png"], "title": "漢字 🍜"}
-    written = ask("POST", "/posts", said)
+    request = POST | {"kind": "blog", "images": ["https://pics.example/a.png"], "title": "漢字 🍜"}
+    written = ask("POST", "/posts", request)
     assert written.status == 201
     item = dict(written.body)
     created_at = datetime.fromisoformat(item.pop("created_at"))
     assert before < created_at < datetime.now(UTC) + timedelta(seconds=1)
     assert written.body["created_at"].endswith("Z")
     assert int(item.pop("id")) > 2**53
-    assert item == said | {
+    assert item == request | {
         "author": {"id": "7", "nickname": "user7", "avatar": None},
         "likes": 0,
         "collects": 0,
@@ -52,15 +52,15 @@ def test_a_post_is_written_and_read_back_whole() -> None:
         "exact": True,
     }
     path = f"/posts/{written.body['id']}"
-    for forgotten in (lambda: None, as_another_process, lambda: redis.execute("FLUSHALL")):
-        forgotten()
+    for forget in (lambda: None, as_another_process, lambda: redis.execute("FLUSHALL")):
+        forget()
         as_another_process()
         read = ask("GET", path, user=None)
         assert read.status == 200
         assert read.body == written.body | {"mine": None, "viewers": 1}
 
 
-def test_a_comment_is_written_and_read_back() -> None:
+def test_a_created_comment_is_read_back() -> None:
     post_id = post()
     written = ask("POST", f"/posts/{post_id}/comments", COMMENT, user=8)
     assert written.status == 201
@@ -78,7 +78,7 @@ def test_a_comment_is_written_and_read_back() -> None:
     assert ask("GET", f"/posts/{post_id}").body["comments"] == 1
 
 
-def test_a_review_is_written_and_read_back() -> None:
+def test_a_created_review_is_read_back() -> None:
     written = ask("POST", f"/shops/{SHOP}/reviews", REVIEW)
     assert written.status == 201
     as_another_process()
@@ -88,20 +88,20 @@ def test_a_review_is_written_and_read_back() -> None:
     assert "comments" not in read.body
 
 
-def test_counts_and_mine_are_those_of_who_asks(world: World) -> None:
+def test_mine_is_the_state_of_the_caller(world: World) -> None:
     post_id = post()
     target = Target("post", int(post_id))
     react.react(LIKE, target, 8, True)
     react.react(COLLECT, target, 8, True)
     comment(post_id)
     mine = {"liked": True, "collected": True}
-    for user, said in ((8, mine), (7, {"liked": False, "collected": False}), (None, None)):
+    for user, expected in ((8, mine), (7, {"liked": False, "collected": False}), (None, None)):
         read = ask("GET", f"/posts/{post_id}", user=user).body
         assert (read["likes"], read["collects"], read["comments"]) == (1, 1, 1)
-        assert read["mine"] == said
+        assert read["mine"] == expected
 
 
-def test_viewers_are_people_not_views() -> None:
+def test_a_viewer_is_counted_once() -> None:
     post_id = post()
     for _ in range(3):
         assert ask("GET", f"/posts/{post_id}", user=7).body["viewers"] == 1
@@ -110,21 +110,21 @@ def test_viewers_are_people_not_views() -> None:
     assert ask("GET", f"/posts/{post_id}", user=None, ip="198.51.100.1").body["viewers"] == 3
     for number in range(600):
         agent = f"a browser {number}"
-        seen = ask("GET", f"/posts/{post_id}", user=None, ip="198.51.100.1", agent=agent)
-    assert seen.body["viewers"] == 3, "a header makes no viewer"
+        read = ask("GET", f"/posts/{post_id}", user=None, ip="198.51.100.1", agent=agent)
+    assert read.body["viewers"] == 3, "a header does not make a viewer"
     assert ask("GET", f"/posts/{post_id}", user=None, ip="198.51.100.2").body["viewers"] == 4
     listed = ask("GET", "/users/7/posts", user=None).body["items"]
-    assert listed[0]["viewers"] == 4, "a list counts no viewers and shows them"
+    assert listed[0]["viewers"] == 4, "a list does not count its reader as a viewer"
     [key] = find_keys("*:viewers")
     assert 89 * 86_400 < redis.execute("TTL", key) <= 90 * 86_400
 
 
-def test_who_looks_for_what_is_not_there_leaves_no_viewers() -> None:
+def test_a_missing_post_counts_no_viewers() -> None:
     assert ask("GET", "/posts/123").status == 404
     assert find_keys("*:viewers") == []
 
 
-def test_an_author_without_a_user_is_somebody() -> None:
+def test_an_author_without_a_user_has_a_placeholder_card() -> None:
     mysql.write("DELETE FROM user")
     assert ask("GET", f"/posts/{post()}").body["author"] == {
         "id": "7",
@@ -133,7 +133,7 @@ def test_an_author_without_a_user_is_somebody() -> None:
     }
 
 
-def test_content_that_is_only_reacted_to_can_be_read(world: World) -> None:
+def test_rows_without_text_can_be_read(world: World) -> None:
     for target in (Target("post", 11), Target("comment", 21), Target("review", 31)):
         world.add(target)
     assert ask("GET", "/posts/11").body["body"] == ""
@@ -144,17 +144,17 @@ def test_content_that_is_only_reacted_to_can_be_read(world: World) -> None:
 # ---------------------------------------------------------------- deleting
 
 
-@pytest.mark.parametrize("what", ["posts", "comments", "reviews"])
-def test_only_who_wrote_it_deletes_it_and_then_it_is_gone_everywhere(
-    what: str, world: World
+@pytest.mark.parametrize("resource", ["posts", "comments", "reviews"])
+def test_only_the_author_deletes_a_text_and_then_every_route_returns_410(
+    resource: str, world: World
 ) -> None:
     first = post(8)
     item = {"posts": post, "comments": lambda user: comment(first, user), "reviews": review}
-    item_id = item[what](7)
-    path = f"/{what}/{item_id}"
+    item_id = item[resource](7)
+    path = f"/{resource}/{item_id}"
     assert ask("GET", path).status == 200
-    target = Target(what.removesuffix("s"), int(item_id))
-    assert react.react(LIKE, target, 8, True).total == 1, "it is hot"
+    target = Target(resource.removesuffix("s"), int(item_id))
+    assert react.react(LIKE, target, 8, True).total == 1, "the target is loaded"
 
     assert ask("DELETE", path, user=None).status == 401
     refused = ask("DELETE", path, user=8)
@@ -164,14 +164,14 @@ def test_only_who_wrote_it_deletes_it_and_then_it_is_gone_everywhere(
     done = ask("DELETE", path)
     assert (done.status, done.body) == (204, None)
     for user in (7, 8, None):
-        gone = ask("GET", path, user=user)
-        assert (gone.status, gone.slug) == (410, "gone")
+        read = ask("GET", path, user=user)
+        assert (read.status, read.slug) == (410, "gone")
     for user in (7, 8):
         assert ask("DELETE", path, user=user).status == 410
     likes = ask("PUT", f"{path}/likes/me", user=9, folder="api/reactions")
     assert (likes.status, likes.slug) == (410, "gone")
-    for forgotten in (as_another_process, lambda: redis.execute("FLUSHALL")):
-        forgotten()
+    for forget in (as_another_process, lambda: redis.execute("FLUSHALL")):
+        forget()
         as_another_process()
         assert ask("GET", path).status == 410
         assert ask("PUT", f"{path}/likes/me", user=9, folder="api/reactions").status == 410
@@ -179,24 +179,24 @@ def test_only_who_wrote_it_deletes_it_and_then_it_is_gone_everywhere(
     assert ask("GET", path).status == 410
     check_counters()
     received = mysql.fetch_all("SELECT likes_received_total FROM user_counter WHERE user_id = 7")
-    assert received == [(1,)], "what it had received stays counted"
+    assert received == [(1,)], "likes of a deleted text stay counted"
 
 
-def test_a_deleted_post_takes_no_comments_and_shows_none() -> None:
+def test_a_deleted_post_accepts_and_lists_no_comments() -> None:
     post_id = post()
     comment_id = comment(post_id)
     ask("DELETE", f"/posts/{post_id}")
-    for is_forgotten in (False, True):
-        if is_forgotten:
+    for is_new_process in (False, True):
+        if is_new_process:
             as_another_process()
         assert ask("GET", f"/posts/{post_id}/comments").status == 410
         assert ask("POST", f"/posts/{post_id}/comments", COMMENT).status == 410
-    assert ask("GET", f"/comments/{comment_id}").status == 200, "it is its author's, and there"
+    assert ask("GET", f"/comments/{comment_id}").status == 200, "the comment itself is not deleted"
     assert ask("DELETE", f"/comments/{comment_id}", user=8).status == 204
     check_counters()
 
 
-def test_a_deleted_comment_is_counted_no_more() -> None:
+def test_a_deleted_comment_is_not_counted() -> None:
     post_id = post()
     first, second = comment(post_id), comment(post_id)
     assert ask("DELETE", f"/comments/{first}", user=8).status == 204
@@ -206,7 +206,7 @@ def test_a_deleted_comment_is_counted_no_more() -> None:
     check_counters()
 
 
-# ---------------------------------------------------------------- what isn't there
+# ---------------------------------------------------------------- missing resources
 
 
 @pytest.mark.parametrize(
@@ -226,16 +226,16 @@ def test_a_deleted_comment_is_counted_no_more() -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["999", str(2**63 - 1), str(2**63), "0", "-1", "07", "x", "1e3"])
-def test_what_is_not_there_is_a_404(method: str, path: str, name: str, world: World) -> None:
+def test_a_missing_resource_is_a_404(method: str, path: str, name: str, world: World) -> None:
     body = REVIEW if "reviews" in path else COMMENT
     reply = ask(method, path.format(id=name), body if method == "POST" else None)
     assert (reply.status, reply.slug) == (404, "not-found")
-    announced = set(world.queues.messages) - {"shops"}  # the filter of shops may be asked for
-    assert not announced, "what can't be done is not announced"
+    announced = set(world.queues.messages) - {"shops"}  # the filter of shops may be requested
+    assert not announced, "a refused write is not announced"
     assert mysql.fetch_all("SELECT COUNT(*) FROM content") == [(0,)]
 
 
-def test_who_asks_for_what_is_not_there_again_and_again_asks_mysql_once() -> None:
+def test_repeated_reads_of_a_missing_post_take_one_statement() -> None:
     ask("GET", "/posts/999")
     as_another_process()
     with content_api.counting_work() as work:
@@ -244,14 +244,14 @@ def test_who_asks_for_what_is_not_there_again_and_again_asks_mysql_once() -> Non
     assert work.statements == 0
 
 
-def test_a_shop_is_looked_up_once() -> None:
+def test_a_shop_is_read_once() -> None:
     ask("GET", f"/shops/{SHOP}/reviews")
     with content_api.counting_work() as work:
         ask("GET", f"/shops/{SHOP}/reviews")
     assert work.statements == 0
 
 
-# ---------------------------------------------------------------- what can't be meant
+# ---------------------------------------------------------------- invalid requests
 
 LONG = "a" * 10_001
 URL = "https://pics.example/"
@@ -308,13 +308,11 @@ BAD_POSTS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("body", "field"), BAD_POSTS, ids=lambda v: str(v)[:50])
-def test_a_post_that_can_not_be_meant_is_a_400_that_names_the_field(
-    body: Any, field: str, world: World
-) -> None:
+def test_an_invalid_post_is_a_400_that_names_the_field(body: Any, field: str, world: World) -> None:
     reply = ask("POST", "/posts", body)
     assert (reply.status, reply.slug) == (400, "invalid-request")
-    named = [error["field"] for error in reply.body.get("errors", [])] or [reply.body["detail"]]
-    assert any(name.startswith(field) for name in named), named
+    fields = [error["field"] for error in reply.body.get("errors", [])] or [reply.body["detail"]]
+    assert any(name.startswith(field) for name in fields), fields
     assert world.queues.messages == {}
     assert mysql.fetch_all("SELECT COUNT(*) FROM content") == [(0,)]
 
@@ -330,7 +328,7 @@ def test_a_post_that_can_not_be_meant_is_a_400_that_names_the_field(
     ],
     ids=str,
 )
-def test_a_comment_that_can_not_be_meant_is_a_400(body: Any, field: str) -> None:
+def test_an_invalid_comment_is_a_400(body: Any, field: str) -> None:
     reply = ask("POST", f"/posts/{post()}/comments", body)
     assert (reply.status, reply.body["errors"][0]["field"]) == (400, field)
 
@@ -338,31 +336,31 @@ def test_a_comment_that_can_not_be_meant_is_a_400(body: Any, field: str) -> None
 @pytest.mark.parametrize(
     "score", [0, 6, -1, 1.5, 4.5, "4", True, None, [4], "NaN", 10**30], ids=repr
 )
-def test_a_score_is_a_whole_number_from_one_to_five(score: Any) -> None:
+def test_a_score_outside_of_1_to_5_is_a_400(score: Any) -> None:
     reply = ask("POST", f"/shops/{SHOP}/reviews", REVIEW | {"score": score})
     assert (reply.status, reply.body["errors"][0]["field"]) == (400, "body.score")
 
 
 @pytest.mark.parametrize("score", ["NaN", "Infinity", "1e400", "1" * 5_000])
-def test_a_number_that_is_none_is_no_score(score: str) -> None:
+def test_a_score_that_is_not_finite_is_a_400(score: str) -> None:
     body = '{"body": "a", "score": ' + score + "}"
     assert ask("POST", f"/shops/{SHOP}/reviews", body).status == 400
 
 
-def test_the_longest_that_is_allowed_is_kept_to_the_last_character() -> None:
+def test_texts_of_maximum_length_are_stored_completely() -> None:
     url = URL + "a" * (512 - len(URL))
-    said = {"kind": "blog", "title": "漢" * 200, "body": "🍜" * 10_000, "images": [url] * 9}
-    written = ask("POST", "/posts", json.dumps(said, ensure_ascii=False))
+    request = {"kind": "blog", "title": "漢" * 200, "body": "🍜" * 10_000, "images": [url] * 9}
+    written = ask("POST", "/posts", json.dumps(request, ensure_ascii=False))
     assert written.status == 201
     as_another_process()
     redis.execute("FLUSHALL")
     read = ask("GET", f"/posts/{written.body['id']}")
-    assert {name: read.body[name] for name in said} == said
+    assert {name: read.body[name] for name in request} == request
     short = {"body": "🍜" * 2_000}
     assert ask("POST", f"/posts/{written.body['id']}/comments", short).body["body"] == short["body"]
 
 
-def test_writing_takes_a_session() -> None:
+def test_creating_a_text_requires_a_session() -> None:
     for path, body in (
         ("/posts", POST),
         (f"/posts/{post()}/comments", COMMENT),
@@ -372,7 +370,7 @@ def test_writing_takes_a_session() -> None:
         assert (reply.status, reply.slug) == (401, "unauthenticated")
 
 
-def test_who_asked_too_early_does_not_hide_what_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_before_the_creation_does_not_hide_the_post(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask("GET", "/posts/4711").status == 404
     like = ask("PUT", "/posts/4711/likes/me", folder="api/reactions")
     assert like.status == 404

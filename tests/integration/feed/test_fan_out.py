@@ -1,4 +1,4 @@
-"""Fanning out: pages of followers, kills between any two steps, stars, posts nobody could send."""
+"""Fan-out: pages of followers, crashes between any two steps, stars, posts that SQS refused."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ FOLLOWERS = range(101, 108)
 
 
 class Killed(BaseException):
-    """The process ended here."""
+    """The process ends here."""
 
 
 @contextlib.contextmanager
 def killed_at(step: int) -> Iterator[None]:
-    """The process ends before the call to Redis, MySQL or the queue of that number, or after it."""
+    """End the process before or after a call to Redis, MySQL or SQS; ``step`` counts both."""
     calls = count()
 
     def dying(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,10 +44,10 @@ def killed_at(step: int) -> Iterator[None]:
                 if when == "before":
                     if next(calls) == step:
                         raise Killed
-                    answer = call(*args, **options)
+                    reply = call(*args, **options)
                 elif next(calls) == step:
                     raise Killed
-            return answer
+            return reply
 
         return called
 
@@ -63,15 +63,15 @@ def killed_at(step: int) -> Iterator[None]:
 
 
 def build(users: range) -> None:
-    """They read their feeds and so keep inboxes."""
+    """Build the inboxes of users."""
     for user in users:
         redis_store.read_pages([Timeline(INBOX, user)], None, 1)
         rebuild.rebuild([[Timeline(INBOX, user)]])
 
 
 def inbox(user: int) -> list[int]:
-    [said] = redis_store.read_pages([Timeline(INBOX, user)], None, 100)
-    return [entry.id for entry in said.newest]
+    [page] = redis_store.read_pages([Timeline(INBOX, user)], None, 100)
+    return [entry.id for entry in page.newest]
 
 
 def fan_out(*post_ids: int) -> None:
@@ -80,10 +80,10 @@ def fan_out(*post_ids: int) -> None:
 
 @pytest.fixture
 def world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
-    """Ada has seven followers, who come in pages of two."""
+    """Ada has seven followers with inboxes; a page has two."""
     monkeypatch.setattr(feed_fan_out, "PAGE", 2)
     add_users(ADA, *FOLLOWERS)
-    insert_follows([(who, ADA) for who in FOLLOWERS])
+    insert_follows([(reader, ADA) for reader in FOLLOWERS])
     build(FOLLOWERS)
     return plaza
 
@@ -91,51 +91,51 @@ def world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
 def test_a_post_reaches_all_followers_a_page_a_message(world: World) -> None:
     insert_posts([(11, ADA, BASE_US)])
     fan_out(11)
-    assert [inbox(who) for who in FOLLOWERS] == [[11]] * 2 + [[]] * 5
+    assert [inbox(reader) for reader in FOLLOWERS] == [[11]] * 2 + [[]] * 5
     assert world.queues.messages[FANOUTS] == ['{"post_id":11,"after_id":102,"announce":false}']
     world.queues.drain()
-    assert [inbox(who) for who in FOLLOWERS] == [[11]] * 7
+    assert [inbox(reader) for reader in FOLLOWERS] == [[11]] * 7
 
 
 def deliver(world: World, step: int | None) -> bool:
-    """Deliver the oldest message; True when its consumer was killed, and it stays in the queue."""
-    waiting = world.queues.messages[FANOUTS]
-    body = waiting[0]
+    """Deliver the oldest message; return True if its consumer was killed and it stays queued."""
+    backlog = world.queues.messages[FANOUTS]
+    body = backlog[0]
     try:
         with killed_at(step) if step is not None else contextlib.nullcontext():
             feed_fan_out.fan_out([FanOut.from_json(body)])
     except Killed:
         return True
-    waiting.remove(body)
+    backlog.remove(body)
     return False
 
 
 @pytest.mark.parametrize("limit", [100, 3], ids=["pushed", "becoming a star"])
-def test_whoever_is_killed_between_any_two_steps_the_post_is_everywhere_once(
+def test_a_post_is_in_each_feed_once_after_a_crash_at_any_step(
     world: World, set_up: SetUp, limit: int
 ) -> None:
     set_up(fan_out_limit=limit)
-    deaths = 0
+    crashes = 0
     for step in count():
         post_id = 20 + step
         insert_posts([(post_id, ADA, BASE_US + step)])
         mysql.write("DELETE FROM star")
         world.queues.send(FANOUTS, FanOut(post_id).to_json())
-        died = False
+        crashed = False
         while world.queues.messages[FANOUTS]:
-            died |= deliver(world, None if died else step)
-        deaths += died
-        for who in FOLLOWERS:
-            assert ids(scroll(who, 3)) == truth(who), f"killed at {step}"
+            crashed |= deliver(world, None if crashed else step)
+        crashes += crashed
+        for reader in FOLLOWERS:
+            assert ids(scroll(reader, 3)) == truth(reader), f"killed at {step}"
         if limit == 3:
             assert mysql.fetch_all("SELECT announced FROM star") == [(1,)]
-        if not died:
+        if not crashed:
             break
         world.queues.messages.clear()
-    assert deaths >= 8
+    assert crashes >= 8
 
 
-def test_what_the_queue_did_not_take_of_the_rest_is_done_again(
+def test_a_page_whose_successor_sqs_refused_is_repeated(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     insert_posts([(11, ADA, BASE_US)])
@@ -145,13 +145,13 @@ def test_what_the_queue_did_not_take_of_the_rest_is_done_again(
             fan_out(11)
     fan_out(11)
     world.queues.drain()
-    assert [inbox(who) for who in FOLLOWERS] == [[11]] * 7
+    assert [inbox(reader) for reader in FOLLOWERS] == [[11]] * 7
 
 
-def test_who_has_not_read_for_long_is_not_pushed_to_and_is_rebuilt_when_they_come_back(
+def test_an_expired_inbox_gets_no_push_and_is_rebuilt_by_the_next_read(
     world: World,
 ) -> None:
-    redis.execute("DEL", redis_store.key(Timeline(INBOX, 103)))  # thirty days went by
+    redis.execute("DEL", redis_store.key(Timeline(INBOX, 103)))  # expired after 30 days
     insert_posts([(11, ADA, BASE_US)])
     fan_out(11)
     world.queues.drain()
@@ -161,7 +161,7 @@ def test_who_has_not_read_for_long_is_not_pushed_to_and_is_rebuilt_when_they_com
     assert inbox(103) == [11]
 
 
-def test_a_post_that_was_deleted_before_is_not_pushed(world: World) -> None:
+def test_a_deleted_post_is_not_pushed(world: World) -> None:
     insert_posts([(11, ADA, BASE_US)])
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
     fan_out(11, 12)
@@ -170,7 +170,7 @@ def test_a_post_that_was_deleted_before_is_not_pushed(world: World) -> None:
 
 
 @pytest.mark.parametrize("posts", [1, 10])
-def test_a_batch_takes_four_statements_whatever_it_holds(
+def test_a_batch_takes_two_statements_and_a_round_trip_a_page(
     world: World, posts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_fan_out, "PAGE", 1000)
@@ -184,9 +184,7 @@ def test_a_batch_takes_four_statements_whatever_it_holds(
 # ---------------------------------------------------------------- stars
 
 
-def test_a_star_is_announced_with_a_post_and_then_only_read_from(
-    world: World, set_up: SetUp
-) -> None:
+def test_a_star_is_announced_with_a_post_and_then_pulled(world: World, set_up: SetUp) -> None:
     set_up(fan_out_limit=6)
     insert_posts([(11, ADA, BASE_US)])
     fan_out(11)
@@ -198,11 +196,11 @@ def test_a_star_is_announced_with_a_post_and_then_only_read_from(
     insert_posts([(13, ADA, BASE_US + 2)])
     fan_out(13)
     assert not world.queues.messages[FANOUTS]
-    assert [inbox(who) for who in FOLLOWERS] == [[12, 11]] * 7
+    assert [inbox(reader) for reader in FOLLOWERS] == [[12, 11]] * 7
     assert ids(scroll(101, 2)) == [13, 12, 11]
     world.queues.drain()
-    [said] = redis_store.read_pages([Timeline(POSTS, ADA)], None, 10)
-    assert [entry.id for entry in said.newest] == [13, 12, 11]
+    [page] = redis_store.read_pages([Timeline(POSTS, ADA)], None, 10)
+    assert [entry.id for entry in page.newest] == [13, 12, 11]
     insert_posts([(14, ADA, BASE_US + 2)])
     fan_out(14)
     assert ids(scroll(101, 10)) == [14, 13, 12, 11]
@@ -212,23 +210,23 @@ def test_a_star_is_announced_with_a_post_and_then_only_read_from(
     assert (work.statements, work.round_trips) == (0, 8)
 
 
-def test_who_was_a_star_stays_one_when_followers_leave(world: World, set_up: SetUp) -> None:
+def test_a_star_stays_one_after_losing_followers(world: World, set_up: SetUp) -> None:
     set_up(fan_out_limit=6)
     insert_posts([(11, ADA, BASE_US)])
     fan_out(11)
     world.queues.drain()
-    for who in FOLLOWERS[2:]:
-        react.react(FOLLOW, Target("user", ADA), who, False)
+    for reader in FOLLOWERS[2:]:
+        react.react(FOLLOW, Target("user", ADA), reader, False)
     world.queues.drain()
     insert_posts([(12, ADA, BASE_US + 1)])
     fan_out(12)
     assert ids(scroll(101, 10)) == [12, 11]
-    assert [ids(scroll(who, 10)) for who in FOLLOWERS[2:]] == [[]] * 5
+    assert [ids(scroll(reader, 10)) for reader in FOLLOWERS[2:]] == [[]] * 5
     world.queues.drain()
-    assert [inbox(who) for who in FOLLOWERS[2:]] == [[]] * 5
+    assert [inbox(reader) for reader in FOLLOWERS[2:]] == [[]] * 5
 
 
-def test_who_follows_a_star_reads_from_them_at_once(world: World, set_up: SetUp) -> None:
+def test_a_new_follower_of_a_star_sees_its_posts(world: World, set_up: SetUp) -> None:
     set_up(fan_out_limit=6)
     add_users(200)
     build(range(200, 201))
@@ -251,14 +249,14 @@ def write() -> int:
     return commands.create(draft).text.id
 
 
-def test_a_post_is_sent_when_it_is_written_and_not_again_by_its_refresh(world: World) -> None:
+def test_a_post_is_queued_when_created_and_not_again_by_its_refresh(world: World) -> None:
     post_id = write()
     assert world.queues.take(FANOUTS) == [FanOut(post_id).to_json()]
     refresh.refresh([TargetRefresh.from_json(body) for body in world.queues.take(REFRESHES)])
     assert world.queues.messages[FANOUTS] == []
 
 
-def test_a_post_whose_writer_died_after_the_commit_is_sent_by_its_refresh(
+def test_a_refresh_queues_the_post_of_a_process_killed_after_the_commit(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die(post_ids: object) -> None:
@@ -272,7 +270,7 @@ def test_a_post_whose_writer_died_after_the_commit_is_sent_by_its_refresh(
     assert len(inbox(101)) == 1
 
 
-def test_a_post_that_was_written_while_the_queue_was_away_is_sent_later(world: World) -> None:
+def test_a_post_that_sqs_refused_is_queued_later(world: World) -> None:
     world.queues.away = True
     post_id = write()
     with pytest.raises(QueueDown):
@@ -281,13 +279,13 @@ def test_a_post_that_was_written_while_the_queue_was_away_is_sent_later(world: W
     assert publish.publish_unsent() == 1
     assert publish.publish_unsent() == 0
     world.queues.drain()
-    assert [inbox(who) for who in FOLLOWERS] == [[post_id]] * 7
+    assert [inbox(reader) for reader in FOLLOWERS] == [[post_id]] * 7
 
 
-def test_more_posts_than_one_round_takes_are_all_sent(
+def test_all_unsent_posts_are_queued_step_by_step(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.content.publish._MAX_CONCURRENT_POSTS", 3)
+    monkeypatch.setattr("plaza.content.publish._MAX_POSTS_PER_STEP", 3)
     content_store.add_unsent(range(1, 11), 1)
     assert publish.publish_unsent() == 10
     assert len(world.queues.take(FANOUTS)) == 10

@@ -1,4 +1,4 @@
-"""GET /feed: whole items, in a constant number of round trips; what is away; hostile questions."""
+"""GET /feed: items, costs, unavailable stores, invalid requests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ask = partial(ask_any, "GET", folder="api/feed", user=ME)
 
 @pytest.fixture
 def world(plaza: World) -> World:
-    """I follow twenty, who have posted a hundred times; my inbox is built."""
+    """ME follows 20 authors with 100 posts, and has an inbox."""
     add_users(ME, *OTHERS)
     insert_follows([(ME, other) for other in OTHERS])
     insert_posts([(n, OTHERS[n % 20], BASE_US + n // 3) for n in range(1, 101)])
@@ -47,15 +47,15 @@ def world(plaza: World) -> World:
 
 @pytest.fixture
 def many_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many reads in Redis' place as a test needs."""
+    """Raise the fallback budgets above the needs of a test."""
     for module in (queries, reactions.queries):
         monkeypatch.setattr(module, "_fallback_budget", TokenBucket(1000, 1000))
 
 
-# ---------------------------------------------------------------- what is answered
+# ---------------------------------------------------------------- responses
 
 
-def test_an_item_is_whole(world: World) -> None:
+def test_an_item_has_all_fields_of_a_post(world: World) -> None:
     post = Target("post", 100)
     react.react(LIKE, post, ME, True)
     react.react(LIKE, post, 8, True)
@@ -80,23 +80,23 @@ def test_an_item_is_whole(world: World) -> None:
     }
 
 
-def test_the_feed_is_followed_to_its_end_by_its_cursors(world: World) -> None:
-    seen, path = [], "/feed?limit=7"
+def test_cursors_lead_to_the_end_of_the_feed(world: World) -> None:
+    found, path = [], "/feed?limit=7"
     while path:
         page = ask(path).body
-        seen += [int(item["id"]) for item in page["items"]]
+        found += [int(item["id"]) for item in page["items"]]
         path = f"/feed?limit=7&cursor={page['next']}" if page["next"] else ""
-    assert seen == list(range(100, 0, -1))
+    assert found == list(range(100, 0, -1))
 
 
-def test_who_follows_nobody_has_an_empty_feed(world: World) -> None:
+def test_a_user_without_follows_has_an_empty_feed(world: World) -> None:
     for _ in range(2):
         reply = ask("/feed", user=99)
         assert (reply.status, reply.body) == (200, {"items": [], "next": None})
         world.queues.drain()
 
 
-def test_a_feed_needs_a_session(world: World) -> None:
+def test_the_feed_requires_a_session(world: World) -> None:
     reply = ask("/feed", user=None)
     assert (reply.status, reply.slug) == (401, "unauthenticated")
 
@@ -129,29 +129,29 @@ def test_a_feed_needs_a_session(world: World) -> None:
         "cursor=" + pack_cursor(2**63 - 1, 2**63 - 1),
     ],
 )
-def test_a_hostile_question_is_a_bad_input(world: World, query: str) -> None:
+def test_an_invalid_query_is_a_400(world: World, query: str) -> None:
     reply = ask(f"/feed?{query}")
     assert (reply.status, reply.slug) == (400, "invalid-request"), reply.body
 
 
 @pytest.mark.parametrize(
-    ("place", "found"),
+    ("position", "found"),
     [((0, 1), 0), ((1, 2**63 - 1), 0), ((BASE_US + 1, 4), 3), ((253_402_214_400_000_000, 1), 100)],
 )
-def test_a_cursor_that_nobody_was_given_is_a_place_like_any_other(
-    world: World, place: tuple[int, int], found: int
+def test_a_cursor_between_posts_is_accepted(
+    world: World, position: tuple[int, int], found: int
 ) -> None:
     for flush in (False, True):
         if flush:
             redis.execute("FLUSHALL")
-        page = ask(f"/feed?limit=100&cursor={pack_cursor(*place)}").body
+        page = ask(f"/feed?limit=100&cursor={pack_cursor(*position)}").body
         assert len(page["items"]) == found
 
 
-# ---------------------------------------------------------------- at once, and how much it takes
+# ---------------------------------------------------------------- deletions, unfollows, cost
 
 
-def test_what_is_deleted_is_not_shown_from_then_on_and_leaves_the_inbox_when_that_is_seen(
+def test_a_deleted_post_is_hidden_at_once_and_removed_from_the_inbox_by_a_read(
     world: World,
 ) -> None:
     commands.delete(Target("post", 99), OTHERS[99 % 20])
@@ -161,7 +161,7 @@ def test_what_is_deleted_is_not_shown_from_then_on_and_leaves_the_inbox_when_tha
     assert [m for m in members if m.startswith(f"{100:019d}")]
 
 
-def test_what_redis_lost_the_text_of_is_not_taken_for_deleted(
+def test_a_post_that_content_cannot_read_stays_in_the_inbox(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(content_queries, "read_posts", lambda post_ids, actor_id: {})
@@ -170,16 +170,16 @@ def test_what_redis_lost_the_text_of_is_not_taken_for_deleted(
     assert sum(":" in member for member in members) == 100
 
 
-def test_who_is_not_followed_any_more_is_not_shown_from_then_on(world: World) -> None:
+def test_an_unfollowed_author_is_hidden_at_once(world: World) -> None:
     author = OTHERS[100 % 20]
     react.react(FOLLOW, Target("user", author), ME, False)
-    assert all(whole.text.author_id != author for whole in scroll(ME, 7))
+    assert all(view.text.author_id != author for view in scroll(ME, 7))
     assert len(scroll(ME, 7)) == 95
     world.queues.drain()
     assert ids(scroll(ME, 7)) == truth(ME)
 
 
-def test_a_page_is_full_though_most_of_the_inbox_is_deleted(world: World) -> None:
+def test_a_page_is_full_after_most_of_the_inbox_was_deleted(world: World) -> None:
     mysql.write("UPDATE content SET deleted_at = NOW(6) WHERE content_id BETWEEN 20 AND 95")
     with counting_work() as work:
         page = queries.read_feed(ME, None, 10)
@@ -190,9 +190,7 @@ def test_a_page_is_full_though_most_of_the_inbox_is_deleted(world: World) -> Non
 
 
 @pytest.mark.parametrize("limit", [1, 7, 20, 99])
-def test_a_warm_page_takes_no_statement_and_seven_round_trips_whatever_it_holds(
-    world: World, limit: int
-) -> None:
+def test_a_cached_page_takes_no_statement_and_seven_round_trips(world: World, limit: int) -> None:
     queries.read_feed(ME, None, limit)
     as_another_process()
     with counting_work() as work:
@@ -201,42 +199,42 @@ def test_a_warm_page_takes_no_statement_and_seven_round_trips_whatever_it_holds(
 
 
 @pytest.mark.parametrize("limit", [1, 7, 20, 99])
-def test_a_page_below_the_floor_takes_as_many_whatever_it_holds(
+def test_a_page_below_the_floor_takes_at_most_seven_statements(
     world: World, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     redis.execute("DEL", redis_store.key(Timeline(INBOX, ME)))
     monkeypatch.setattr(Timeline, "cap", 10)
     queries.read_feed(ME, None, 100)
     world.queues.drain()
-    place = ListPosition(BASE_US + 33, 99)
-    queries.read_feed(ME, place, limit)
+    position = ListPosition(BASE_US + 33, 99)
+    queries.read_feed(ME, position, limit)
     with counting_work() as work:
-        queries.read_feed(ME, place, limit)
+        queries.read_feed(ME, position, limit)
     assert work.statements <= 7
     assert work.round_trips <= 7
 
 
-def test_the_posts_of_authors_are_found_by_time_in_the_index(world: World) -> None:
+def test_the_index_finds_the_posts_of_authors_by_time(world: World) -> None:
     from plaza.feed import mysql_store
 
-    asked: list[tuple[str, Any]] = []
+    statements: list[tuple[str, Any]] = []
     fetch = mysql.fetch_all
 
-    def explained(sql: str, args: Any = ()) -> Any:
-        asked.append((sql, args))
+    def record(sql: str, args: Any = ()) -> Any:
+        statements.append((sql, args))
         return fetch(sql, args)
 
     insert_posts([(n, 50 + n % 300, BASE_US - n * 10**9) for n in range(1000, 4000)])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mysql, "fetch_all", explained)
+        patch.setattr(mysql, "fetch_all", record)
         mysql_store.read_page(range(50, 350), ListPosition(BASE_US, 1), BASE_US, 5)
-    sql, args = asked[0]
+    sql, args = statements[0]
     plan = explain(sql, args)[0]
     assert (plan["type"], plan["key"]) == ("range", "by_author")
-    assert int(plan["rows"]) < 1_500, "not all that they ever posted"
+    assert int(plan["rows"]) < 1_500, "not all posts of the authors"
 
 
-# ---------------------------------------------------------------- what is away
+# ---------------------------------------------------------------- unavailable stores
 
 
 def test_without_redis_the_feed_is_read_from_mysql(
@@ -250,7 +248,7 @@ def test_without_redis_the_feed_is_read_from_mysql(
         assert ids(scroll(ME, 40)) == expected
 
 
-def test_without_redis_mysql_is_not_asked_by_everybody(
+def test_without_redis_reads_of_mysql_are_limited(
     world: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries, "_fallback_budget", TokenBucket(0.001, 2))
@@ -259,9 +257,9 @@ def test_without_redis_mysql_is_not_asked_by_everybody(
     assert statuses == [200, 200, 503, 503]
 
 
-def test_an_emptied_redis_is_filled_again_and_nothing_is_missing_meanwhile(world: World) -> None:
+def test_an_emptied_redis_is_filled_again_without_gaps(world: World) -> None:
     redis.execute("FLUSHALL")
-    clear_caches()  # what memory holds is not read again, so Redis would not get it
+    clear_caches()  # texts cached in the process would not be written to Redis again
     assert ids(scroll(ME, 7)) == truth(ME)
     world.queues.drain()
     with counting_work() as work:
@@ -269,23 +267,21 @@ def test_an_emptied_redis_is_filled_again_and_nothing_is_missing_meanwhile(world
     assert work.statements == 0
 
 
-def test_without_mysql_a_warm_feed_is_read_from_redis(world: World, mysql_away: Away) -> None:
+def test_without_mysql_a_cached_feed_is_read_from_redis(world: World, mysql_away: Away) -> None:
     expected = ids(scroll(ME, 20))
     with mysql_away():
         assert ids(scroll(ME, 20)) == expected
         assert ask("/feed").status == 200
 
 
-def test_without_mysql_a_feed_that_redis_lacks_is_unavailable(
-    world: World, mysql_away: Away
-) -> None:
+def test_without_mysql_an_uncached_feed_is_a_503(world: World, mysql_away: Away) -> None:
     with mysql_away():
         reply = ask("/feed", user=99)
     assert (reply.status, reply.slug) == (503, "unavailable")
     assert int(reply.headers["retry-after"]) > 0
 
 
-def test_without_mysql_a_page_ends_at_the_floor_and_says_that_there_is_more(
+def test_without_mysql_a_page_ends_at_the_floor_and_has_a_next(
     world: World, mysql_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     redis.execute("DEL", redis_store.key(Timeline(INBOX, ME)))
@@ -302,7 +298,7 @@ def test_without_mysql_a_page_ends_at_the_floor_and_says_that_there_is_more(
     assert ids([*page.items, *queries.read_feed(ME, page.last, 100).items]) == truth(ME)
 
 
-def test_without_mysql_whom_redis_knows_as_left_is_not_shown(
+def test_without_mysql_an_author_unfollowed_in_redis_is_hidden(
     world: World, mysql_away: Away
 ) -> None:
     author = OTHERS[100 % 20]
@@ -311,7 +307,7 @@ def test_without_mysql_whom_redis_knows_as_left_is_not_shown(
         react.react(FOLLOW, Target("user", author), ME, False)
         shown = queries.read_feed(ME, None, 20).items
     assert len(shown) == 20
-    assert all(whole.text.author_id != author for whole in shown)
+    assert all(view.text.author_id != author for view in shown)
 
 
 def test_without_the_queue_the_feed_is_read(world: World) -> None:
@@ -320,20 +316,20 @@ def test_without_the_queue_the_feed_is_read(world: World) -> None:
     assert ids(scroll(ME, 20)) == truth(ME)
 
 
-def test_redis_that_goes_away_in_the_middle_is_no_fault_of_ours(
+def test_a_failure_of_redis_is_reported_as_such_without_a_fallback_token(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(*_: object) -> Any:
-        raise RedisDown("away")
+    def fail(*_: object) -> Any:
+        raise RedisDown("by the test")
 
     monkeypatch.setattr(queries, "_fallback_budget", TokenBucket(0.001, 0))
-    monkeypatch.setattr(redis_store, "read_pages", away)
+    monkeypatch.setattr(redis_store, "read_pages", fail)
     with pytest.raises(RedisDown):
         queries.read_feed(ME, None, 5)
     forget()
 
 
-def test_a_list_of_a_star_that_redis_lacks_is_made_up_for_by_mysql(world: World) -> None:
+def test_missing_posts_of_a_star_are_read_from_mysql(world: World) -> None:
     mysql.write("INSERT INTO star (user_id, announced) VALUES (%s, 1)", (OTHERS[0],))
     redis.execute("FLUSHALL")
     queries.read_feed(ME, None, 5)

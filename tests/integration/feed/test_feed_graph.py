@@ -1,8 +1,8 @@
-"""The feed on a whole graph of people, with posts by degree: it is what MySQL says, in order.
+"""The feed on a graph of follows: it equals the feed by MySQL, in order.
 
-PLAZA_FEED_USERS says how many users scroll (default 5), PLAZA_FEED_POSTS how many posts there are
-before (default 500); PLAZA_FEED_FOLLOWS names a file of follows (``follower_id,followee_id``, gzip)
-to take instead of a made-up graph. All that was proved takes this, and some minutes:
+PLAZA_FEED_USERS is the number of users that scroll (default 5), PLAZA_FEED_POSTS the number of
+posts before the test (default 500), PLAZA_FEED_FOLLOWS a gzipped file of follows (``follower_id,
+followee_id``) instead of a generated graph. The complete proof takes some minutes:
 
     PLAZA_FEED_USERS=500 PLAZA_FEED_POSTS=1500 PLAZA_FEED_FOLLOWS=../shared/data/follows.csv.gz \\
         python -m pytest -q tests/integration/feed/test_feed_graph.py
@@ -38,15 +38,15 @@ DAY_US = 86_400_000_000
 
 
 class Graph:
-    """Who follows whom, and a clock by which they post."""
+    """A graph of follows, and a clock for posts."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.rng = random.Random(4)
-        self.pairs = sorted(_read(FILE) if FILE else _make_up(self.rng))
-        followers = Counter(whom for _, whom in self.pairs)
+        self.pairs = sorted(_read(FILE) if FILE else _generate(self.rng))
+        followers = Counter(author for _, author in self.pairs)
         self.authors, self.weights = list(followers), list(followers.values())
-        self.users = sorted({who for who, _ in self.pairs})
+        self.users = sorted({reader for reader, _ in self.pairs})
         self.ids = count(1_000_001)
         self.now_us = BASE_US
 
@@ -54,7 +54,7 @@ class Graph:
         return self.rng.choices(self.authors, self.weights)[0]
 
     def write_history(self, number: int) -> None:
-        """Posts of the last 300 days, nine of ten in the last 30, many at equal times."""
+        """Insert posts of the last 300 days, nine of ten in the last 30, many at equal times."""
         posts = []
         for post_id in [next(self.ids) for _ in range(number)]:
             days = self.rng.choice((300, *([30] * 9))) * self.rng.random()
@@ -63,7 +63,7 @@ class Graph:
         insert_posts(posts)
 
     def post(self, number: int = 1) -> None:
-        """People post, and it is fanned out; two in three posts share the time of another."""
+        """Insert and fan out posts; two in three share the time of another."""
         posts = []
         for post_id in [next(self.ids) for _ in range(number)]:
             self.now_us += self.rng.random() < 0.3
@@ -74,8 +74,8 @@ class Graph:
         self.world.queues.send_all(FANOUTS, bodies)
         self.world.queues.drain()
 
-    def come(self) -> list[int]:
-        """Users who read their feed, so that they have an inbox."""
+    def build_inboxes(self) -> list[int]:
+        """Build the inboxes of random users; return the users."""
         users = self.rng.sample(self.users, min(SCROLLING, len(self.users)))
         for user in users:
             queries.read_feed(user, None, 7)
@@ -83,7 +83,7 @@ class Graph:
         return users
 
     def check(self, users: list[int]) -> None:
-        """Each scrolls the whole feed in pages of seven; after every third page others post."""
+        """Scroll the feed of each user in pages of seven, with a new post after every third."""
         pages = count(1)
 
         def post_at_times() -> None:
@@ -92,8 +92,8 @@ class Graph:
 
         for user in users:
             before = truth(user)
-            seen = ids(scroll(user, 7, meanwhile=post_at_times))
-            assert seen == before, f"the feed of {user}"
+            found = ids(scroll(user, 7, meanwhile=post_at_times))
+            assert found == before, f"the feed of {user}"
 
 
 def _read(path: str) -> set[tuple[int, int]]:
@@ -105,15 +105,15 @@ def _read(path: str) -> set[tuple[int, int]]:
         }
 
 
-def _make_up(rng: random.Random) -> set[tuple[int, int]]:
-    """2,000 users; the most followed has some hundred followers, most have a few."""
+def _generate(rng: random.Random) -> set[tuple[int, int]]:
+    """Return the follows of 2,000 users; a few have hundreds of followers, most have few."""
     users = range(1, 2001)
-    fame = [1 / rank for rank in users]
+    weights = [1 / rank for rank in users]
     pairs = set()
-    for who in users:
-        for whom in rng.choices(users, fame, k=min(int(rng.paretovariate(0.9)) + 3, 200)):
-            if who != whom:
-                pairs.add((who, whom))
+    for reader in users:
+        for author in rng.choices(users, weights, k=min(int(rng.paretovariate(0.9)) + 3, 200)):
+            if reader != author:
+                pairs.add((reader, author))
     return pairs
 
 
@@ -127,35 +127,35 @@ def graph(plaza: World) -> Graph:
 
 
 @pytest.mark.parametrize("limit", [10_000, 50], ids=["push", "push and pull"])
-def test_scrolling_while_others_post_gives_what_mysql_says(
+def test_scrolling_during_new_posts_equals_the_feed_by_mysql(
     graph: Graph, set_up: SetUp, limit: int
 ) -> None:
     set_up(fan_out_limit=limit)
-    users = graph.come()
+    users = graph.build_inboxes()
     graph.post(100)
     graph.check(users)
     stars = mysql.fetch_all("SELECT COUNT(*) FROM star")[0][0]
     assert (stars > 0) == (limit == 50)
     redis.execute("FLUSHALL")
-    some = users[: SCROLLING // 2]
-    graph.check(some)  # from MySQL, and while inboxes come back
+    part = users[: SCROLLING // 2]
+    graph.check(part)  # from MySQL, while inboxes are rebuilt
     graph.world.queues.drain()
-    graph.check(some)
+    graph.check(part)
 
 
 @pytest.mark.parametrize("limit", [10_000, 50], ids=["push", "push and pull"])
-def test_the_feed_is_whole_after_cuts_follows_unfollows_and_deletions(
+def test_the_feed_is_complete_after_trims_follows_unfollows_and_deletions(
     graph: Graph, set_up: SetUp, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     monkeypatch.setattr(Timeline, "cap", 40)
     set_up(fan_out_limit=limit)
-    users = graph.come()[: max(SCROLLING // 2, 1)]
+    users = graph.build_inboxes()[: max(SCROLLING // 2, 1)]
     graph.post(100)
     for user in users:
         for on in (True, True, False):
-            whom = graph.pick_author()
-            if whom != user:
-                react.react(FOLLOW, Target("user", whom), user, on)
+            author = graph.pick_author()
+            if author != user:
+                react.react(FOLLOW, Target("user", author), user, on)
     graph.world.queues.drain()
     for post_id, author in mysql.fetch_all(
         "SELECT content_id, author_id FROM content WHERE MOD(content_id, 7) = 3"
@@ -163,5 +163,6 @@ def test_the_feed_is_whole_after_cuts_follows_unfollows_and_deletions(
     ):
         commands.delete(Target("post", post_id), author)
     graph.check(users)
-    cut = [redis_store.read_pages([Timeline("inbox", user)], None, 1)[0].floor_us for user in users]
-    assert max(cut) > 1, "somebody's inbox was cut"
+    inboxes = [Timeline("inbox", user) for user in users]
+    floors = [page.floor_us for page in redis_store.read_pages(inboxes, None, 1)]
+    assert max(floors) > 1, "an inbox was trimmed"

@@ -1,4 +1,4 @@
-"""Inboxes in Redis: what is pushed, cut, built and read of them, and who may do it when."""
+"""Inboxes in Redis: pushes, trims, builds, reads, and their races."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ def entry(number: int, at: int | None = None, author: int = ADA) -> FeedEntry:
 
 
 def build(timeline: Timeline = MINE) -> None:
-    """An inbox, as MySQL has it now."""
+    """Build a timeline from MySQL."""
     redis_store.read_pages([timeline], None, 1)
     rebuild.rebuild([[timeline]])
 
 
-def look(after: FeedEntry | None = None, count: int = 100) -> list[int]:
-    [said] = redis_store.read_pages([MINE], ListPosition(*after[:2]) if after else None, count)
-    return [one.id for one in said.newest]
+def read_inbox(after: FeedEntry | None = None, count: int = 100) -> list[int]:
+    [page] = redis_store.read_pages([MINE], ListPosition(*after[:2]) if after else None, count)
+    return [one.id for one in page.newest]
 
 
 def floor() -> int:
-    [said] = redis_store.read_pages([MINE], None, 1)
-    return said.floor_us
+    [page] = redis_store.read_pages([MINE], None, 1)
+    return page.floor_us
 
 
 def publish(*posts: tuple[int, int, int]) -> None:
-    """(id, author, at) is posted and pushed."""
+    """Insert and fan out posts: (id, author, at)."""
     insert_posts([(post, author, BASE_US + at) for post, author, at in posts])
     fan_out.fan_out([FanOut(post) for post, _, _ in posts])
 
 
-def set_follow(whom: int, on: bool, who: int = ME) -> None:
-    react.react(FOLLOW, Target("user", whom), who, on)
+def set_follow(author_id: int, on: bool) -> None:
+    react.react(FOLLOW, Target("user", author_id), ME, on)
 
 
 @pytest.fixture
@@ -62,56 +62,56 @@ def world(plaza: World) -> World:
     return plaza
 
 
-# ---------------------------------------------------------------- pushes and cuts
+# ---------------------------------------------------------------- pushes and trims
 
 
-def test_nothing_is_pushed_to_who_keeps_no_inbox(world: World) -> None:
+def test_a_missing_inbox_gets_no_push(world: World) -> None:
     assert redis_store.push_all([Push(MINE, [entry(1)])]) == 0
     assert find_keys("*") == []
 
 
-def test_a_push_does_not_keep_an_inbox_alive_and_reading_does(world: World) -> None:
+def test_a_read_extends_the_ttl_of_an_inbox_and_a_push_does_not(world: World) -> None:
     build()
     key = redis_store.key(MINE)
     redis.execute("PEXPIRE", key, 60_000)
     assert redis_store.push_all([Push(MINE, [entry(1)])]) == 1
     assert redis.execute("PTTL", key) <= 60_000
-    look()
+    read_inbox()
     assert redis.execute("PTTL", key) > 29 * 86_400_000
 
 
 @pytest.mark.parametrize("pushed", [40, 50, 51, 52, 60, 200])
-def test_an_inbox_is_cut_to_its_cap_and_its_floor_rises_over_what_falls_out(
+def test_an_inbox_is_trimmed_to_its_cap_and_its_floor_rises(
     world: World, monkeypatch: pytest.MonkeyPatch, pushed: int
 ) -> None:
     monkeypatch.setattr(Timeline, "cap", 40)
     build()
     for number in range(pushed):
         redis_store.push_all([Push(MINE, [entry(number + 1)])])
-    kept = look(count=300)
+    kept = read_inbox(count=300)
     assert len(kept) <= 50
     assert kept == list(range(pushed, pushed - len(kept), -1))
-    fallen = pushed - len(kept)
-    assert floor() == (BASE_US + fallen if fallen else 1)
+    removed = pushed - len(kept)
+    assert floor() == (BASE_US + removed if removed else 1)
 
 
-def test_a_cut_among_equal_times_takes_all_of_that_time(
+def test_a_trim_among_equal_times_removes_all_of_that_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Timeline, "cap", 4)
     build()
     redis_store.push_all([Push(MINE, [entry(n, at=n // 3) for n in range(1, 10)])])
-    assert look() == [9, 8, 7, 6], "of time 1 one would have had to go: all did"
+    assert read_inbox() == [9, 8, 7, 6], "the cap splits time 1, so all of it is removed"
     assert floor() == BASE_US + 1
     redis_store.push_all([Push(MINE, [entry(50, at=1), entry(51, at=0)])])
-    assert look() == [9, 8, 7, 6], "what comes below the floor is MySQL's to tell"
+    assert read_inbox() == [9, 8, 7, 6], "posts below the floor are read from MySQL"
 
 
-def test_a_page_begins_after_its_place_among_equal_times(world: World) -> None:
+def test_a_page_begins_after_its_position_among_equal_times(world: World) -> None:
     build()
     redis_store.push_all([Push(MINE, [entry(n, at=n // 20) for n in range(1, 101)])])
     listed, after = [], None
-    while page := look(after, 3):
+    while page := read_inbox(after, 3):
         listed += page
         after = entry(page[-1], at=page[-1] // 20)
     assert listed == list(range(100, 0, -1))
@@ -120,18 +120,18 @@ def test_a_page_begins_after_its_place_among_equal_times(world: World) -> None:
 # ---------------------------------------------------------------- builds
 
 
-def test_two_hundred_cold_readers_ask_for_one_rebuild(world: World) -> None:
+def test_200_readers_of_a_missing_inbox_request_one_rebuild(world: World) -> None:
     insert_posts([(1, ADA, BASE_US)])
     for _ in range(200):
         assert ids(queries.read_feed(ME, None, 5).items) == [1]
     assert world.queues.messages[feed_queues.INBOXES] == ['[["inbox",7]]']
     world.queues.drain()
-    assert look() == [1]
+    assert read_inbox() == [1]
     queries.read_feed(ME, None, 5)
     assert world.queues.messages[feed_queues.INBOXES] == []
 
 
-def test_who_asked_in_vain_asks_again_after_a_while(
+def test_a_request_that_sqs_refused_is_repeated_after_the_interval(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.queues.away = True
@@ -144,55 +144,55 @@ def test_who_asked_in_vain_asks_again_after_a_while(
     assert world.queues.messages[feed_queues.INBOXES]
 
 
-def test_an_inbox_that_grew_old_is_read_and_built_again_which_closes_holes(
+def test_an_old_inbox_is_read_and_rebuilt_which_closes_gaps(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build()
-    insert_posts([(1, ADA, BASE_US)])  # and the push of it got lost
+    insert_posts([(1, ADA, BASE_US)])  # its push was lost
     assert ids(queries.read_feed(ME, None, 5).items) == []
     monkeypatch.setattr(redis_store, "REBUILD_AFTER_US", 0)
     monkeypatch.setattr(redis_store, "REQUEST_INTERVAL_US", 0)
     monkeypatch.setattr(redis_store, "MIN_REBUILD_AGE_US", 0)
     assert ids(queries.read_feed(ME, None, 5).items) == []
     world.queues.drain()
-    assert look() == [1]
+    assert read_inbox() == [1]
 
 
 def while_reading(
-    monkeypatch: pytest.MonkeyPatch, module: object, name: str, happens: Callable[[], None]
+    monkeypatch: pytest.MonkeyPatch, module: object, name: str, action: Callable[[], None]
 ) -> None:
-    """``happens`` once, right after ``module.name`` has read."""
+    """Call ``action`` once, right after ``module.name`` has read."""
     read = getattr(module, name)
 
     def read_then(*args: object) -> object:
         found = read(*args)
         monkeypatch.setattr(module, name, read)
-        happens()
+        action()
         return found
 
     monkeypatch.setattr(module, name, read_then)
 
 
 @pytest.mark.parametrize("name", ["read_followees", "read_page"])
-def test_a_post_that_comes_while_the_rebuild_reads_is_not_lost(
+def test_a_post_during_the_reads_of_a_rebuild_is_not_lost(
     world: World, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     insert_posts([(1, ADA, BASE_US)])
     while_reading(monkeypatch, mysql_store, name, lambda: publish((2, ADA, 1)))
     rebuild.rebuild([[MINE]])
-    assert look() == [2, 1]
+    assert read_inbox() == [2, 1]
 
 
-def test_a_post_that_comes_between_the_first_reader_and_the_rebuild_is_not_lost(
+def test_a_post_between_the_request_and_the_rebuild_is_not_lost(
     world: World,
 ) -> None:
     queries.read_feed(ME, None, 5)
     publish((2, ADA, 1))
     world.queues.drain()
-    assert look() == [2]
+    assert read_inbox() == [2]
 
 
-def test_many_pushes_while_the_rebuild_reads_raise_its_floor(
+def test_many_pushes_during_a_rebuild_raise_its_floor(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Timeline, "cap", 4)
@@ -200,12 +200,12 @@ def test_many_pushes_while_the_rebuild_reads_raise_its_floor(
     late = [(n, ADA, n) for n in range(4, 12)]
     while_reading(monkeypatch, mysql_store, "read_page", lambda: publish(*late))
     rebuild.rebuild([[MINE]])
-    assert look() == [11, 10, 9, 8]
+    assert read_inbox() == [11, 10, 9, 8]
     assert floor() == BASE_US + 7
     assert ids(scroll(ME, 2)) == truth(ME)
 
 
-def test_follows_and_unfollows_while_the_rebuild_reads_are_in_it(
+def test_follows_and_unfollows_during_a_rebuild_are_applied(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     insert_posts([(1, ADA, BASE_US), (2, BOB, BASE_US + 1)])
@@ -219,57 +219,57 @@ def test_follows_and_unfollows_while_the_rebuild_reads_are_in_it(
     rebuild.rebuild([[MINE]])
     assert ids(scroll(ME, 1)) == [2]
     world.queues.drain()
-    assert look() == [2], "who isn't followed was removed when that was seen"
+    assert read_inbox() == [2], "the read requested the removal of the unfollowed author"
 
 
-def test_a_rebuild_of_an_inbox_that_was_lost_meanwhile_is_refused(
+def test_a_rebuild_of_an_inbox_that_was_lost_is_refused(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     insert_posts([(1, ADA, BASE_US)])
 
     def lose() -> None:
         redis.execute("FLUSHALL")
-        publish((2, ADA, 1))  # to nobody
+        publish((2, ADA, 1))  # no inbox exists
         redis_store.read_pages([MINE], None, 1)  # another build begins
 
     while_reading(monkeypatch, mysql_store, "read_page", lose)
     rebuild.rebuild([[MINE]])
-    assert look() == [], "it is not built"
+    assert read_inbox() == [], "it is not built"
     assert ids(scroll(ME, 1)) == [2, 1]
     rebuild.rebuild([[MINE]])
-    assert look() == [2, 1]
+    assert read_inbox() == [2, 1]
 
 
-def test_an_inbox_that_was_built_just_now_is_not_built_again(
+def test_an_inbox_built_within_a_minute_is_not_rebuilt(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build()
-    monkeypatch.setattr(rebuild, "_inbox", None)
+    monkeypatch.setattr(rebuild, "_read_inbox", None)
     rebuild.rebuild([[MINE], [MINE]])
 
 
-def test_an_inbox_of_nobody_s_posts_is_whole_and_asks_mysql_nothing(world: World) -> None:
+def test_an_empty_inbox_is_complete(world: World) -> None:
     build()
     assert floor() == 1
-    assert look() == []
+    assert read_inbox() == []
 
 
 # ---------------------------------------------------------------- follows
 
 
-def test_who_is_followed_comes_in_and_who_is_not_any_more_goes_out(world: World) -> None:
+def test_a_follow_adds_posts_and_an_unfollow_removes_them(world: World) -> None:
     build()
     publish((1, ADA, 1), (2, BOB, 2), (3, BOB, 3))
-    assert look() == [1]
+    assert read_inbox() == [1]
     set_follow(BOB, True)
     world.queues.drain()
-    assert look() == [3, 2, 1]
+    assert read_inbox() == [3, 2, 1]
     set_follow(ADA, False)
     world.queues.drain()
-    assert look() == [3, 2]
+    assert read_inbox() == [3, 2]
 
 
-def test_following_who_posted_much_raises_the_floor_above_what_is_not_brought(
+def test_following_an_author_with_many_posts_raises_the_floor(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build()
@@ -277,7 +277,7 @@ def test_following_who_posted_much_raises_the_floor_above_what_is_not_brought(
     insert_posts([(n, BOB, BASE_US + n) for n in range(10, 150)])
     set_follow(BOB, True)
     world.queues.drain()
-    assert look(count=300) == list(range(149, 50, -1)), "99 of a hundred, and none of Ada's"
+    assert read_inbox(count=300) == list(range(149, 50, -1)), "99 of 100, and none of Ada's"
     assert floor() == BASE_US + 50
     assert ids(scroll(ME, 7)) == truth(ME)
     set_follow(BOB, False)
@@ -288,10 +288,10 @@ def test_following_who_posted_much_raises_the_floor_above_what_is_not_brought(
 
 
 @pytest.mark.parametrize("stale", [True, False])
-def test_a_late_change_does_not_undo_a_newer_one(
+def test_a_late_consumer_does_not_undo_a_newer_state(
     world: World, monkeypatch: pytest.MonkeyPatch, stale: bool
 ) -> None:
-    """A consumer reads, is overtaken by one that saw something newer, and goes on."""
+    """Given a consumer that reads a state before another one applies a newer state."""
     build()
     insert_posts([(1, BOB, BASE_US)])
     set_follow(BOB, True)
@@ -310,30 +310,30 @@ def test_a_late_change_does_not_undo_a_newer_one(
 
     while_reading(monkeypatch, mysql_store, "read_follow_states", overtake)
     apply_follows.apply_follow_changes([reactions_queues.FOLLOWS.decode(late)])
-    assert look() == ([1] if stale else [])
+    assert read_inbox() == ([1] if stale else [])
 
 
-def test_follows_that_never_stand_still_come_again_later(
+def test_follows_that_change_on_every_attempt_are_retried_later(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build()
-    answers = iter([mysql_store.FollowState(n % 2 == 0, False) for n in range(10)])
-    monkeypatch.setattr(mysql_store, "read_follow_states", lambda pairs: {(ME, BOB): next(answers)})
+    states = iter([mysql_store.FollowState(n % 2 == 0, False) for n in range(10)])
+    monkeypatch.setattr(mysql_store, "read_follow_states", lambda pairs: {(ME, BOB): next(states)})
     with pytest.raises(apply_follows.FollowsKeepChanging):
         apply_follows.apply_follow_changes([[(ME, BOB)]])
 
 
-def test_follows_of_who_keeps_no_inbox_ask_mysql_nothing(
+def test_follows_of_readers_without_inboxes_take_no_statement(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mysql_store, "read_follow_states", None)
-    apply_follows.apply_follow_changes([[(who, ADA) for who in range(100, 400)]])
+    apply_follows.apply_follow_changes([[(reader_id, ADA) for reader_id in range(100, 400)]])
 
 
-def test_the_lists_of_stars_are_cut_and_built_like_inboxes(world: World) -> None:
+def test_the_posts_of_a_star_are_trimmed_and_built_like_an_inbox(world: World) -> None:
     insert_posts([(n, BOB, BASE_US + n) for n in range(1, 251)])
     mysql.write("INSERT INTO star (user_id, announced) VALUES (%s, 1)", (BOB,))
     stars = Timeline(POSTS, BOB)
     build(stars)
-    [said] = redis_store.read_pages([stars], None, 300)
-    assert (said.floor_us, said.newest[0].id, len(said.newest)) == (BASE_US + 51, 250, 199)
+    [page] = redis_store.read_pages([stars], None, 300)
+    assert (page.floor_us, page.newest[0].id, len(page.newest)) == (BASE_US + 51, 250, 199)

@@ -1,4 +1,4 @@
-"""Following: the rules, the limit under everything that goes wrong, and the lists."""
+"""Follows: the rules, the limit under failures and races, and the lists."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from tests.support.keyspace import find_keys, redis_us
 from tests.support.plaza import World
 from tests.support.stores import counter, explain, insert_rows, wait_for
 
-ME, ADA, NOBODY = 7, 8, 404
+ME, ADA, MISSING_USER = 7, 8, 404
 BASE_US = 1_700_000_000_000_000
-PEOPLE = range(1, 61)
+USERS = range(1, 61)
 
 
 def user(user_id: int) -> Target:
@@ -45,20 +45,20 @@ def add_users(user_ids: Iterable[int]) -> None:
 
 
 @pytest.fixture
-def people(plaza: World) -> World:
-    add_users(PEOPLE)
+def world(plaza: World) -> World:
+    add_users(USERS)
     return plaza
 
 
 @pytest.fixture
-def limit_5(people: World, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A user follows five at most."""
+def limit_5(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A user follows at most five users."""
     monkeypatch.setattr(follow_user, "FOLLOW_LIMIT", 5)
-    return people
+    return world
 
 
 def followed(actor_id: int = ME) -> set[int]:
-    """Whom a user follows, by the rows."""
+    """Return the users that a user follows, by the rows."""
     found = mysql.fetch_all(
         "SELECT target_id FROM reaction WHERE actor_id = %s AND kind = 'follow' AND state = 1",
         (actor_id,),
@@ -67,7 +67,7 @@ def followed(actor_id: int = ME) -> set[int]:
 
 
 def total(actor_id: int = ME) -> int:
-    """How many a user follows, by MySQL's counter."""
+    """Return the number of users that a user follows, by the counter."""
     found = mysql.fetch_all(
         "SELECT following_total FROM user_counter WHERE user_id = %s", (actor_id,)
     )
@@ -79,51 +79,53 @@ def claims(actor_id: int = ME) -> list[str]:
     return sorted(redis.execute("ZRANGE", found[0], 0, -1)) if found else []
 
 
-# ---------------------------------------------------------------- following
+# ---------------------------------------------------------------- the routes
 
 
-def test_a_follow_is_taken_counted_and_taken_back(people: World) -> None:
-    taken = {"following": True, "followers": 1, "changed": True}
-    assert ask("follows.follow", "api/follows") == (200, taken)
-    assert ask("follows.follow", "api/follows") == (200, taken | {"changed": False})
-    people.queues.drain()
+def test_a_follow_is_counted_and_an_unfollow_uncounts_it(world: World) -> None:
+    on = {"following": True, "followers": 1, "changed": True}
+    assert ask("follows.follow", "api/follows") == (200, on)
+    assert ask("follows.follow", "api/follows") == (200, on | {"changed": False})
+    world.queues.drain()
     assert (followed(), total(), counter(user(ADA), FOLLOW), claims()) == ({ADA}, 1, 1, [])
-    back = {"following": False, "followers": 0, "changed": True}
-    assert ask("follows.unfollow", "api/follows") == (200, back)
-    assert ask("follows.unfollow", "api/follows") == (200, back | {"changed": False})
-    people.queues.drain()
+    off = {"following": False, "followers": 0, "changed": True}
+    assert ask("follows.unfollow", "api/follows") == (200, off)
+    assert ask("follows.unfollow", "api/follows") == (200, off | {"changed": False})
+    world.queues.drain()
     assert (followed(), total(), counter(user(ADA), FOLLOW), claims()) == (set(), 0, 0, [])
 
 
-def test_nobody_follows_themselves(people: World) -> None:
+def test_following_yourself_is_a_409(world: World) -> None:
     status, problem = ask("follows.follow_me", "api/follows")
     assert (status, problem["type"].rpartition("/")[2]) == (409, "self-follow")
     assert follows.unfollow(ME, ME).changed is False
-    people.queues.drain()
+    world.queues.drain()
     assert followed() == set()
 
 
-@pytest.mark.parametrize("user_id", [str(NOBODY), "0", "9223372036854775808", "me", "1.0", "é"])
+@pytest.mark.parametrize(
+    "user_id", [str(MISSING_USER), "0", "9223372036854775808", "me", "1.0", "é"]
+)
 @pytest.mark.parametrize(
     "name", ["follow", "unfollow", "list_followers", "list_following", "list_common_follows"]
 )
-def test_who_is_not_there_is_a_404_everywhere(people: World, name: str, user_id: str) -> None:
-    asked = event(f"follows.{name}")
-    asked["pathParameters"] = {"user_id": user_id}
-    path = asked["rawPath"].replace("/8/", f"/{user_id}/")
-    asked["rawPath"] = asked["requestContext"]["http"]["path"] = path
-    assert handler("api/follows")(asked, None)["statusCode"] == 404
+def test_a_missing_user_is_a_404_on_every_route(world: World, name: str, user_id: str) -> None:
+    request = event(f"follows.{name}")
+    request["pathParameters"] = {"user_id": user_id}
+    path = request["rawPath"].replace("/8/", f"/{user_id}/")
+    request["rawPath"] = request["requestContext"]["http"]["path"] = path
+    assert handler("api/follows")(request, None)["statusCode"] == 404
     assert claims() == []
 
 
 @pytest.mark.parametrize("name", ["follow", "unfollow", "list_common_follows"])
-def test_what_is_done_in_ones_own_name_needs_a_session(people: World, name: str) -> None:
-    asked = event(f"follows.{name}")
-    asked["requestContext"]["authorizer"]["lambda"] = {}
-    assert handler("api/follows")(asked, None)["statusCode"] == 401
+def test_routes_about_the_caller_require_a_session(world: World, name: str) -> None:
+    request = event(f"follows.{name}")
+    request["requestContext"]["authorizer"]["lambda"] = {}
+    assert handler("api/follows")(request, None)["statusCode"] == 401
 
 
-def test_a_warm_follow_is_two_round_trips_and_nothing_of_mysql(people: World) -> None:
+def test_a_cached_follow_takes_two_round_trips_and_no_statement(world: World) -> None:
     follows.follow(ADA, 9)
     follows.follow(10, ME)
     before = statements()
@@ -132,17 +134,17 @@ def test_a_warm_follow_is_two_round_trips_and_nothing_of_mysql(people: World) ->
     assert (sent.sent, statements() - before) == (2, 1)
 
 
-def test_while_redis_is_away_a_follow_is_a_wish_that_comes_true(
-    people: World, redis_away: Away
+def test_without_redis_a_follow_is_provisional_and_stored_later(
+    world: World, redis_away: Away
 ) -> None:
     with redis_away():
-        wish = {"following": True, "followers": None, "changed": None}
-        assert ask("follows.follow", "api/follows") == (202, wish)
-    people.queues.drain()
+        provisional = {"following": True, "followers": None, "changed": None}
+        assert ask("follows.follow", "api/follows") == (202, provisional)
+    world.queues.drain()
     assert (followed(), total(), claims()) == ({ADA}, 1, [])
 
 
-def test_while_mysql_is_away_a_warm_follow_is_taken(people: World, mysql_away: Away) -> None:
+def test_without_mysql_a_cached_follow_is_accepted(world: World, mysql_away: Away) -> None:
     follows.follow(ADA, 9)
     follows.follow(10, ME)
     with mysql_away():
@@ -153,7 +155,7 @@ def test_while_mysql_is_away_a_warm_follow_is_taken(people: World, mysql_away: A
 
 
 def follow_many(user_ids: Iterable[int], actor_id: int = ME) -> list[int]:
-    """Whom of ``user_ids`` the actor may follow."""
+    """Follow ``user_ids``; return those that the limit allowed."""
     allowed = []
     for user_id in user_ids:
         try:
@@ -164,7 +166,7 @@ def follow_many(user_ids: Iterable[int], actor_id: int = ME) -> list[int]:
     return allowed
 
 
-def test_a_user_follows_so_many_and_no_more(limit_5: World) -> None:
+def test_a_user_follows_at_most_the_limit(limit_5: World) -> None:
     assert follow_many(range(11, 21)) == [11, 12, 13, 14, 15]
     limit_5.queues.drain()
     assert follow_many(range(21, 31)) == []
@@ -172,27 +174,27 @@ def test_a_user_follows_so_many_and_no_more(limit_5: World) -> None:
     assert (followed(), total(), claims()) == ({11, 12, 13, 14, 15}, 5, [])
 
 
-def test_the_limit_is_a_409_with_a_type_of_its_own(limit_5: World) -> None:
+def test_the_limit_is_a_409_with_its_own_type(limit_5: World) -> None:
     follow_many(range(11, 16))
     status, problem = ask("follows.follow", "api/follows")
     assert (status, problem["type"].rpartition("/")[2]) == (409, "follow-limit")
 
 
-@pytest.mark.parametrize("saved", [True, False], ids=["saved", "on their way"])
-def test_at_the_limit_what_one_has_can_be_asked_for_again(limit_5: World, saved: bool) -> None:
+@pytest.mark.parametrize("saved", [True, False], ids=["stored", "in the outbox"])
+def test_at_the_limit_an_existing_follow_can_be_repeated(limit_5: World, saved: bool) -> None:
     follow_many(range(11, 16))
     if saved:
         limit_5.queues.drain()
     for _ in range(3):
-        again = follows.follow(11, ME)
-        assert (again.on, again.changed, again.total) == (True, False, 1)
+        repeated = follows.follow(11, ME)
+        assert (repeated.on, repeated.changed, repeated.total) == (True, False, 1)
     assert follow_many([16]) == []
     with pytest.raises(TargetMissing):
-        follows.follow(NOBODY, ME)
+        follows.follow(MISSING_USER, ME)
 
 
-def test_asking_twice_does_not_make_room(limit_5: World) -> None:
-    """The second answer is UNCHANGED; the claim of the first follow has to outlive it."""
+def test_a_repeated_follow_does_not_release_its_claim(limit_5: World) -> None:
+    """The second follow is unchanged; the claim of the first must stay."""
     for user_id in range(11, 21):
         follow_many([user_id, user_id])
     assert len(claims()) == 5
@@ -200,7 +202,7 @@ def test_asking_twice_does_not_make_room(limit_5: World) -> None:
     assert (len(followed()), total()) == (5, 5)
 
 
-def test_taking_one_back_makes_room_once_it_is_saved(limit_5: World) -> None:
+def test_an_unfollow_makes_room_once_it_is_stored(limit_5: World) -> None:
     follow_many(range(11, 16))
     limit_5.queues.drain()
     follows.unfollow(11, ME)
@@ -215,36 +217,36 @@ def is_after(until_us: int) -> Callable[[], bool]:
     return lambda: redis_us() > until_us
 
 
-def test_a_follow_that_is_taken_back_and_given_again_keeps_its_claim(limit_5: World) -> None:
-    """Its first fact is saved while the third is on its way: that must not release the claim."""
+def test_a_follow_repeated_after_an_unfollow_keeps_its_claim(limit_5: World) -> None:
+    """Storing the first event while the third is queued must not release the claim."""
     follow_many(range(11, 15))
     limit_5.queues.drain()
     for on in (True, False, True):
         (follows.follow if on else follows.unfollow)(15, ME)
-        wait_for(is_after(redis_us() + 2 * MAX_CLOCK_SKEW_US), "clocks can tell them apart")
+        wait_for(is_after(redis_us() + 2 * MAX_CLOCK_SKEW_US), "the clock skew is over")
     first, second, third = limit_5.queues.take(REACTIONS)
-    for fact in (first, second):
-        persist.save([ReactionEvent.from_json(fact)])
+    for body in (first, second):
+        persist.save([ReactionEvent.from_json(body)])
         assert follow_many([16]) == []
     persist.save([ReactionEvent.from_json(third)])
     assert follow_many([16]) == []
     assert (len(followed()), total(), claims()) == (5, 5, [])
 
 
-def test_facts_that_come_twice_and_late_release_nothing_too_early(limit_5: World) -> None:
+def test_repeated_and_late_events_do_not_release_claims_early(limit_5: World) -> None:
     follow_many(range(11, 16))
-    facts = [ReactionEvent.from_json(fact) for fact in limit_5.queues.take(REACTIONS)]
-    for batch in (facts[:2], facts[:2], facts[3:], facts[1:], facts):
+    events = [ReactionEvent.from_json(body) for body in limit_5.queues.take(REACTIONS)]
+    for batch in (events[:2], events[:2], events[3:], events[1:], events):
         persist.save(batch)
         assert follow_many(range(16, 20)) == []
     assert (len(followed()), total(), claims()) == (5, 5, [])
 
 
-def test_a_settle_that_failed_keeps_the_claims_until_it_is_done_again(
+def test_a_failed_acknowledgement_keeps_the_claims_until_it_is_repeated(
     limit_5: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
-        raise RedisDown("now")
+        raise RedisDown("by the test")
 
     follow_many(range(11, 16))
     with monkeypatch.context() as patch:
@@ -258,7 +260,9 @@ def test_a_settle_that_failed_keeps_the_claims_until_it_is_done_again(
 
 
 @pytest.mark.parametrize("before", [0, 3, 5])
-def test_an_emptied_redis_knows_the_limit_by_mysql(limit_5: World, before: int) -> None:
+def test_an_emptied_redis_reads_the_total_for_the_limit_from_mysql(
+    limit_5: World, before: int
+) -> None:
     assert len(follow_many(range(11, 11 + before))) == before
     limit_5.queues.drain()
     redis.execute("FLUSHALL")
@@ -267,7 +271,7 @@ def test_an_emptied_redis_knows_the_limit_by_mysql(limit_5: World, before: int) 
     assert (len(followed()), total()) == (5, 5)
 
 
-def test_while_redis_is_away_the_limit_is_mysqls(limit_5: World, redis_away: Away) -> None:
+def test_without_redis_the_limit_uses_the_total_in_mysql(limit_5: World, redis_away: Away) -> None:
     follow_many(range(11, 16))
     limit_5.queues.drain()
     with redis_away():
@@ -278,7 +282,7 @@ def test_while_redis_is_away_the_limit_is_mysqls(limit_5: World, redis_away: Awa
 @pytest.mark.parametrize(
     "error", [QueueDown("no queue"), RuntimeError("a bug")], ids=lambda e: type(e).__name__
 )
-def test_a_follow_that_failed_takes_no_room(
+def test_a_failed_follow_releases_its_claim(
     limit_5: World, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fail(*_: object) -> None:
@@ -293,15 +297,15 @@ def test_a_follow_that_failed_takes_no_room(
     assert len(follow_many(range(20, 30))) == 5
 
 
-def test_many_processes_at_once_stay_within_the_limit(people: World) -> None:
-    """5,000 is the limit; 4,995 are there. Four processes ask for the same twenty."""
+def test_concurrent_processes_stay_within_the_limit(world: World) -> None:
+    """Given 4,995 follows of 5,000, four processes request the same 20."""
     add_users(range(1001, 5996))
     insert_rows([(user(i), ME, 1, BASE_US + i) for i in range(1001, 5996)], FOLLOW)
     mysql.write(
         "INSERT INTO user_counter (user_id, following_total, version) VALUES (7, 4995, 4995)"
     )
     env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers/common/python'}"}
-    wanted = [i for i in PEOPLE if i != ME][:20]
+    wanted = [i for i in USERS if i != ME][:20]
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.support.follower_process", str(ME)]
@@ -322,19 +326,19 @@ def test_many_processes_at_once_stay_within_the_limit(people: World) -> None:
             assert process.stdin
             process.stdin.write("go\n")
             process.stdin.flush()
-        said = [process.communicate(timeout=60)[0].splitlines() for process in processes]
+        outputs = [process.communicate(timeout=60)[0].splitlines() for process in processes]
     finally:
         for process in processes:
             process.kill()
             process.wait()
-    facts = [fact for _, *sent in said for fact in sent]
-    assert len({ReactionEvent.from_json(fact).key for fact in facts}) == 5, "each may come again"
-    for fact in facts:
-        people.queues.send(REACTIONS, fact)
-    people.queues.drain()
+    bodies = [body for _, *sent in outputs for body in sent]
+    assert len({ReactionEvent.from_json(body).key for body in bodies}) == 5, "each may repeat"
+    for body in bodies:
+        world.queues.send(REACTIONS, body)
+    world.queues.drain()
     assert (len(followed()), total(), claims()) == (5000, 5000, [])
     taken = followed() & set(wanted)
-    assert all(int(may) <= 5 for may, *_ in said)
+    assert all(int(allowed) <= 5 for allowed, *_ in outputs)
     assert follow_many(wanted) == [i for i in wanted if i in taken]
 
 
@@ -343,8 +347,8 @@ def test_many_processes_at_once_stay_within_the_limit(people: World) -> None:
 Read = Callable[[FollowPosition | None, int], tuple[list[Person], FollowPosition | None]]
 
 
-def whole(read: Read, size: int) -> list[int]:
-    """A list, followed to its end."""
+def read_all(read: Read, size: int) -> list[int]:
+    """Return the ids of all pages of a list."""
     listed: list[int] = []
     after = None
     for _ in range(300):
@@ -370,32 +374,32 @@ def common(after: FollowPosition | None, size: int) -> tuple[list[Person], Follo
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 @pytest.mark.parametrize("ticks", [1, 4, 1000], ids=lambda t: f"{t} at a time")
-def test_followers_of_one_instant_are_each_listed_once(
-    people: World, size: int, ticks: int
+def test_followers_of_one_microsecond_are_listed_once_each(
+    world: World, size: int, ticks: int
 ) -> None:
-    actors = [i for i in PEOPLE if i != ADA]
+    actors = [i for i in USERS if i != ADA]
     insert_rows([(user(ADA), i, 1, BASE_US + i // ticks) for i in actors], FOLLOW)
     in_order = sorted(actors, key=lambda i: (i // ticks, i))
-    assert whole(followers(latest=False), size) == in_order
-    assert whole(followers(latest=True), size) == in_order[::-1]
+    assert read_all(followers(latest=False), size) == in_order
+    assert read_all(followers(latest=True), size) == in_order[::-1]
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])
 @pytest.mark.parametrize("ticks", [1, 1000], ids=lambda t: f"{t} at a time")
-def test_whom_somebody_follows_and_whom_both_follow_are_listed_newest_first(
-    people: World, size: int, ticks: int
+def test_following_and_common_follows_are_listed_newest_first(
+    world: World, size: int, ticks: int
 ) -> None:
-    adas = [i for i in PEOPLE if i % 2 and i not in (ME, ADA)]
-    mine = [i for i in PEOPLE if i % 3 == 0 and i not in (ME, ADA)]
+    adas = [i for i in USERS if i % 2 and i not in (ME, ADA)]
+    mine = [i for i in USERS if i % 3 == 0 and i not in (ME, ADA)]
     insert_rows([(user(i), ADA, 1, BASE_US + i // ticks) for i in adas], FOLLOW)
     insert_rows([(user(i), ME, 1, BASE_US + 99 - i // ticks) for i in mine], FOLLOW)
     insert_rows([(user(i), ADA, 0, BASE_US) for i in mine if i not in adas], FOLLOW)
-    assert whole(of_ada, size) == sorted(adas, key=lambda i: (i // ticks, i), reverse=True)
+    assert read_all(of_ada, size) == sorted(adas, key=lambda i: (i // ticks, i), reverse=True)
     both = set(adas) & set(mine)
-    assert whole(common, size) == sorted(both, key=lambda i: (-(i // ticks), i), reverse=True)
+    assert read_all(common, size) == sorted(both, key=lambda i: (-(i // ticks), i), reverse=True)
 
 
-def test_a_page_stays_what_it_is_when_people_come_and_go(people: World) -> None:
+def test_pages_are_stable_during_follows_and_unfollows(world: World) -> None:
     insert_rows([(user(ADA), i, 1, BASE_US + i) for i in range(11, 21)], FOLLOW)
     first, after = followers()(None, 4)
     assert [p.user_id for p in first] == [20, 19, 18, 17]
@@ -406,7 +410,7 @@ def test_a_page_stays_what_it_is_when_people_come_and_go(people: World) -> None:
     assert [p.user_id for p in second] == [16, 15, 14, 13]
 
 
-def test_common_follows_stay_what_they_are_when_i_follow_more(people: World) -> None:
+def test_pages_of_common_follows_are_stable_during_new_follows(world: World) -> None:
     for actor in (ADA, ME):
         insert_rows([(user(i), actor, 1, BASE_US + i) for i in range(11, 21)], FOLLOW)
     first, after = common(None, 4)
@@ -415,7 +419,7 @@ def test_common_follows_stay_what_they_are_when_i_follow_more(people: World) -> 
     assert [p.user_id for p in common(after, 4)[0]] == [16, 15, 14, 13]
 
 
-def test_a_list_says_who_they_are_since_when_and_if_i_follow_them(people: World) -> None:
+def test_items_have_a_card_a_time_and_the_state_of_the_caller(world: World) -> None:
     insert_rows([(user(ADA), 11, 1, BASE_US + 5), (user(ADA), 999, 1, BASE_US + 6)], FOLLOW)
     follows.follow(11, ME)
     status, page = ask("follows.list_followers", "api/follows")
@@ -435,18 +439,18 @@ def test_a_list_says_who_they_are_since_when_and_if_i_follow_them(people: World)
         ],
         "next": None,
     }
-    asked = event("follows.list_followers")
-    asked["requestContext"]["authorizer"]["lambda"] = {}
-    assert '"mine":null' in handler("api/follows")(asked, None)["body"].replace(" ", "")
+    request = event("follows.list_followers")
+    request["requestContext"]["authorizer"]["lambda"] = {}
+    assert '"mine":null' in handler("api/follows")(request, None)["body"].replace(" ", "")
 
 
-def test_what_i_do_shows_in_lists_once_it_is_saved(people: World) -> None:
+def test_a_follow_is_listed_once_it_is_stored(world: World) -> None:
     insert_rows([(user(11), ADA, 1, BASE_US)], FOLLOW)
     follows.follow(ADA, ME)
     follows.follow(11, ME)
-    assert whole(followers(), 10) == []
-    people.queues.drain()
-    assert whole(followers(), 10) == [ME]
+    assert read_all(followers(), 10) == []
+    world.queues.drain()
+    assert read_all(followers(), 10) == [ME]
     assert ask("follows.list_following", "api/follows")[1]["items"][0]["user"]["id"] == "11"
     items = ask("follows.list_common_follows", "api/follows")[1]["items"]
     assert [(i["user"]["id"], i["mine"]) for i in items] == [("11", {"following": True})]
@@ -456,11 +460,11 @@ def test_what_i_do_shows_in_lists_once_it_is_saved(people: World) -> None:
 @pytest.mark.parametrize(
     "listing", [followers(), of_ada, common], ids=["followers", "following", "common"]
 )
-def test_a_longer_page_takes_no_more_round_trips(people: World, listing: Read, size: int) -> None:
-    everybody = [i for i in PEOPLE if i not in (ME, ADA)]
-    insert_rows([(user(ADA), i, 1, BASE_US + i) for i in everybody], FOLLOW)
+def test_a_longer_page_takes_no_more_round_trips(world: World, listing: Read, size: int) -> None:
+    others = [i for i in USERS if i not in (ME, ADA)]
+    insert_rows([(user(ADA), i, 1, BASE_US + i) for i in others], FOLLOW)
     for actor in (ADA, ME):
-        insert_rows([(user(i), actor, 1, BASE_US + i) for i in everybody], FOLLOW)
+        insert_rows([(user(i), actor, 1, BASE_US + i) for i in others], FOLLOW)
     listing(None, size)
     before = statements()
     with count_round_trips() as sent:
@@ -470,14 +474,14 @@ def test_a_longer_page_takes_no_more_round_trips(people: World, listing: Read, s
     assert statements() - before <= 2
 
 
-def test_lists_work_while_redis_is_away(people: World, redis_away: Away) -> None:
+def test_lists_are_read_without_redis(world: World, redis_away: Away) -> None:
     for actor in (ADA, ME):
         insert_rows([(user(i), actor, 1, BASE_US + i) for i in (11, 12)], FOLLOW)
     insert_rows([(user(ADA), 11, 1, BASE_US)], FOLLOW)
     with redis_away():
-        assert whole(followers(), 10) == [11]
-        assert whole(of_ada, 10) == [12, 11]
-        assert whole(common, 1) == [12, 11]
+        assert read_all(followers(), 10) == [11]
+        assert read_all(of_ada, 10) == [12, 11]
+        assert read_all(common, 1) == [12, 11]
 
 
 @pytest.mark.parametrize("name", ["list_followers", "list_following", "list_common_follows"])
@@ -488,41 +492,40 @@ def test_lists_work_while_redis_is_away(people: World, redis_away: Away) -> None
         pack_cursor("user", 1), pack_cursor(2**63, 1), pack_cursor(1, -(2**70)),
     ],
 )  # fmt: skip
-def test_a_cursor_that_we_did_not_give_is_a_400(people: World, name: str, cursor: str) -> None:
-    asked = event(f"follows.{name}")
-    asked["queryStringParameters"] = {"cursor": cursor}
-    assert handler("api/follows")(asked, None)["statusCode"] == 400
+def test_a_forged_cursor_is_a_400(world: World, name: str, cursor: str) -> None:
+    request = event(f"follows.{name}")
+    request["queryStringParameters"] = {"cursor": cursor}
+    assert handler("api/follows")(request, None)["statusCode"] == 400
 
 
 @pytest.mark.parametrize("name", ["list_followers", "list_following", "list_common_follows"])
-@pytest.mark.parametrize("ends", [(0, 0), (-1, -1), (2**63 - 1, 2**63 - 1), (-(2**63 - 1), 5)])
-def test_a_cursor_that_somebody_made_is_a_page(
-    people: World, name: str, ends: tuple[int, int]
+@pytest.mark.parametrize("position", [(0, 0), (-1, -1), (2**63 - 1, 2**63 - 1), (-(2**63 - 1), 5)])
+def test_a_cursor_of_any_position_is_accepted(
+    world: World, name: str, position: tuple[int, int]
 ) -> None:
     insert_rows([(user(ADA), 11, 1, BASE_US), (user(11), ADA, 1, BASE_US)], FOLLOW)
-    asked = event(f"follows.{name}")
-    asked["queryStringParameters"] = {"cursor": pack_cursor(*ends)}
-    assert handler("api/follows")(asked, None)["statusCode"] == 200
+    request = event(f"follows.{name}")
+    request["queryStringParameters"] = {"cursor": pack_cursor(*position)}
+    assert handler("api/follows")(request, None)["statusCode"] == 200
 
 
-def test_whom_both_follow_is_read_by_the_index_and_the_primary_key(people: World) -> None:
-    """5,000 a side: as many look-ups as I follow, no sorting, no table of its own."""
-    for actor, of in ((ME, range(10_000, 15_000)), (ADA, range(12_000, 17_000))):
-        insert_rows([(user(i), actor, 1, BASE_US + i) for i in of], FOLLOW)
-    seen: list[dict[str, Any]] = []
+def test_common_follows_are_read_by_the_index_and_the_primary_key(world: World) -> None:
+    """Given 5,000 follows of each user, the statement neither sorts nor uses a temporary table."""
+    for actor, followees in ((ME, range(10_000, 15_000)), (ADA, range(12_000, 17_000))):
+        insert_rows([(user(i), actor, 1, BASE_US + i) for i in followees], FOLLOW)
+    plan: list[dict[str, Any]] = []
     fetch = mysql.fetch_all
 
-    def watch(sql: str, args: Sequence[Any] = ()) -> list[Any]:
-        seen.extend(explain(sql, args))
+    def explain_and_fetch(sql: str, args: Sequence[Any] = ()) -> list[Any]:
+        plan.extend(explain(sql, args))
         return fetch(sql, args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mysql, "fetch_all", watch)
-        page, last = follows.mysql_store.read_common(ADA, ME, None, 101), None
-    assert [place.user_id for place in page[:2]] == [14_999, 14_998]
-    assert last is None
-    mine, theirs = seen
-    assert mine["key"] == "by_actor"
-    assert "filesort" not in mine["Extra"]
-    assert "temporary" not in mine["Extra"]
-    assert (theirs["type"], theirs["key"]) == ("eq_ref", "PRIMARY")
+        patch.setattr(mysql, "fetch_all", explain_and_fetch)
+        page = follows.mysql_store.read_common(ADA, ME, None, 101)
+    assert [position.user_id for position in page[:2]] == [14_999, 14_998]
+    own, other = plan
+    assert own["key"] == "by_actor"
+    assert "filesort" not in own["Extra"]
+    assert "temporary" not in own["Extra"]
+    assert (other["type"], other["key"]) == ("eq_ref", "PRIMARY")

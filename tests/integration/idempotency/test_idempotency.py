@@ -35,8 +35,8 @@ from tests.support.content_api import (
     ask,
     check_counters,
     comment,
+    is_lock_awaited,
     post,
-    somebody_waits,
 )
 from tests.support.plaza import World
 from tests.support.stores import wait_for
@@ -208,7 +208,7 @@ def open_transaction(mysql_url: str, content_id: int) -> Iterator[pymysql.Connec
 def test_a_concurrent_repeat_waits_and_returns_the_created_resource(mysql_url: str) -> None:
     with open_transaction(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
         second = pool.submit(ask, "POST", "/posts", POST, key=KEY)
-        wait_for(lambda: somebody_waits(mysql_url), "the second waits for the first")
+        wait_for(lambda: is_lock_awaited(mysql_url), "the second waits for the first")
         other.commit()
         reply = second.result()
     assert (reply.status, reply.body["id"]) == (201, "4711")
@@ -219,7 +219,7 @@ def test_a_concurrent_repeat_waits_and_returns_the_created_resource(mysql_url: s
 def test_a_concurrent_repeat_creates_the_resource_after_a_rollback(mysql_url: str) -> None:
     with open_transaction(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
         second = pool.submit(ask, "POST", "/posts", POST, key=KEY)
-        wait_for(lambda: somebody_waits(mysql_url), "the second waits for the first")
+        wait_for(lambda: is_lock_awaited(mysql_url), "the second waits for the first")
         other.rollback()
         reply = second.result()
     assert reply.status == 201

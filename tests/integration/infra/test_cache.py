@@ -110,7 +110,7 @@ def test_an_expired_post_is_loaded_by_one_of_its_readers(
 
     monkeypatch.setattr(mysql_store, "read", read)
     with ThreadPoolExecutor(100) as crowd:
-        texts = list(crowd.map(queries._read_alone, [text.target] * 100))
+        texts = list(crowd.map(queries._read_single_flight, [text.target] * 100))
     assert texts == [{text.target: text}] * 100
     assert targets_read == [text.target]
 

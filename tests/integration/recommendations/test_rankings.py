@@ -1,4 +1,4 @@
-"""Rankings: MySQL's order with its ties, late projections, healing, windows, pages."""
+"""Rankings: order and ties as in MySQL, late projections, repairs, windows, pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plaza.infra import mysql, redis
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import LIKE, persist, react, redis_rankings
-from plaza.reactions import rankings as rankings_door
+from plaza.reactions import rankings as reaction_rankings
 from plaza.reactions.model import PostLikes, PostRank, ReactionEvent, Window
 from plaza.recommendations import post_rankings, vote_roll_up
 from tests.integration.conftest import Away
@@ -35,12 +35,12 @@ from tests.support.plaza import World
 
 @pytest.fixture(autouse=True)
 def a_full_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the tests before asked MySQL for in Redis' place does not count."""
+    """Give each test a full fallback budget."""
     monkeypatch.setattr(post_rankings, "_fallback_budget", TokenBucket(1_000, 1_000))
 
 
 def ranked(window: Window = "all", limit: int = 100) -> list[tuple[int, int]]:
-    """(likes, post) of the whole ranking, a page at a time."""
+    """Return (likes, post) of all pages of a ranking."""
     found: list[tuple[int, int]] = []
     after: PostRank | None = None
     while True:
@@ -53,7 +53,7 @@ def ranked(window: Window = "all", limit: int = 100) -> list[tuple[int, int]]:
 
 
 def in_redis() -> list[tuple[int, int]]:
-    """(likes, post) as Redis has them."""
+    """Return (likes, post) of the ranking of all time in Redis."""
     pairs = iter(
         redis.execute("ZRANGE", redis_rankings.ranking_key("all"), 0, -1, "REV", "WITHSCORES")
     )
@@ -61,12 +61,12 @@ def in_redis() -> list[tuple[int, int]]:
 
 
 def refuse_mysql(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is read from here on is read from Redis."""
+    """Make reads from MySQL fail."""
     monkeypatch.setattr(post_rankings, "_fallback_budget", TokenBucket(0.0001, 0))
 
 
 def add_liked(likes: dict[int, int]) -> None:
-    """Posts with so many likes, straight into MySQL."""
+    """Insert posts and their likes into MySQL."""
     values = ",".join(f"('post',{post_id},7)" for post_id in likes)
     mysql.write(f"INSERT INTO content (content_type, content_id, author_id) VALUES {values}")
     values = ",".join(f"('post',{post_id},{total},1)" for post_id, total in likes.items())
@@ -80,118 +80,122 @@ def add_liked(likes: dict[int, int]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_after_any_history_the_ranking_is_in_the_order_of_mysql(
+def test_the_ranking_has_the_order_of_mysql_after_random_likes(
     plaza: World, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """Only consumers keep it up here; messages come twice and late."""
-    draw = random.Random(seed)
-    ids = [*draw.sample(range(1, 2**63), 20), *range(1, 11)]
+    """Given only consumers, whose messages arrive twice and late."""
+    rng = random.Random(seed)
+    ids = [*rng.sample(range(1, 2**63), 20), *range(1, 11)]
     plaza.add(*map(post, ids))
     post_rankings.refresh_rankings()
     refuse_mysql(monkeypatch)
-    kept: list[str] = []
+    delivered: list[str] = []
     for _ in range(15):
         for _ in range(20):
-            react.react(LIKE, post(draw.choice(ids)), draw.randint(1, 6), draw.random() < 0.6)
+            react.react(LIKE, post(rng.choice(ids)), rng.randint(1, 6), rng.random() < 0.6)
         bodies = plaza.queues.messages["reactions"]
-        kept += bodies
-        bodies += draw.choices(kept, k=5)
-        draw.shuffle(bodies)
+        delivered += bodies
+        bodies += rng.choices(delivered, k=5)
+        rng.shuffle(bodies)
         plaza.queues.drain()
         assert ranked(limit=7) == most_liked()
     assert len({likes for likes, _ in most_liked()}) < len(most_liked()), "there are ties"
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_of_projections_in_any_order_the_newest_stays(
+def test_the_newest_of_reordered_projections_stays(
     plaza: World, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     monkeypatch.setattr(redis_rankings, "_MAX_POSTS_PER_CALL", 7)
-    histories = {post_id: [draw.randint(0, 9) for _ in range(8)] for post_id in range(1, 9)}
+    histories = {post_id: [rng.randint(0, 9) for _ in range(8)] for post_id in range(1, 9)}
     sent = [
         PostLikes(post_id, likes, version)
         for post_id, history in histories.items()
         for version, likes in enumerate(history, 1)
     ]
-    sent += draw.choices(sent, k=40)
-    draw.shuffle(sent)
+    sent += rng.choices(sent, k=40)
+    rng.shuffle(sent)
     while sent:
-        size = draw.randint(1, 9)
+        size = rng.randint(1, 9)
         redis_rankings.project_likes(sent[:size])
         del sent[:size]
     newest = [(history[-1], post_id) for post_id, history in histories.items() if history[-1]]
     assert in_redis() == sorted(newest, reverse=True)
 
 
-def test_a_consumer_that_was_stopped_after_its_commit_does_not_win(
+def test_a_late_projection_does_not_replace_a_newer_one(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(post(1), post(2))
-    stopped: list[Any] = []
+    late: list[Any] = []
     project = redis_rankings.project_likes
     with monkeypatch.context() as patch:
-        patch.setattr(redis_rankings, "project_likes", stopped.append)
+        patch.setattr(redis_rankings, "project_likes", late.append)
         persist.save([like(post(1), actor) for actor in range(1, 6)])
     persist.save([like(post(1), actor, on=False, at=1) for actor in range(1, 5)])
     persist.save([like(post(2), actor) for actor in (1, 2)])
-    for late in stopped:
-        project(late)
+    for posts in late:
+        project(posts)
     assert in_redis() == [(2, 2), (1, 1)]
 
 
-def test_a_post_that_fell_out_comes_back(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_post_that_left_the_ranking_returns_with_a_newer_version(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(redis_rankings, "MAX_RANKED", 3)
     redis_rankings.project_likes([PostLikes(n, n, 1) for n in range(1, 5)])
     assert in_redis() == [(4, 4), (3, 3), (2, 2)]
     redis_rankings.project_likes([PostLikes(1, 9, 2)])
     assert in_redis() == [(9, 1), (4, 4), (3, 3)]
     redis_rankings.project_likes([PostLikes(2, 2, 1)])
-    assert in_redis() == [(9, 1), (4, 4), (3, 3)], "it is heard, and there is no room"
+    assert in_redis() == [(9, 1), (4, 4), (3, 3)], (
+        "the projection is accepted, but the ranking is full"
+    )
     redis_rankings.project_likes([PostLikes(1, 0, 3), PostLikes(2, 2, 1)])
     assert in_redis() == [(4, 4), (3, 3), (2, 2)]
     redis_rankings.project_likes([PostLikes(1, 9, 2)])
-    assert in_redis() == [(4, 4), (3, 3), (2, 2)], "late"
+    assert in_redis() == [(4, 4), (3, 3), (2, 2)], "an old version is refused"
 
 
-def test_versions_are_forgotten_once_nobody_can_be_late_and_never_of_who_is_ranked(
+def test_old_versions_are_dropped_except_those_of_ranked_posts(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_rankings, "MAX_RANKED", 2)
     monkeypatch.setattr(redis_rankings, "MAX_VERSIONS", 4)
-    versions, heard = redis_rankings.version_keys()
+    versions, updated = redis_rankings.version_keys()
     redis_rankings.project_likes([PostLikes(n, 1_000 - n, 5) for n in range(1, 21)])
-    assert redis.execute("HLEN", versions) == 20, "somebody may be late still"
-    for member in redis.execute("ZRANGE", heard, 0, -1):
-        redis.execute("ZADD", heard, 1, member)  # long ago
+    assert redis.execute("HLEN", versions) == 20, "recent versions stay"
+    for member in redis.execute("ZRANGE", updated, 0, -1):
+        redis.execute("ZADD", updated, 1, member)  # long ago
     redis_rankings.project_likes([PostLikes(n, 5, 5) for n in range(21, 25)])
-    assert redis.execute("HLEN", versions) == redis.execute("ZCARD", heard) == 6
+    assert redis.execute("HLEN", versions) == redis.execute("ZCARD", updated) == 6
     assert {int(m) for m in redis.execute("HKEYS", versions)} == {1, 2, 21, 22, 23, 24}
     redis_rankings.project_likes([PostLikes(1, 7, 4), PostLikes(2, 7, 4)])
-    assert in_redis() == [(999, 1), (998, 2)], "late, and known to be"
+    assert in_redis() == [(999, 1), (998, 2)], "old versions of ranked posts are refused"
 
 
-def test_one_call_forgets_a_bounded_number_of_versions_and_the_next_ones_the_rest(
+def test_one_call_drops_a_bounded_number_of_versions(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """480,000 posts that were heard of long ago kept Redis busy for 1.3 s."""
+    """Without the bound, dropping 480,000 old versions blocks Redis for 1.3 s."""
     monkeypatch.setattr(redis_rankings, "MAX_RANKED", 2)
     monkeypatch.setattr(redis_rankings, "MAX_VERSIONS", 4)
     monkeypatch.setattr(redis_rankings, "_MAX_VERSIONS_DROPPED", 10)
-    versions, heard = redis_rankings.version_keys()
+    versions, updated = redis_rankings.version_keys()
     redis_rankings.project_likes([PostLikes(n, 1_000 - n, 5) for n in range(1, 101)])
-    for member in redis.execute("ZRANGE", heard, 0, -1):
-        redis.execute("ZADD", heard, 1, member)
+    for member in redis.execute("ZRANGE", updated, 0, -1):
+        redis.execute("ZADD", updated, 1, member)
     left = []
     for n in range(101, 121):
         redis_rankings.project_likes([PostLikes(n, 1, 5)])
         left.append(redis.execute("HLEN", versions))
-    assert left[0] == 100 + 1 - (10 + 1) + 2, "11 were looked at, and two of them are ranked"
+    assert left[0] == 100 + 1 - (10 + 1) + 2, "11 were checked, 2 of them are ranked"
     assert all(before - after <= 11 for before, after in pairwise(left))
-    assert left[-1] <= 4 + 20, "what is young, and no more"
+    assert left[-1] <= 4 + 20, "only recent versions are left"
 
 
-def test_a_redis_that_is_emptied_during_a_refresh_has_no_empty_ranking(
+def test_a_redis_emptied_during_a_refresh_has_no_incomplete_ranking(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(*map(post, range(1, 6)))
@@ -202,14 +206,14 @@ def test_a_redis_that_is_emptied_during_a_refresh_has_no_empty_ranking(
         redis.execute("FLUSHALL")
         mark(*args)
 
-    monkeypatch.setattr(rankings_door, "mark_ranking_complete", lose_then_mark)
+    monkeypatch.setattr(reaction_rankings, "mark_ranking_complete", lose_then_mark)
     post_rankings.refresh_rankings()
     refuse_mysql(monkeypatch)
     assert ranked() == most_liked()
 
 
 @pytest.mark.parametrize("lost_after", [1, 2])
-def test_a_ranking_that_lost_a_part_is_not_whole(
+def test_a_ranking_that_lost_a_part_is_not_complete(
     plaza: World, monkeypatch: pytest.MonkeyPatch, lost_after: int
 ) -> None:
     monkeypatch.setattr(redis_rankings, "_MAX_POSTS_PER_CALL", 2)
@@ -223,9 +227,7 @@ def test_a_ranking_that_lost_a_part_is_not_whole(
     assert redis_rankings.read_ranking("all", None, 1) == [PostRank(6, 6)]
 
 
-def test_a_settle_that_was_postponed_tells_the_ranking_later(
-    plaza: World, redis_away: Away
-) -> None:
+def test_a_queued_acknowledgement_updates_the_ranking_later(plaza: World, redis_away: Away) -> None:
     plaza.add(post(1))
     with redis_away():
         persist.save([like(post(1), actor) for actor in (1, 2)])
@@ -234,25 +236,23 @@ def test_a_settle_that_was_postponed_tells_the_ranking_later(
     assert in_redis() == [(2, 1)]
 
 
-# ---------------------------------------------------------------- healing
+# ---------------------------------------------------------------- repairs
 
 
-def test_what_redis_lost_is_healed(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refresh_restores_a_lost_ranking(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     plaza.add(*map(post, range(1, 8)))
     persist.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
     post_rankings.refresh_rankings()
     redis.execute("FLUSHALL")
     persist.save([like(post(6), 1)])
-    assert ranked() == most_liked(), "from MySQL until it is whole"
+    assert ranked() == most_liked(), "from MySQL until the ranking is complete"
     post_rankings.refresh_rankings()
     refuse_mysql(monkeypatch)
     assert ranked() == most_liked()
     assert in_redis() == most_liked()
 
 
-def test_projections_that_were_lost_are_healed(
-    plaza: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refresh_repairs_lost_projections(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     plaza.add(*map(post, range(1, 8)))
     persist.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
     with monkeypatch.context() as patch:
@@ -265,45 +265,45 @@ def test_projections_that_were_lost_are_healed(
     assert in_redis() == most_liked() == [(8, 7), (3, 3), (2, 2), (1, 4), (1, 1)]
 
 
-def test_the_tail_is_filled_from_mysql(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refresh_fills_the_tail_from_mysql(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (redis_rankings, post_rankings):
         monkeypatch.setattr(module, "MAX_RANKED", 3)
     plaza.add(*map(post, range(1, 7)))
     persist.save([like(post(n), actor) for n in range(1, 7) for actor in range(1, n + 1)])
     persist.save([like(post(n), actor, on=False, at=1) for n in (5, 6) for actor in range(1, 7)])
-    assert in_redis() == [(4, 4)], "who is next isn't known here"
+    assert in_redis() == [(4, 4)], "Redis does not have the next posts"
     post_rankings.refresh_rankings()
     assert in_redis() == most_liked(3) == [(4, 4), (3, 3), (2, 2)]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_refreshes_beside_consumers_at_work_turn_nothing_back(
+def test_a_refresh_does_not_undo_concurrent_consumers(
     plaza: World, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """A batch is saved between what the refresh reads and what it tells."""
-    draw = random.Random(seed)
+    """Given a batch that is stored between the reads and the projection of a refresh."""
+    rng = random.Random(seed)
     plaza.add(*map(post, range(1, 11)))
-    facts = [
-        like(post(n), actor, on=draw.random() < 0.7, at=at)
-        for at, n, actor in [(k, draw.randint(1, 10), draw.randint(1, 5)) for k in range(300)]
+    events = [
+        like(post(n), actor, on=rng.random() < 0.7, at=at)
+        for at, n, actor in [(k, rng.randint(1, 10), rng.randint(1, 5)) for k in range(300)]
     ]
-    at_work: list[Any] = []
+    is_saving: list[Any] = []
     project_likes = redis_rankings.project_likes
 
-    def and_then(posts: Any) -> None:
-        if not at_work and facts:
-            at_work.append(1)
-            persist.save([facts.pop(0) for _ in range(min(10, len(facts)))])
-            at_work.clear()
+    def save_and_project(posts: Any) -> None:
+        if not is_saving and events:
+            is_saving.append(1)
+            persist.save([events.pop(0) for _ in range(min(10, len(events)))])
+            is_saving.clear()
         project_likes(posts)
 
-    monkeypatch.setattr(rankings_door, "project_likes", and_then)
-    while facts:
+    monkeypatch.setattr(reaction_rankings, "project_likes", save_and_project)
+    while events:
         post_rankings.refresh_rankings()
         assert in_redis() == most_liked()
 
 
-def test_a_deleted_post_is_not_shown_and_never_comes_back(
+def test_a_deleted_post_leaves_the_ranking_for_good(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(*map(post, range(1, 6)), author_id=7)
@@ -312,35 +312,35 @@ def test_a_deleted_post_is_not_shown_and_never_comes_back(
     assert ask("DELETE", "/posts/5", user=7).status == 204
     assert ask("DELETE", "/posts/3", user=7).status == 204
     page = post_rankings.list_most_liked("all", None, 2, None)
-    assert [item.post.text.id for item in page.posts] == [4, 2], "and the page is full"
+    assert [item.post.text.id for item in page.posts] == [4, 2], "the page is full"
     post_rankings.refresh_rankings()
     assert in_redis() == [(4, 4), (2, 2), (1, 1)]
     persist.save([like(post(5), 9)])
     assert in_redis() == [(4, 4), (2, 2), (1, 1)]
 
 
-def test_a_refresh_takes_the_same_number_of_statements_whatever_there_is(plaza: World) -> None:
-    taken = []
+def test_a_refresh_takes_four_statements_for_any_number_of_posts(plaza: World) -> None:
+    costs = []
     for first, count in ((1, 5), (100, 50), (1_000, 500)):
         add_liked(dict.fromkeys(range(first, first + count), first))
         redis_rankings.project_likes([PostLikes(10**6 + n, 1, 1) for n in range(first)])
         before = statements()
         post_rankings.refresh_rankings()
-        taken.append(statements() - before - 1)
-    assert taken == [4, 4, 4]
+        costs.append(statements() - before - 1)
+    assert costs == [4, 4, 4]
 
 
 # ---------------------------------------------------------------- windows
 
 
-def random_facts(draw: random.Random, count: int) -> list[ReactionEvent]:
+def random_events(rng: random.Random, count: int) -> list[ReactionEvent]:
     return [
         like(
-            post(draw.randint(1, 12)),
-            draw.randint(1, 5),
-            on=draw.random() < 0.65,
-            at=-draw.randint(0, 9 * 24) * HOUR_US - draw.randint(-5, 5) * HOUR_US // 10,
-            provisional=draw.random() < 0.2,
+            post(rng.randint(1, 12)),
+            rng.randint(1, 5),
+            on=rng.random() < 0.65,
+            at=-rng.randint(0, 9 * 24) * HOUR_US - rng.randint(-5, 5) * HOUR_US // 10,
+            provisional=rng.random() < 0.2,
         )
         for _ in range(count)
     ]
@@ -351,17 +351,17 @@ def this_hour() -> int:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_day_and_week_are_what_a_query_over_the_log_says(
+def test_windows_equal_a_query_of_the_log(
     plaza: World, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     plaza.add(*map(post, range(1, 13)))
     compared = 0
     for _ in range(5):
-        facts = random_facts(draw, 80)
-        persist.save(facts[:50])
+        events = random_events(rng, 80)
+        persist.save(events[:50])
         vote_roll_up.roll_up_votes()
-        persist.save(facts[30:])
+        persist.save(events[30:])
         vote_roll_up.roll_up_votes()
         hour = this_hour()
         post_rankings.refresh_rankings()
@@ -369,13 +369,13 @@ def test_day_and_week_are_what_a_query_over_the_log_says(
             expected = window_in_log(hour - hours + 1, hour)
             assert ranked(window, limit=3) == expected  # type: ignore[arg-type]
             with monkeypatch.context() as patch:
-                patch.setattr(rankings_door, "read_ranking", lambda *args: None)
+                patch.setattr(reaction_rankings, "read_ranking", lambda *args: None)
                 assert ranked(window, limit=3) == expected, "from MySQL"  # type: ignore[arg-type]
             compared += len(expected)
-    assert compared > 20  # how many are ahead at one moment depends on the hour's minutes
+    assert compared > 20  # the number of future events depends on the minute of the hour
 
 
-def test_a_window_is_its_whole_hours_and_the_one_that_runs(plaza: World) -> None:
+def test_a_window_is_its_whole_hours_and_the_current_hour(plaza: World) -> None:
     plaza.add(*map(post, range(1, 6)))
     begin = early_in_an_hour() * HOUR_US - NOW_US
     at = {1: 0, 2: -23 * HOUR_US, 3: -23 * HOUR_US - 1, 4: -167 * HOUR_US, 5: -167 * HOUR_US - 1}
@@ -387,25 +387,27 @@ def test_a_window_is_its_whole_hours_and_the_one_that_runs(plaza: World) -> None
     assert len(ranked("all")) == 5
 
 
-def test_an_older_window_does_not_take_the_place_of_a_newer(plaza: World) -> None:
+def test_an_older_window_does_not_replace_a_newer_one(plaza: World) -> None:
     assert redis_rankings.swap_ranking("day", [PostRank(3, 1)], 20)
     assert not redis_rankings.swap_ranking("day", [PostRank(9, 2)], 10)
     assert redis_rankings.read_ranking("day", None, 10) == [PostRank(3, 1)]
-    assert redis_rankings.swap_ranking("day", [], 20), "as new"
+    assert redis_rankings.swap_ranking("day", [], 20), "equally new"
     assert redis_rankings.read_ranking("day", None, 10) == []
 
 
-def test_a_reader_never_sees_half_a_window(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_gets_a_complete_window_during_swaps(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rankings = [
         [PostRank(9, n) for n in range(100, 0, -1)],
         [PostRank(1, n) for n in range(500, 400, -1)],
     ]
     redis_rankings.swap_ranking("week", rankings[0], 0)
-    seen, done = [], threading.Event()
+    found, done = [], threading.Event()
 
     def read() -> None:
         while not done.is_set():
-            seen.append(redis_rankings.read_ranking("week", None, 100))
+            found.append(redis_rankings.read_ranking("week", None, 100))
 
     with own_connections(monkeypatch):
         readers = [threading.Thread(target=read) for _ in range(4)]
@@ -416,20 +418,20 @@ def test_a_reader_never_sees_half_a_window(plaza: World, monkeypatch: pytest.Mon
         done.set()
         for reader in readers:
             reader.join()
-    assert len(seen) > 100
-    assert all(found in rankings for found in seen)
+    assert len(found) > 100
+    assert all(ranking in rankings for ranking in found)
 
 
 # ---------------------------------------------------------------- pages
 
 
 @pytest.mark.parametrize("source", ["Redis", "MySQL"])
-def test_a_thousand_are_shown_each_once(
+def test_the_first_1000_posts_are_listed_once_each(
     plaza: World, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
-    """Most of them with as many likes as hundreds of others."""
-    draw = random.Random(1)
-    likes = {post_id: draw.choice((1, 2, 3, 50)) for post_id in draw.sample(range(1, 2**63), 1_700)}
+    """Given posts most of which share their number of likes with hundreds of others."""
+    rng = random.Random(1)
+    likes = {post_id: rng.choice((1, 2, 3, 50)) for post_id in rng.sample(range(1, 2**63), 1_700)}
     add_liked(likes)
     if source == "Redis":
         post_rankings.refresh_rankings()
@@ -443,7 +445,7 @@ def test_a_thousand_are_shown_each_once(
     )
 
 
-def test_the_route_gives_posts_whole_with_their_score(plaza: World) -> None:
+def test_the_route_returns_posts_with_their_score(plaza: World) -> None:
     plaza.add(post(1), post(2), post(3))
     for actor in (7, 8):
         react.react(LIKE, post(2), actor, True)
@@ -451,7 +453,7 @@ def test_the_route_gives_posts_whole_with_their_score(plaza: World) -> None:
     plaza.queues.drain()
     vote_roll_up.roll_up_votes()
     post_rankings.refresh_rankings()
-    react.react(LIKE, post(1), 9, True)  # not saved yet
+    react.react(LIKE, post(1), 9, True)  # not stored yet
     for path in ("/posts/ranking?limit=1", "/posts/ranking?limit=1&window=day"):
         first = ask("GET", path, user=7, folder="api/recommendations")
         assert first.status == 200, first.body
@@ -468,20 +470,20 @@ def test_the_route_gives_posts_whole_with_their_score(plaza: World) -> None:
 @pytest.mark.parametrize(
     "query", ["window=year", "limit=0", "limit=101", "cursor=x", "cursor=WzFd", "cursor=WyIxIiwxXQ"]
 )
-def test_what_makes_no_sense_is_bad_input(plaza: World, query: str) -> None:
+def test_an_invalid_query_is_a_400(plaza: World, query: str) -> None:
     reply = ask("GET", f"/posts/ranking?{query}", folder="api/recommendations")
     assert (reply.status, reply.slug) == (400, "invalid-request")
 
 
 @pytest.mark.parametrize("likes", [-(2**63) + 1, -1, 0, 2**53 + 1, 2**63 - 1])
 @pytest.mark.parametrize("post_id", [-(2**63) + 1, 0, 2**63 - 1])
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_forged_cursor_breaks_nothing(
-    plaza: World, likes: int, post_id: int, whole: bool
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_forged_cursor_is_a_position_like_any_other(
+    plaza: World, likes: int, post_id: int, complete: bool
 ) -> None:
     plaza.add(post(1))
     persist.save([like(post(1), 1)])
-    if whole:
+    if complete:
         post_rankings.refresh_rankings()
     for window in ("all", "day"):
         page = post_rankings.list_most_liked(window, PostRank(likes, post_id), 10, None)
@@ -489,7 +491,7 @@ def test_a_forged_cursor_breaks_nothing(
         assert [item.post.text.id for item in page.posts] == expected
 
 
-def test_a_page_takes_the_same_work_whatever_its_length(plaza: World) -> None:
+def test_a_page_of_any_length_takes_the_same_work(plaza: World) -> None:
     add_liked(dict.fromkeys(range(1, 201), 5))
     post_rankings.refresh_rankings()
     ranked()
@@ -500,13 +502,13 @@ def test_a_page_takes_the_same_work_whatever_its_length(plaza: World) -> None:
             assert len(post_rankings.list_most_liked("all", None, limit, 7).posts) == limit
         work.append((counted.round_trips, counted.statements))
     assert len(set(work)) == 1, work
-    assert work[0][0] <= 6, "the ranking, and posts whole"
+    assert work[0][0] <= 6, "one for the ranking, five for the posts"
 
 
 # ---------------------------------------------------------------- outages
 
 
-def test_without_redis_rankings_come_from_mysql_so_many_times(
+def test_without_redis_rankings_come_from_mysql_within_the_budget(
     plaza: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(post(1), post(2))

@@ -1,6 +1,6 @@
-"""All interactions of a file, duplicates and late facts among them: rankings in MySQL's order.
+"""All interactions of a file, with repeated and late events: rankings in the order of MySQL.
 
-PLAZA_INTERACTIONS names a file as `replay` takes it, in place of a small made-up one:
+PLAZA_INTERACTIONS is a file in the format of `replay`, instead of generated interactions:
 
     PLAZA_INTERACTIONS=../shared/data/interactions.csv.gz \\
         python -m pytest -q tests/integration/recommendations/test_rankings_of_a_file.py
@@ -27,18 +27,18 @@ from tests.integration.recommendations.test_rankings import a_full_bucket, in_re
 from tests.support.likes_log import HOUR_US, most_liked, window_in_log
 from tests.support.plaza import World, read_event
 
-__all__ = ["a_full_bucket"]  # a fixture that is used here too
+__all__ = ["a_full_bucket"]  # an imported fixture
 
 FILE = os.environ.get("PLAZA_INTERACTIONS")
 BATCH = 1_000
 
 
 @pytest.mark.slow
-def test_after_all_interactions_of_a_file_each_ranking_is_in_the_order_of_mysql(
+def test_rankings_have_the_order_of_mysql_after_all_interactions_of_a_file(
     plaza: World,
 ) -> None:
     rows = read_file(Path(FILE)) if FILE else make_interactions(60, 120, 3_000, first_id=1, seed=5)
-    requests, chance = plan(rows), random.Random(6)
+    requests, rng = plan(rows), random.Random(6)
     posts = sorted({row.item_id for row in rows})
     mysql.write(
         "INSERT INTO content (content_type, content_id, author_id) VALUES "
@@ -51,20 +51,20 @@ def test_after_all_interactions_of_a_file_each_ranking_is_in_the_order_of_mysql(
             with suppress(TooManyChanges):
                 react.react(KINDS[kind], Target("post", post_id), user_id, wanted)
         if number % BATCH == 0 or number == len(requests):
-            facts = late + plaza.queues.take(REACTIONS)
-            chance.shuffle(facts)
-            late = [] if number == len(requests) else facts[: len(facts) // 10]
-            again = facts[: len(facts) // 5]  # some of them late, and some of them twice
-            batch = [read_event(fact) for fact in facts[len(late) :] + again]
+            bodies = late + plaza.queues.take(REACTIONS)
+            rng.shuffle(bodies)
+            late = [] if number == len(requests) else bodies[: len(bodies) // 10]
+            repeated = bodies[: len(bodies) // 5]  # some arrive late, some twice
+            batch = [read_event(body) for body in bodies[len(late) :] + repeated]
             if batch:
                 persist.save(batch)
-            if chance.random() < 0.1:
+            if rng.random() < 0.1:
                 vote_roll_up.roll_up_votes()
     plaza.queues.drain()
     vote_roll_up.roll_up_votes()
 
     expected = most_liked()
-    assert in_redis()[: len(expected)] == expected, "as consumers left it"
+    assert in_redis()[: len(expected)] == expected, "before a refresh"
     post_rankings.refresh_rankings()
     assert ranked("all") == expected
     hour = time.time_ns() // 1000 // HOUR_US

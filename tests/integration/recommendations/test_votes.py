@@ -1,4 +1,4 @@
-"""The roll-up on a real MariaDB: nothing skipped and nothing twice, whatever happens around it."""
+"""The roll-up on a real MariaDB: each event counts once, under races and crashes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def small_pages(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
 # ---------------------------------------------------------------- one run
 
 
-def test_votes_are_the_likes_of_reviews_and_their_shops_are_stale(plaza: World) -> None:
+def test_a_roll_up_updates_votes_and_marks_shops_stale(plaza: World) -> None:
     add_reviews(5, 51, 52)
     add_reviews(6, 61)
     plaza.add(Target("comment", 1), post(1))
@@ -80,7 +80,7 @@ def test_votes_are_the_likes_of_reviews_and_their_shops_are_stale(plaza: World) 
     assert watermark() == seqs()[-1]
 
 
-def test_hours_of_posts_hold_what_was_given_less_what_was_taken_back(plaza: World) -> None:
+def test_an_hour_of_a_post_is_likes_minus_unlikes(plaza: World) -> None:
     plaza.add(post(1), post(2))
     hour = NOW_US // HOUR_US
     begin = hour * HOUR_US - NOW_US
@@ -98,8 +98,8 @@ def test_hours_of_posts_hold_what_was_given_less_what_was_taken_back(plaza: Worl
     assert hours() == {(hour - 1, 1): 1, (hour, 1): 1, (hour - 1, 2): 1}
 
 
-def test_a_like_that_changed_nothing_is_counted_once(plaza: World) -> None:
-    """While Redis is away every request becomes an event, and so does a like of one who likes."""
+def test_repeated_likes_of_one_actor_count_once(plaza: World) -> None:
+    """Given provisional events: without Redis each request becomes one, also a repeated like."""
     plaza.add(post(1))
     persist.save([like(post(1), 1, at=n * MS_US, provisional=True) for n in range(20)])
     persist.save([like(post(1), 2, at=n) for n in range(2)])
@@ -112,7 +112,7 @@ def test_a_like_that_changed_nothing_is_counted_once(plaza: World) -> None:
     assert sum(hours().values()) == 1
 
 
-def test_a_like_that_is_logged_after_its_unlike_changes_no_hour(plaza: World) -> None:
+def test_a_late_like_before_its_unlike_changes_no_hour(plaza: World) -> None:
     plaza.add(post(1))
     persist.save([like(post(1), 1, on=False, at=9)])
     vote_roll_up.roll_up_votes()
@@ -122,7 +122,7 @@ def test_a_like_that_is_logged_after_its_unlike_changes_no_hour(plaza: World) ->
     assert hours() == hours_in_log() == {}
 
 
-def test_a_run_without_anything_new_does_nothing(plaza: World) -> None:
+def test_a_run_without_new_events_changes_nothing(plaza: World) -> None:
     add_reviews(5, 51)
     assert vote_roll_up.roll_up_votes() == 0
     persist.save([like(review(51), 1)])
@@ -130,10 +130,10 @@ def test_a_run_without_anything_new_does_nothing(plaza: World) -> None:
     mysql.write("DELETE FROM stale_list")
     mysql.write("UPDATE content SET votes = 77")
     vote_roll_up.roll_up_votes()
-    assert (votes(), stale()) == ({51: 77}, {}), "what was rolled up is not looked at again"
+    assert (votes(), stale()) == ({51: 77}, {}), "events below the watermark are not read again"
 
 
-def test_old_hours_are_deleted_and_do_not_come_back(
+def test_old_hours_are_deleted_and_late_events_do_not_restore_them(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(post(1))
@@ -149,7 +149,7 @@ def test_old_hours_are_deleted_and_do_not_come_back(
     assert hours() == {(hour - vote_roll_up.RETENTION_HOURS, 0): 1, (hour - 168, 1): 1}
 
 
-def test_a_run_stops_in_time_and_the_next_goes_on(
+def test_a_run_stops_when_its_time_is_over_and_the_next_continues(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_reviews(5, 51)
@@ -163,22 +163,22 @@ def test_a_run_stops_in_time_and_the_next_goes_on(
     assert votes() == {51: 10}
 
 
-def test_a_page_takes_the_same_number_of_statements_whatever_it_holds(plaza: World) -> None:
+def test_a_page_of_any_size_takes_the_same_number_of_statements(plaza: World) -> None:
     add_reviews(5, *range(1, 101))
     plaza.add(*map(post, range(1, 101)))
-    taken = []
+    costs = []
     for round_, size in enumerate((10, 100, 1_000)):
         persist.save(
             [like((review, post)[n % 2](n % 100 + 1), round_ * 10_000 + n + 1) for n in range(size)]
         )
         before = statements()
         vote_roll_up.roll_up_votes()
-        taken.append(statements() - before - 1)
-    assert len(set(taken)) == 1, taken
-    assert taken[0] <= 15, "head 1, the gate 4, a page 9, old hours 1"
+        costs.append(statements() - before - 1)
+    assert len(set(costs)) == 1, costs
+    assert costs[0] <= 15, "head 1, the gate 4, a page 9, old hours 1"
 
 
-def test_a_page_reads_its_part_of_the_log_by_index(plaza: World) -> None:
+def test_a_page_of_the_log_is_read_by_index(plaza: World) -> None:
     add_reviews(5, *range(1, 21))
     plaza.add(*map(post, range(1, 21)))
     for begin in range(0, 20_000, 1_000):
@@ -199,8 +199,8 @@ def test_a_page_reads_its_part_of_the_log_by_index(plaza: World) -> None:
 
 
 @contextmanager
-def stranger(mysql_url: str) -> Iterator[Cursor]:
-    """A transaction of another connection, as a consumer or another run has it."""
+def open_transaction(mysql_url: str) -> Iterator[Cursor]:
+    """Open a transaction on another connection, as a consumer or another run does."""
     with connect_mysql(mysql_url) as other, other.cursor() as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         other.begin()
@@ -212,32 +212,32 @@ def commit(cursor: Cursor) -> None:
     cursor.connection.commit()
 
 
-def never_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From here on a roll-up does not wait for writers, it fails."""
+def fail_instead_of_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a roll-up fail instead of waiting for writers."""
     monkeypatch.setattr(mysql_reactions, "LOCK_TIMEOUT_S", 0)
 
 
-def save_in(cursor: Cursor, facts: Sequence[ReactionEvent]) -> None:
-    """What a consumer does up to its commit."""
-    persist._persist_batch(cursor, facts)
+def save_uncommitted(cursor: Cursor, events: Sequence[ReactionEvent]) -> None:
+    """Store events as a consumer does, without the commit."""
+    persist._persist_batch(cursor, events)
 
 
 @pytest.mark.parametrize("gated", [True, False], ids=["with the gate", "without it"])
-def test_a_fact_that_commits_after_one_with_a_higher_seq_is_not_skipped(
+def test_an_event_that_commits_after_a_higher_seq_is_not_skipped(
     plaza: World, mysql_url: str, monkeypatch: pytest.MonkeyPatch, gated: bool
 ) -> None:
-    """The trap: seq is given when a fact is appended, and seen when it is committed."""
+    """An event gets its seq when it is inserted, and is visible when it is committed."""
     add_reviews(5, 51, 52)
     if not gated:
         monkeypatch.setattr(mysql_reactions, "pass_log_gate", lambda cursor: 0)
-    with stranger(mysql_url) as slow:
-        save_in(slow, [like(review(51), 1)])  # the lower seq, not committed
-        persist.save([like(review(52), 1)])  # the higher, committed
-        never_wait(monkeypatch)
+    with open_transaction(mysql_url) as slow:
+        save_uncommitted(slow, [like(review(51), 1)])  # the lower seq, not committed
+        persist.save([like(review(52), 1)])  # the higher seq, committed
+        fail_instead_of_waiting(monkeypatch)
         if gated:
             with pytest.raises(MysqlDown):
                 vote_roll_up.roll_up_votes()
-            assert watermark() == 0, "it gives up rather than to skip"
+            assert watermark() == 0, "the run fails instead of skipping the event"
         else:
             vote_roll_up.roll_up_votes()
         commit(slow)
@@ -246,19 +246,17 @@ def test_a_fact_that_commits_after_one_with_a_higher_seq_is_not_skipped(
     assert votes() == (totals() if gated else {51: 0, 52: 1})
 
 
-def test_the_roll_up_waits_for_who_is_appending_and_nobody_else(
-    plaza: World, mysql_url: str
-) -> None:
+def test_a_roll_up_waits_for_open_appends_only(plaza: World, mysql_url: str) -> None:
     add_reviews(5, 51, 52, 53)
-    with stranger(mysql_url) as slow, ThreadPoolExecutor() as pool:
-        save_in(slow, [like(review(51), 1)])
+    with open_transaction(mysql_url) as slow, ThreadPoolExecutor() as pool:
+        save_uncommitted(slow, [like(review(51), 1)])
         persist.save([like(review(52), 1)])
-        rolling = pool.submit(vote_roll_up.roll_up_votes)
-        with stranger(mysql_url) as other:
-            wait_for(lambda: lock_waits(other) == 1, "the roll-up waits for the slow one")
-        assert not rolling.done()
+        roll_up = pool.submit(vote_roll_up.roll_up_votes)
+        with open_transaction(mysql_url) as other:
+            wait_for(lambda: lock_waits(other) == 1, "the roll-up waits for the slow append")
+        assert not roll_up.done()
         commit(slow)
-        rolling.result(timeout=20)
+        roll_up.result(timeout=20)
     assert votes() == {51: 1, 52: 1, 53: 0}
 
 
@@ -268,15 +266,15 @@ def lock_waits(cursor: Cursor) -> int:
     return int(count)
 
 
-def test_what_is_appended_while_the_roll_up_is_at_work_is_for_the_next(
+def test_an_event_appended_during_a_roll_up_is_for_the_next_one(
     plaza: World, mysql_url: str
 ) -> None:
     add_reviews(5, 51, 52)
     persist.save([like(review(51), 1)])
     head = mysql_reactions.read_log_head()
     mysql_reactions.wait_for_log_writers()
-    with stranger(mysql_url) as late:
-        save_in(late, [like(review(52), 1)])
+    with open_transaction(mysql_url) as late:
+        save_uncommitted(late, [like(review(52), 1)])
         assert mysql_votes.roll_up_page(head, 100, 0).end == head
         commit(late)
     assert mysql_votes.roll_up_page(head, 100, 0).end == head
@@ -285,12 +283,10 @@ def test_what_is_appended_while_the_roll_up_is_at_work_is_for_the_next(
     assert votes() == {51: 1, 52: 1}
 
 
-def test_what_was_appended_and_rolled_back_leaves_a_gap_and_nothing_else(
-    plaza: World, mysql_url: str
-) -> None:
+def test_a_rolled_back_append_leaves_only_a_gap(plaza: World, mysql_url: str) -> None:
     add_reviews(5, 51)
-    with stranger(mysql_url) as failed:
-        save_in(failed, [like(review(51), actor) for actor in range(1, 51)])
+    with open_transaction(mysql_url) as failed:
+        save_uncommitted(failed, [like(review(51), actor) for actor in range(1, 51)])
     persist.save([like(review(51), 1), like(review(51), 2)])
     vote_roll_up.roll_up_votes()
     assert votes() == {51: 2}
@@ -300,18 +296,16 @@ def test_what_was_appended_and_rolled_back_leaves_a_gap_and_nothing_else(
 
 
 @pytest.mark.parametrize("first", ["commits", "fails"])
-def test_two_runs_at_one_time_take_turns_and_do_everything_once(
-    plaza: World, mysql_url: str, first: str
-) -> None:
+def test_concurrent_runs_roll_up_each_event_once(plaza: World, mysql_url: str, first: str) -> None:
     add_reviews(5, 51)
     plaza.add(post(1))
     persist.save([like(t, actor) for t in (review(51), post(1)) for actor in range(1, 11)])
     head = mysql_reactions.read_log_head()
-    with stranger(mysql_url) as one, ThreadPoolExecutor() as pool:
+    with open_transaction(mysql_url) as one, ThreadPoolExecutor() as pool:
         one_rolled = mysql_votes._roll_up_page(one, head, 10, 0)
         other = pool.submit(vote_roll_up.roll_up_votes)
-        with stranger(mysql_url) as onlooker:
-            wait_for(lambda: lock_waits(onlooker) == 1, "the second waits for the first")
+        with open_transaction(mysql_url) as observer:
+            wait_for(lambda: lock_waits(observer) == 1, "the second run waits for the first")
         commit(one) if first == "commits" else one.connection.rollback()
         assert other.result(timeout=20) == head
     assert one_rolled.end < head
@@ -320,15 +314,15 @@ def test_two_runs_at_one_time_take_turns_and_do_everything_once(
     assert watermark() == head
 
 
-def test_a_run_that_was_overtaken_turns_back_nothing(plaza: World) -> None:
+def test_a_run_behind_the_watermark_changes_nothing(plaza: World) -> None:
     add_reviews(5, 51)
     plaza.add(post(1))
     persist.save([like(post(1), 1)])
     late_head = mysql_reactions.read_log_head()
     persist.save([like(post(1), 2), like(review(51), 2)])
-    done = vote_roll_up.roll_up_votes()
-    assert mysql_votes.roll_up_page(late_head, 100, 0) == (done, done)
-    assert watermark() == done
+    end_seq = vote_roll_up.roll_up_votes()
+    assert mysql_votes.roll_up_page(late_head, 100, 0) == (end_seq, end_seq)
+    assert watermark() == end_seq
     assert hours() == hours_in_log()
 
 
@@ -337,36 +331,36 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize("step", range(1, 9))
-def test_a_run_that_ends_after_any_step_leaves_nothing_half_done(
+def test_a_crash_after_any_statement_leaves_no_partial_page(
     plaza: World, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     add_reviews(5, *range(1, 11))
     plaza.add(*map(post, range(1, 11)))
     small_pages(monkeypatch, 13)
-    facts = [like(t(n), actor) for t in (review, post) for n in range(1, 11) for actor in (1, 2)]
-    persist.save(facts)
-    whole_page = mysql_votes._roll_up_page
+    events = [like(t(n), actor) for t in (review, post) for n in range(1, 11) for actor in (1, 2)]
+    persist.save(events)
+    roll_up_page = mysql_votes._roll_up_page
     pages = []
 
-    def killed(cursor: Cursor, *args: int) -> mysql_votes.RolledUpRange:
-        """The second page ends after some of its statements."""
+    def roll_up_until_killed(cursor: Cursor, *args: int) -> mysql_votes.RolledUpRange:
+        """End the process after ``step`` statements of the second page."""
         pages.append(1)
         if len(pages) != 2:
-            return whole_page(cursor, *args)
-        done: list[int] = []
+            return roll_up_page(cursor, *args)
+        executed: list[int] = []
         execute = cursor.execute
 
-        def execute_some(*args: Any) -> int:
-            if len(done) == step:
+        def execute_until_killed(*args: Any) -> int:
+            if len(executed) == step:
                 raise Killed
-            done.append(1)
+            executed.append(1)
             return execute(*args)
 
-        monkeypatch.setattr(cursor, "execute", execute_some)
-        whole_page(cursor, *args)
+        monkeypatch.setattr(cursor, "execute", execute_until_killed)
+        roll_up_page(cursor, *args)
         raise Killed
 
-    monkeypatch.setattr(mysql_votes, "_roll_up_page", killed)
+    monkeypatch.setattr(mysql_votes, "_roll_up_page", roll_up_until_killed)
     with pytest.raises(Killed):
         vote_roll_up.roll_up_votes()
     assert watermark() < seqs()[-1]
@@ -376,51 +370,51 @@ def test_a_run_that_ends_after_any_step_leaves_nothing_half_done(
     assert set(votes().values()) == set(hours().values()) == {2}
 
 
-# ---------------------------------------------------------------- whatever happened
+# ---------------------------------------------------------------- random histories
 
 
-def random_facts(draw: random.Random, count: int) -> list[ReactionEvent]:
-    """Likes and unlikes of few actors and targets, in and out of order, some provisional."""
+def random_events(rng: random.Random, count: int) -> list[ReactionEvent]:
+    """Return likes and unlikes of few actors and targets, out of order, some provisional."""
     return [
         like(
-            draw.choice((review, post))(draw.randint(1, 6)),
-            draw.randint(1, 5),
-            on=draw.random() < 0.6,
-            at=-draw.randint(0, 30) * HOUR_US // 4 + draw.randint(0, 50),
-            provisional=draw.random() < 0.2,
+            rng.choice((review, post))(rng.randint(1, 6)),
+            rng.randint(1, 5),
+            on=rng.random() < 0.6,
+            at=-rng.randint(0, 30) * HOUR_US // 4 + rng.randint(0, 50),
+            provisional=rng.random() < 0.2,
         )
         for _ in range(count)
     ]
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_after_any_history_votes_are_the_totals_and_hours_are_the_log(
+def test_votes_equal_totals_and_hours_equal_the_log_after_random_histories(
     plaza: World, mysql_url: str, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """Batches again and late, writers that are slow or fail, runs that give up, small pages."""
-    draw = random.Random(seed)
+    """Given repeated and late batches, slow and failed writers, failed runs, small pages."""
+    rng = random.Random(seed)
     add_reviews(5, *range(1, 7))
     plaza.add(*map(post, range(1, 7)))
-    never_wait(monkeypatch)
+    fail_instead_of_waiting(monkeypatch)
     batches: list[list[ReactionEvent]] = []
     runs = 0
     for _ in range(12):
-        small_pages(monkeypatch, draw.choice((1, 3, 10, 1_000)))
-        batch = random_facts(draw, draw.randint(1, 12))
+        small_pages(monkeypatch, rng.choice((1, 3, 10, 1_000)))
+        batch = random_events(rng, rng.randint(1, 12))
         batches.append(batch)
-        match draw.choice(("save", "save", "again", "slow", "fails")):
+        match rng.choice(("save", "save", "repeat", "slow", "fail")):
             case "save":
                 persist.save(batch)
-            case "again":
-                persist.save(draw.choice(batches))
-            case "slow" | "fails" as how:
-                with stranger(mysql_url) as slow:
-                    save_in(slow, batch)
+            case "repeat":
+                persist.save(rng.choice(batches))
+            case "slow" | "fail" as outcome:
+                with open_transaction(mysql_url) as slow:
+                    save_uncommitted(slow, batch)
                     with pytest.raises(MysqlDown):
                         vote_roll_up.roll_up_votes()
-                    if how == "slow":
+                    if outcome == "slow":
                         commit(slow)
-        if draw.random() < 0.6:
+        if rng.random() < 0.6:
             vote_roll_up.roll_up_votes()
             runs += 1
             assert votes() == totals()
@@ -432,25 +426,25 @@ def test_after_any_history_votes_are_the_totals_and_hours_are_the_log(
     assert runs
 
 
-# ---------------------------------------------------------------- one account that toggles
+# ---------------------------------------------------------------- one actor that toggles
 
 
 def count_rows_read(work: Callable[[], object]) -> int:
-    """How many rows and index entries the database touches for ``work``."""
+    """Return the number of rows and index entries that MySQL reads for ``work``."""
 
     def read() -> int:
-        found = mysql.fetch_all("SHOW SESSION STATUS LIKE 'Handler_read%%'")
-        return sum(int(count) for _, count in found)
+        rows = mysql.fetch_all("SHOW SESSION STATUS LIKE 'Handler_read%%'")
+        return sum(int(count) for _, count in rows)
 
     before = read()
     work()
     return read() - before
 
 
-def test_the_work_for_an_event_does_not_grow_with_the_history_of_its_account(
+def test_the_work_for_an_event_does_not_grow_with_the_history_of_its_actor(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One account that likes a post and a review and takes it back, 2,000 times."""
+    """Given an actor that likes and unlikes a post and a review 2,000 times."""
     add_reviews(5, 51)
     plaza.add(post(1))
     small_pages(monkeypatch, 200)
@@ -468,16 +462,18 @@ def test_the_work_for_an_event_does_not_grow_with_the_history_of_its_account(
     assert (list(hours().values()), votes()) == ([1], {51: 1})
 
     late = [like(t, 1, on=False, at=-n) for t in (post(1), review(51)) for n in range(1, 100)]
-    again = [like(t, 1, on=n % 2 == 0, at=n) for t in (post(1), review(51)) for n in range(99)]
-    persist.save(late + again)
-    persist.save([*again, like(review(51), 1, at=2000)])
+    repeated = [like(t, 1, on=n % 2 == 0, at=n) for t in (post(1), review(51)) for n in range(99)]
+    persist.save(late + repeated)
+    persist.save([*repeated, like(review(51), 1, at=2000)])
     vote_roll_up.roll_up_votes()
-    assert (list(hours().values()), votes()) == ([1], {51: 1}), "late and again changes nothing"
+    assert (list(hours().values()), votes()) == ([1], {51: 1}), (
+        "late and repeated events change nothing"
+    )
     assert hours() == hours_in_log()
     assert find_wrong_changes() == []
 
 
-def test_runs_beside_consumers_at_work_lose_nothing_and_lock_nobody_out(
+def test_runs_during_consumption_lose_nothing_and_cause_no_deadlock(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_reviews(5, *range(1, 11))
@@ -494,18 +490,18 @@ def test_runs_beside_consumers_at_work_lose_nothing_and_lock_nobody_out(
     ]
     before, runs = deadlocks(), 0
     with ExitStack() as stack:
-        all_of_them = [
+        consumers = [
             stack.enter_context(consumer(b)) for b in (batches, batches[::-1], batches[::2])
         ]
-        for one in all_of_them:
+        for one in consumers:
             go(one)
-        while any(one.poll() is None for one in all_of_them):
+        while any(one.poll() is None for one in consumers):
             vote_roll_up.roll_up_votes()
             runs += 1
-        for one in all_of_them:
+        for one in consumers:
             end(one)
     vote_roll_up.roll_up_votes()
-    assert runs > 3, "it did run beside them"
+    assert runs > 3, "the runs overlap the consumers"
     assert deadlocks() == before
     assert votes() == totals() == dict.fromkeys(range(1, 11), 200)
     assert hours() == hours_in_log()

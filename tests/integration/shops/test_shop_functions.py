@@ -1,4 +1,4 @@
-"""The functions of shops, in this process, with the samples of what invokes them."""
+"""The functions of shops, with sample events."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ SHOPS = "api/shops"
 
 @pytest.fixture
 def shop(plaza: World) -> World:
-    """Types, and the shop of the samples."""
+    """The types and the shop of the sample events."""
     add_types()
     insert([(5, FOOD, 13.4, 52.52)])
     return plaza
 
 
-def test_shops_are_read_and_written_as_the_samples_ask(shop: World) -> None:
+def test_the_sample_events_read_and_write_shops(shop: World) -> None:
     status, types = ask("shops.list_types", SHOPS)
     assert (status, [one["id"] for one in types["items"]]) == (200, [str(SPA), str(FOOD)])
     assert ask("shops.read_shop", SHOPS)[1]["name"] == "shop 5"
     assert [one["id"] for one in ask("shops.find_near", SHOPS)[1]["items"]] == ["5"]
     assert ask("shops.create_shop_as_user", SHOPS)[0] == 403
-    status, made = ask("shops.create_shop", SHOPS)
-    said = json.loads(event("shops.create_shop")["body"])
-    assert (status, made["name"], made["address"]) == (201, said["name"], said["address"])
-    assert ask("shops.replace_shop", SHOPS)[1]["name"] == said["name"]
-    answer = handler(SHOPS)(event("shops.delete_shop"), None)
-    assert (answer["statusCode"], answer["body"]) == (204, "")
+    status, created = ask("shops.create_shop", SHOPS)
+    body = json.loads(event("shops.create_shop")["body"])
+    assert (status, created["name"], created["address"]) == (201, body["name"], body["address"])
+    assert ask("shops.replace_shop", SHOPS)[1]["name"] == body["name"]
+    response = handler(SHOPS)(event("shops.delete_shop"), None)
+    assert (response["statusCode"], response["body"]) == (204, "")
     assert ask("shops.read_shop", SHOPS)[0] == 410
 
 
-def test_shops_are_refreshed_and_walks_are_taken(shop: World) -> None:
+def test_shops_are_refreshed_and_jobs_run(shop: World) -> None:
     ask("shops.read_shop", SHOPS)
     mysql.write("UPDATE shop SET name = 'Soup', version = version + 1")
     response = handler("queue/rebuild_shops")(event("rebuild_shops.batch"), None)
@@ -48,7 +48,7 @@ def test_shops_are_refreshed_and_walks_are_taken(shop: World) -> None:
     assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 1
 
 
-def test_a_page_is_let_go_of_once_more(shop: World) -> None:
+def test_a_page_is_dropped_a_second_time(shop: World) -> None:
     ask("shops.read_shop", SHOPS)
     assert page(5)
     response = handler("queue/drop_cached")(event("drop_cached.batch"), None)
@@ -57,13 +57,13 @@ def test_a_page_is_let_go_of_once_more(shop: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["rebuild_shops", "drop_cached"])
-def test_a_message_that_can_not_be_read_is_reported_alone(
+def test_only_the_invalid_message_of_a_batch_is_reported(
     shop: World, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr("plaza.infra.dead_letters.dead_letter", lambda *_: False)
-    poison = event(f"{name}.poison")
-    [failure] = handler(f"queue/{name}")(poison, None)["batchItemFailures"]
-    assert failure["itemIdentifier"] == poison["Records"][-1]["messageId"]
+    batch = event(f"{name}.poison")
+    [failure] = handler(f"queue/{name}")(batch, None)["batchItemFailures"]
+    assert failure["itemIdentifier"] == batch["Records"][-1]["messageId"]
 
 
 def test_the_binlog_is_followed(shop: World) -> None:
@@ -75,14 +75,12 @@ def test_the_binlog_is_followed(shop: World) -> None:
     assert ask("shops.read_shop", SHOPS)[1]["name"] == "Soup"
 
 
-def test_what_redis_cannot_be_told_now_comes_again(
-    shop: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_drop_without_redis_is_retried(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
     hidden = []
     monkeypatch.setattr("plaza.infra.consumer._hide", lambda queue, _: hidden.append(queue))
 
     def down(*_: object, **__: object) -> None:
-        raise redis.RedisDown("Redis is away (a test says so)")
+        raise redis.RedisDown("by the test")
 
     monkeypatch.setattr(redis, "run_all", down)
     batch = event("drop_cached.batch")

@@ -1,4 +1,4 @@
-"""Types of shops: written by admins, shown to everybody at once, kept while a shop has them."""
+"""Shop types: written by admins, listed at once, not deleted while a shop has them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.support.functions import ask as ask_sample
 from tests.support.functions import event, handler
 from tests.support.plaza import World
-from tests.support.shop_api import FOOD, SPA, add_types, ask, made, write
+from tests.support.shop_api import FOOD, SPA, add_types, ask, create, write
 
 ICON = "https://pics.example/bar.png"
 
@@ -16,9 +16,9 @@ def names() -> list[str]:
     return [one["name"] for one in ask("GET", "/shop-types").body["items"]]
 
 
-def test_a_type_is_listed_as_soon_as_it_is_made_changed_or_deleted(plaza: World) -> None:
+def test_a_created_changed_or_deleted_type_is_listed_at_once(plaza: World) -> None:
     add_types()
-    assert names() == ["Spa", "Food"]  # and they are cached from now on
+    assert names() == ["Spa", "Food"]  # caches the types
     reply = write("POST", "/shop-types", {"name": "Bar", "icon": ICON, "sort": -1})
     assert (reply.status, reply.body["name"], reply.body["icon"]) == (201, "Bar", ICON)
     assert names() == ["Bar", "Spa", "Food"]
@@ -30,15 +30,15 @@ def test_a_type_is_listed_as_soon_as_it_is_made_changed_or_deleted(plaza: World)
     assert names() == ["Spa", "Food"]
 
 
-def test_a_shop_can_have_a_type_that_was_made_through_the_api(plaza: World) -> None:
+def test_a_shop_can_have_a_new_type(plaza: World) -> None:
     type_id = write("POST", "/shop-types", {"name": "Bar"}).body["id"]
-    shop = made(type_id=type_id)
+    shop = create(type_id=type_id)
     assert ask("GET", f"/shops/{shop}").body["type_id"] == type_id
 
 
 def test_a_type_is_not_deleted_while_a_shop_has_it(plaza: World) -> None:
     add_types()
-    shop = made(type_id=str(FOOD))
+    shop = create(type_id=str(FOOD))
     refused = write("DELETE", f"/shop-types/{FOOD}")
     assert (refused.status, refused.body["type"].rpartition("/")[2]) == (409, "type-in-use")
     assert write("DELETE", f"/shop-types/{SPA}").status == 204
@@ -48,7 +48,7 @@ def test_a_type_is_not_deleted_while_a_shop_has_it(plaza: World) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_a_type_that_is_not_there_is_404(plaza: World, method: str) -> None:
+def test_a_missing_type_is_a_404(plaza: World, method: str) -> None:
     body = {"name": "Bar"} if method == "PUT" else None
     assert write(method, "/shop-types/77", body).status == 404
 
@@ -68,14 +68,14 @@ def test_only_admins_write_types(plaza: World) -> None:
     "body",
     [{}, {"name": ""}, {"name": "x" * 65}, {"name": "a\nb"}, {"name": "a", "icon": "ftp://x"}],
 )
-def test_a_type_that_is_not_well_formed_is_400(plaza: World, body: dict[str, str]) -> None:
+def test_an_invalid_type_is_a_400(plaza: World, body: dict[str, str]) -> None:
     assert write("POST", "/shop-types", body).status == 400
 
 
-def test_the_samples_are_answered(plaza: World) -> None:
+def test_the_sample_events_write_types(plaza: World) -> None:
     add_types()
-    status, made_type = ask_sample("shops.create_type", "api/shops")
-    assert (status, made_type["name"]) == (201, "Food")
+    status, created = ask_sample("shops.create_type", "api/shops")
+    assert (status, created["name"]) == (201, "Food")
     assert ask_sample("shops.replace_type", "api/shops")[1]["id"] == str(FOOD)
-    answer = handler("api/shops")(event("shops.delete_type"), None)
-    assert (answer["statusCode"], answer["body"]) == (204, "")
+    response = handler("api/shops")(event("shops.delete_type"), None)
+    assert (response["statusCode"], response["body"]) == (204, "")

@@ -1,4 +1,4 @@
-"""Shops through their function: who may write, what is read, what it costs, what may be away."""
+"""The routes of shops: permissions, reads, costs, unavailable stores."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tests.support.shop_api import (
     ask,
     build,
     build_places,
+    create,
     insert,
-    let_it_be_stale,
-    made,
+    make_stale,
     page,
     refresh,
     write,
@@ -40,11 +40,11 @@ def types(plaza: World) -> World:
     return plaza
 
 
-# ---------------------------------------------------------------- what is read
+# ---------------------------------------------------------------- reads
 
 
-def test_a_shop_is_made_and_read(types: World) -> None:
-    shop_id = made()
+def test_a_created_shop_is_read_back(types: World) -> None:
+    shop_id = create()
     reply = ask("GET", f"/shops/{shop_id}", user=None)
     assert reply.status == 200
     assert {name: reply.body[name] for name in NOODLES} == NOODLES
@@ -52,7 +52,7 @@ def test_a_shop_is_made_and_read(types: World) -> None:
     assert reply.body["created_at"] == reply.body["updated_at"]
 
 
-def test_a_shop_that_was_only_ever_a_name_is_one(types: World) -> None:
+def test_a_shop_needs_only_a_name(types: World) -> None:
     insert([(5, None, None, None)])
     body = ask("GET", "/shops/5").body
     assert (body["name"], body["type_id"], body["place"], body["images"]) == (
@@ -63,7 +63,7 @@ def test_a_shop_that_was_only_ever_a_name_is_one(types: World) -> None:
     )
 
 
-def test_types_are_listed_in_their_order(types: World) -> None:
+def test_types_are_listed_by_sort(types: World) -> None:
     reply = ask("GET", "/shop-types")
     assert [(one["id"], one["name"]) for one in reply.body["items"]] == [
         ("2", "Spa"),
@@ -75,20 +75,20 @@ def test_types_are_listed_in_their_order(types: World) -> None:
     assert (work.statements, work.round_trips) == (0, 1)
 
 
-def test_there_may_be_no_types(plaza: World) -> None:
+def test_an_empty_list_of_types_is_valid(plaza: World) -> None:
     assert ask("GET", "/shop-types").body == {"items": [], "next": None}
 
 
-def test_a_shop_that_is_warm_costs_one_round_trip_and_no_statement(types: World) -> None:
-    shop_id = made()
+def test_a_cached_shop_takes_one_round_trip_and_no_statement(types: World) -> None:
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
     with counting_work() as work:
         assert ask("GET", f"/shops/{shop_id}").status == 200
     assert (work.statements, work.round_trips) == (0, 1)
 
 
-def test_a_shop_that_redis_does_not_have_costs_one_statement(types: World) -> None:
-    shop_id = made()
+def test_an_uncached_shop_takes_one_statement(types: World) -> None:
+    shop_id = create()
     types.queues.drain()
     with counting_work() as work:
         ask("GET", f"/shops/{shop_id}")
@@ -96,13 +96,13 @@ def test_a_shop_that_redis_does_not_have_costs_one_statement(types: World) -> No
 
 
 @pytest.mark.parametrize("shop_id", ["4711", "abc", "0", "9223372036854775808"])
-def test_what_is_no_shop_is_not_found(types: World, shop_id: str) -> None:
+def test_a_missing_shop_is_a_404(types: World, shop_id: str) -> None:
     for method, body in (("GET", None), ("PUT", NOODLES), ("DELETE", None)):
         reply = write(method, f"/shops/{shop_id}", body)
         assert (reply.status, reply.slug) == (404, "not-found"), method
 
 
-# ---------------------------------------------------------------- who may write what
+# ---------------------------------------------------------------- writes
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_only_admins_write(types: World, method: str, path: str, body: object) -
 
 
 @pytest.mark.parametrize(
-    ("said", "field"),
+    ("changes", "field"),
     [
         ({"name": ""}, "body.name"),
         ({"name": "a\nb"}, "body.name"),
@@ -145,22 +145,22 @@ def test_only_admins_write(types: World, method: str, path: str, body: object) -
         ({"version": 7}, "body.version"),
     ],
 )
-def test_what_makes_no_sense_is_refused(types: World, said: dict[str, object], field: str) -> None:
+def test_an_invalid_shop_is_a_400(types: World, changes: dict[str, object], field: str) -> None:
     insert([(5, FOOD, None, None)])
     for method, path in (("POST", "/shops"), ("PUT", "/shops/5")):
-        refused = write(method, path, NOODLES | said)
+        refused = write(method, path, NOODLES | changes)
         assert (refused.status, refused.slug) == (400, "invalid-request")
         assert refused.body["detail"].startswith(field), refused.body
     assert mysql.fetch_all("SELECT id, version FROM shop") == [(5, 1)]
 
 
-def test_a_whole_number_may_have_a_point(types: World) -> None:
+def test_an_integral_float_is_accepted(types: World) -> None:
     assert (
         write("POST", "/shops", NOODLES | {"avg_price_cents": 14.0}).body["avg_price_cents"] == 14
     )
 
 
-def test_numbers_that_json_does_not_know_are_refused(types: World) -> None:
+def test_nan_and_infinity_are_refused(types: World) -> None:
     refused = write("POST", "/shops", '{"name": "x", "place": {"x": NaN, "y": Infinity}}')
     assert (refused.status, refused.slug) == (400, "invalid-request")
 
@@ -168,8 +168,8 @@ def test_numbers_that_json_does_not_know_are_refused(types: World) -> None:
 # ---------------------------------------------------------------- writes and the cache
 
 
-def test_what_was_changed_is_read_at_once(types: World) -> None:
-    shop_id = made()
+def test_a_change_is_read_at_once(types: World) -> None:
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
     changed = write("PUT", f"/shops/{shop_id}", {"name": "Soup"})
     assert changed.status == 200
@@ -185,8 +185,8 @@ def test_what_was_changed_is_read_at_once(types: World) -> None:
     assert body["updated_at"] > body["created_at"]
 
 
-def test_who_read_before_a_change_does_not_bring_the_old_page_back(types: World) -> None:
-    shop_id = made()
+def test_a_late_reader_does_not_restore_an_old_page(types: World) -> None:
+    shop_id = create()
     old = mysql_shops.read([shop_id])
     write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup"})
     key = redis_store.page_key(shop_id)
@@ -195,8 +195,8 @@ def test_who_read_before_a_change_does_not_bring_the_old_page_back(types: World)
     assert ask("GET", f"/shops/{shop_id}").body["name"] == "Soup"
 
 
-def test_an_old_page_that_came_back_is_gone_a_second_later(types: World) -> None:
-    shop_id = made()
+def test_a_restored_old_page_is_dropped_after_1_s(types: World) -> None:
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
     old = redis.execute("HGETALL", redis_store.page_key(shop_id))
     write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup"})
@@ -204,12 +204,12 @@ def test_an_old_page_that_came_back_is_gone_a_second_later(types: World) -> None
     for name, value in pairs:  # a Redis that lost the fence, and a reader with old data
         redis.execute("HSET", redis_store.page_key(shop_id), name, value)
     assert ask("GET", f"/shops/{shop_id}").body["name"] == NOODLES["name"]
-    types.queues.messages.pop("shops")  # the second deletion is enough
+    types.queues.messages.pop("shops")  # the second drop is enough
     types.queues.drain()
     assert ask("GET", f"/shops/{shop_id}").body["name"] == "Soup"
 
 
-def test_a_write_sends_an_announcement_before_and_a_second_deletion_after(
+def test_a_write_sends_an_announcement_before_and_a_second_drop_after(
     types: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[tuple[str, int]] = []
@@ -217,9 +217,9 @@ def test_a_write_sends_an_announcement_before_and_a_second_deletion_after(
         "plaza.infra.sqs.send", lambda queue, body, delay_s=0: order.append((queue, delay_s))
     )
     drop_all = cache.drop_all
-    monkeypatch.setattr(cache, "drop_all", lambda versions: order.append(("deleted", 0)))
-    shop_id = made()
-    assert order == [("shops", 15), ("deleted", 0), ("drops", 1)]
+    monkeypatch.setattr(cache, "drop_all", lambda versions: order.append(("dropped", 0)))
+    shop_id = create()
+    assert order == [("shops", 15), ("dropped", 0), ("drops", 1)]
     monkeypatch.setattr(cache, "drop_all", drop_all)
     order.clear()
     write("DELETE", f"/shops/{shop_id}")
@@ -229,16 +229,16 @@ def test_a_write_sends_an_announcement_before_and_a_second_deletion_after(
 @pytest.mark.parametrize(
     "dies_at", ["plaza.infra.cache.drop_all", "plaza.infra.cache.schedule_drop"]
 )
-def test_who_dies_after_the_commit_is_made_up_for_by_the_announcement(
+def test_the_announcement_projects_a_write_that_crashed_after_its_commit(
     types: World, monkeypatch: pytest.MonkeyPatch, dies_at: str
 ) -> None:
     build_places()
-    shop_id = made()
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
     types.queues.messages.clear()
 
     class Killed(BaseException):
-        """The process is gone."""
+        """The process ends here."""
 
     def die(*_: object) -> None:
         raise Killed
@@ -254,14 +254,14 @@ def test_who_dies_after_the_commit_is_made_up_for_by_the_announcement(
     assert [one["id"] for one in ask("GET", f"{near}&type={SPA}").body["items"]] == [str(shop_id)]
 
 
-def test_a_write_is_done_though_redis_can_not_be_told(
+def test_a_write_succeeds_without_redis(
     types: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shop_id = made()
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
 
     def down(*_: object) -> None:
-        raise RedisDown("Redis is away (a test says so)")
+        raise RedisDown("by the test")
 
     with monkeypatch.context() as patch:
         patch.setattr("plaza.infra.projections.drop_all", down)
@@ -269,27 +269,27 @@ def test_a_write_is_done_though_redis_can_not_be_told(
         assert changed.status == 200
         assert "projection_delayed" in capsys.readouterr().out
         for body in types.queues.take("drops"):
-            with pytest.raises(RedisDown):  # so that SQS brings it again
+            with pytest.raises(RedisDown):  # so that SQS delivers it again
                 cache.drop_again([cache.CacheDrops.from_json(body)])
             types.queues.send("drops", body)
     types.queues.drain()
     assert ask("GET", f"/shops/{shop_id}").body["name"] == "Soup"
 
 
-def test_a_write_is_done_though_the_queue_is_away(
+def test_a_write_succeeds_without_the_queue(
     types: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     types.queues.away = True
-    shop_id = made()
+    shop_id = create()
     assert ask("GET", f"/shops/{shop_id}").status == 200
-    said = capsys.readouterr().out
-    assert "write_not_announced" in said
-    assert "delayed_drop_not_queued" in said
+    logs = capsys.readouterr().out
+    assert "write_not_announced" in logs
+    assert "delayed_drop_not_queued" in logs
 
 
-def test_a_deleted_shop_is_gone(types: World) -> None:
+def test_a_deleted_shop_is_a_410(types: World) -> None:
     build_places()
-    shop_id = made()
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
     assert write("DELETE", f"/shops/{shop_id}").status == 204
     for _ in range(2):  # from MySQL, then from Redis
@@ -304,12 +304,12 @@ def test_a_deleted_shop_is_gone(types: World) -> None:
 # ---------------------------------------------------------------- stale pages
 
 
-def test_a_stale_page_is_shown_and_read_again_once(types: World) -> None:
-    shop_id = made()
+def test_a_stale_page_is_shown_and_refreshed_once(types: World) -> None:
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
     types.queues.drain()
-    mysql.write("UPDATE shop SET name = 'Soup' WHERE id = %s", (shop_id,))  # and nobody said so
-    let_it_be_stale(shop_id)
+    mysql.write("UPDATE shop SET name = 'Soup' WHERE id = %s", (shop_id,))  # without a refresh
+    make_stale(shop_id)
     with counting_work() as work:
         names = [ask("GET", f"/shops/{shop_id}").body["name"] for _ in range(20)]
     assert names == [NOODLES["name"]] * 20
@@ -321,37 +321,35 @@ def test_a_stale_page_is_shown_and_read_again_once(types: World) -> None:
     assert ask("GET", f"/shops/{shop_id}").body["name"] == "Soup"
 
 
-def test_a_stale_page_is_shown_though_mysql_and_the_queue_are_away(
-    types: World, mysql_away: Away
-) -> None:
-    shop_id = made()
+def test_a_stale_page_is_shown_without_mysql_and_the_queue(types: World, mysql_away: Away) -> None:
+    shop_id = create()
     ask("GET", f"/shops/{shop_id}")
-    let_it_be_stale(shop_id)
+    make_stale(shop_id)
     types.queues.away = True
     with mysql_away():
         assert ask("GET", f"/shops/{shop_id}").status == 200
         assert ask("GET", "/shops/4711").status == 503
 
 
-# ---------------------------------------------------------------- what isn't there
+# ---------------------------------------------------------------- missing shops
 
 
-def test_10_000_random_ids_cost_at_most_20_database_reads(types: World) -> None:
+def test_10_000_random_ids_take_at_most_20_statements(types: World) -> None:
     insert([(i, FOOD, None, None) for i in range(1, 10_001)])
     ask("GET", "/shops/1")
     types.queues.drain()
-    chance = random.Random(6)
-    strangers = [chance.randrange(10_001, 2**63) for _ in range(10_000)]
+    rng = random.Random(6)
+    missing_ids = [rng.randrange(10_001, 2**63) for _ in range(10_000)]
     with counting_work() as work:
-        for shop_id in strangers:
+        for shop_id in missing_ids:
             with pytest.raises(ShopMissing):
                 queries.read(shop_id)
-    print(f"10,000 random ids: {work.statements} database reads")
+    print(f"10,000 random ids: {work.statements} statements")
     assert work.statements <= 20
     assert all(queries.read(i).name == f"shop {i}" for i in (1, 5_000, 10_000))
 
 
-def test_a_stranger_who_passes_the_filter_is_remembered(types: World) -> None:
+def test_the_absence_of_a_shop_that_passes_the_filter_is_cached(types: World) -> None:
     build(ShopJobStep(FILTER))
     redis_store.SHOP_IDS.add([4711])
     with counting_work() as work:
@@ -362,10 +360,10 @@ def test_a_stranger_who_passes_the_filter_is_remembered(types: World) -> None:
     assert ask("GET", "/shops/4711").status == 200
 
 
-def test_a_row_that_was_taken_out_is_not_there_and_an_old_reader_can_not_bring_it_back(
+def test_a_late_reader_does_not_restore_a_removed_row(
     types: World,
 ) -> None:
-    shop_id = made()
+    shop_id = create()
     old = mysql_shops.read([shop_id])[shop_id]
     mysql.write("DELETE FROM shop")
     refresh(shop_id)
@@ -376,13 +374,13 @@ def test_a_row_that_was_taken_out_is_not_there_and_an_old_reader_can_not_bring_i
     assert ask("GET", f"/shops/{shop_id}").status == 404
 
 
-# ---------------------------------------------------------------- what may be away
+# ---------------------------------------------------------------- unavailable stores
 
 
-def test_without_redis_mysql_is_asked_now_and_then_and_the_rest_get_503(
+def test_without_redis_reads_of_mysql_are_limited_and_the_rest_get_503(
     types: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop_id = made()
+    shop_id = create()
     at_s = 1_000.0
     bucket = TokenBucket(rate_per_s=20, burst=40, clock=lambda: at_s)
     monkeypatch.setattr("plaza.shops.queries._fallback_budget", bucket)
@@ -402,16 +400,16 @@ def test_without_redis_mysql_is_asked_now_and_then_and_the_rest_get_503(
     assert ask("GET", f"/shops/{shop_id}").status == 200
 
 
-def test_a_reader_who_finds_the_lock_taken_for_long_asks_mysql_now_and_then(
+def test_a_reader_that_waits_for_the_lock_too_long_reads_mysql(
     types: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop_id = made()
+    shop_id = create()
     monkeypatch.setattr(cache, "WAIT_S", 0.01)
     assert redis.try_lock(f"{redis_store.page_key(shop_id)}:lock", 60)
     assert ask("GET", f"/shops/{shop_id}").status == 200
 
 
-def test_a_rebuild_is_tried_again_when_the_queue_was_away(types: World) -> None:
+def test_a_full_refresh_without_the_queue_raises(types: World) -> None:
     types.queues.away = True
     with pytest.raises(QueueDown):
         shops_refresh.request_full_refresh()

@@ -1,4 +1,4 @@
-"""What was written, as facts: texts, attempts, places, pages, viewers."""
+"""Texts, idempotent requests, positions, pages and viewers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.content import Draft, ListPosition, Text, hash_viewer
-from plaza.content import model as rules
+from plaza.content import Draft, ListPosition, Text, hash_viewer, model
 from plaza.content.model import MAX_CREATED_US, paginate
 from plaza.idempotency import IdempotentRequest
 from plaza.infra.http import MAX_ID, pack_cursor
 
 POST = Draft(type="post", author_id=7, kind="note", title="t", body="b", images=("https://a/",))
-MOST = 1_000
+MAX_BYTES = 1_000
 ids = st.integers(1, MAX_ID)
 
 
@@ -24,7 +23,7 @@ def text(number: int, body: str = "b") -> Text:
 
 
 @given(ids, st.text(), st.lists(st.text()), st.integers(0, MAX_CREATED_US))
-def test_a_text_comes_back_from_redis_as_it_went(
+def test_a_text_survives_encoding_for_redis(
     number: int, body: str, images: list[str], created_us: int
 ) -> None:
     fields = dataclasses.asdict(POST) | {"body": body, "images": tuple(images)}
@@ -48,7 +47,7 @@ def test_a_text_comes_back_from_redis_as_it_went(
     ],
     ids=str,
 )
-def test_what_is_asked_for_is_another_when_any_of_it_is(change: dict[str, object]) -> None:
+def test_each_field_changes_the_hash_of_a_request(change: dict[str, object]) -> None:
     other = dataclasses.asdict(dataclasses.replace(POST, **change))  # type: ignore[arg-type]
     post = dataclasses.asdict(POST)
     assert (
@@ -60,27 +59,27 @@ def test_what_is_asked_for_is_another_when_any_of_it_is(change: dict[str, object
 
 
 @given(st.lists(st.integers(1, 200), max_size=30), st.integers(1, 30))
-def test_a_page_holds_at_most_its_limit_and_what_an_answer_can(
+def test_a_page_has_at_most_limit_texts_and_fits_into_a_response(
     sizes: list[int], limit: int
 ) -> None:
     texts = [text(n + 1, "a" * size) for n, size in enumerate(sizes)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rules, "MAX_PAGE_BYTES", MOST)
+        patch.setattr(model, "MAX_PAGE_BYTES", MAX_BYTES)
         page, last = paginate(texts, limit)
     assert page == texts[: len(page)]
     assert len(page) <= limit
     assert (last is None) == (len(page) == len(texts))
-    assert bool(page) == bool(texts), "however long, one is shown"
+    assert bool(page) == bool(texts), "a page has at least one text, however long"
     if len(page) > 1:
-        assert sum(len(one.to_json()) for one in page) <= MOST
+        assert sum(len(one.to_json()) for one in page) <= MAX_BYTES
     if last is not None:
         assert last == ListPosition(page[-1].created_us, page[-1].id)
-        full = sum(len(one.to_json()) for one in texts[: len(page) + 1]) > MOST
+        full = sum(len(one.to_json()) for one in texts[: len(page) + 1]) > MAX_BYTES
         assert len(page) == limit or full
 
 
 @pytest.mark.parametrize(
-    ("place", "possible"),
+    ("position", "is_valid"),
     [
         (ListPosition(0, 1), True),
         (ListPosition(MAX_CREATED_US, MAX_ID), True),
@@ -91,16 +90,18 @@ def test_a_page_holds_at_most_its_limit_and_what_an_answer_can(
     ],
     ids=str,
 )
-def test_a_place_is_one_that_can_be(place: ListPosition, possible: bool) -> None:
-    assert place.is_valid is possible
+def test_a_position_is_valid_within_the_range_of_mysql(
+    position: ListPosition, is_valid: bool
+) -> None:
+    assert position.is_valid is is_valid
 
 
-def test_a_place_fits_into_a_cursor() -> None:
+def test_the_largest_position_fits_into_a_cursor() -> None:
     assert len(pack_cursor(*ListPosition(MAX_CREATED_US, MAX_ID))) <= 200
 
 
-def test_viewers_are_told_apart_and_not_told() -> None:
-    seen = [
+def test_viewers_are_distinct_pseudonyms() -> None:
+    viewers = [
         hash_viewer(7, "203.0.113.7"),
         hash_viewer(8, "203.0.113.7"),
         hash_viewer(None, "203.0.113.7"),
@@ -108,7 +109,7 @@ def test_viewers_are_told_apart_and_not_told() -> None:
         hash_viewer(None, "2001:db8::1"),
         hash_viewer(None, "2001:db8:0:1::1"),
     ]
-    assert len(set(seen)) == 6
-    assert hash_viewer(7, "203.0.113.9") == seen[0], "wherever they are"
-    assert hash_viewer(None, "2001:db8::ffff") == seen[4], "a /64 is one network"
-    assert all(len(one) == 16 and int(one, 16) >= 0 for one in seen), "a digest"
+    assert len(set(viewers)) == 6
+    assert hash_viewer(7, "203.0.113.9") == viewers[0], "a user is one viewer on any network"
+    assert hash_viewer(None, "2001:db8::ffff") == viewers[4], "a /64 is one network"
+    assert all(len(one) == 16 and int(one, 16) >= 0 for one in viewers), "16 hex digits"

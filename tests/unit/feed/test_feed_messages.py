@@ -1,4 +1,4 @@
-"""What stands on the queues of the feed, and what must not."""
+"""Messages on the queues of the feed, and merges of timelines."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from tests.unit.reactions.test_model import json_values
 READERS = (FanOut.from_json, read_pairs, decode_timelines)
 
 
-def test_what_is_written_is_read() -> None:
+def test_messages_survive_encoding() -> None:
     for one in (FanOut(11), FanOut(11, 7), FanOut(11, 7, announce=True)):
         assert FanOut.from_json(one.to_json()) == one
-    asked = [Timeline(INBOX, 7), Timeline(POSTS, MAX_ID)]
-    assert decode_timelines(encode_timelines(asked)) == asked
+    timelines = [Timeline(INBOX, 7), Timeline(POSTS, MAX_ID)]
+    assert decode_timelines(encode_timelines(timelines)) == timelines
     assert read_pairs("[[7,8],[8,7]]") == [(7, 8), (8, 7)]
 
 
@@ -66,17 +66,17 @@ def test_what_is_written_is_read() -> None:
         json.dumps([["inbox", 7]] * (MAX_TIMELINES + 1)),
     ],
 )
-def test_what_nobody_of_us_writes_is_a_bad_record(body: str) -> None:
+def test_a_body_of_another_format_is_an_invalid_message(body: str) -> None:
     for read in READERS:
         with pytest.raises(InvalidMessage):
             read(body)
 
 
 @given(st.one_of(json_values, st.lists(json_values), st.dictionaries(st.text(), json_values)))
-def test_whatever_comes_is_read_or_a_bad_record(said: Any) -> None:
+def test_any_json_is_a_message_or_an_invalid_message(value: Any) -> None:
     for read in READERS:
         try:
-            read(json.dumps(said))
+            read(json.dumps(value))
         except InvalidMessage:
             continue
 
@@ -87,25 +87,25 @@ def test_whatever_comes_is_read_or_a_bad_record(said: Any) -> None:
     st.one_of(st.none(), st.tuples(st.integers(1, 6), st.integers(1, 9))),
     st.integers(1, 5),
 )
-def test_a_merge_is_in_order_each_once_above_the_floor_and_past_the_place(
+def test_a_merge_has_each_entry_once_above_the_floor_and_past_the_position(
     found: list[list[tuple[int, int]]], floor_us: int, after: tuple[int, int] | None, count: int
 ) -> None:
     times = {post: at for entries in found for at, post in entries}
     lists = [[FeedEntry(times[post], post, 1) for _, post in entries] for entries in found]
-    place = ListPosition(*after) if after else None
+    position = ListPosition(*after) if after else None
     expected = sorted(
         {
             entry
             for entries in lists
             for entry in entries
-            if entry.created_us > floor_us and (place is None or entry.position < place)
+            if entry.created_us > floor_us and (position is None or entry.position < position)
         },
         reverse=True,
     )
-    assert merge(lists, floor_us, place, count) == expected[:count]
+    assert merge(lists, floor_us, position, count) == expected[:count]
 
 
-def test_what_was_cut_by_a_limit_is_whole_above_its_last() -> None:
+def test_a_list_cut_by_its_limit_is_complete_above_its_last_entry() -> None:
     entries = [FeedEntry(5, 2, 1), FeedEntry(4, 1, 1)]
     assert floor_of(entries, 2) == 4
     assert floor_of(entries, 3) == 1

@@ -1,4 +1,4 @@
-"""Shops whose lists are to be made again, as they stand on the queue."""
+"""Messages that request the rebuild of recommended reviews."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plaza.recommendations import RebuildLists
 
 
 @pytest.mark.parametrize("shop_ids", [[5], [1, 2**63 - 1], list(range(1, 11))])
-def test_a_rebuild_is_read_as_it_was_written(shop_ids: list[int]) -> None:
+def test_a_request_survives_encoding(shop_ids: list[int]) -> None:
     rebuild = RebuildLists(shop_ids)
     assert RebuildLists.from_json(rebuild.to_json()) == rebuild
 
@@ -39,6 +39,6 @@ def test_a_rebuild_is_read_as_it_was_written(shop_ids: list[int]) -> None:
     ],
     ids=lambda body: body[:30] or "nothing",
 )
-def test_what_is_no_rebuild_is_a_bad_record(body: str) -> None:
+def test_a_body_of_another_format_is_an_invalid_message(body: str) -> None:
     with pytest.raises(InvalidMessage):
         RebuildLists.from_json(body)

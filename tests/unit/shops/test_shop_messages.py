@@ -1,4 +1,4 @@
-"""What is said about shops: on the queues, in Redis, in cursors."""
+"""Shops on queues, in Redis and in cursors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SHOP = Shop(
         ShopJobStep(EVERYTHING, after_id=7),
     ],
 )
-def test_a_message_is_read_as_it_was_written(message: ShopRefresh | ShopJobStep) -> None:
+def test_a_message_survives_encoding(message: ShopRefresh | ShopJobStep) -> None:
     assert decode_message(message.to_json()) == message
 
 
@@ -78,14 +78,14 @@ def test_a_message_is_read_as_it_was_written(message: ShopRefresh | ShopJobStep)
         '{"job":"filter","build":7}',
     ],
 )
-def test_a_message_that_says_nothing_about_shops_is_bad(body: str) -> None:
+def test_a_body_of_another_format_is_an_invalid_message(body: str) -> None:
     with pytest.raises(InvalidMessage):
         decode_message(body)
 
 
 @pytest.mark.parametrize("job", [FILTER, PLACES])
-def test_a_build_does_not_begin_in_the_middle(job: str) -> None:
-    """A filter without its beginning would say no to shops that are there."""
+def test_a_step_after_the_first_needs_the_name_of_its_build(job: str) -> None:
+    """A filter without its first pages would deny existing shops."""
     with pytest.raises(InvalidMessage):
         decode_message(json.dumps({"job": job, "build": "", "after_id": 7}))
 
@@ -96,15 +96,15 @@ def test_a_build_does_not_begin_in_the_middle(job: str) -> None:
         optional=dict.fromkeys(["shop_ids", "job", "type_id", "build", "after_id"], json_values),
     )
 )
-def test_whatever_a_message_holds_it_is_valid_or_bad(said: dict[str, Any]) -> None:
+def test_any_json_is_a_message_or_an_invalid_message(fields: dict[str, Any]) -> None:
     try:
-        message = decode_message(json.dumps(said))
+        message = decode_message(json.dumps(fields))
     except InvalidMessage:
         return
     assert decode_message(message.to_json()) == message
 
 
-def test_drops_are_read_as_they_were_written() -> None:
+def test_drops_survive_encoding() -> None:
     drops = CacheDrops({"{31}:shop:5:page": 2, "{1}:shop:6:page": 2**53})
     assert CacheDrops.from_json(drops.to_json()) == drops
 
@@ -124,12 +124,12 @@ def test_drops_are_read_as_they_were_written() -> None:
         '{"versions":{"k":9007199254740993}}',
     ],
 )
-def test_drops_that_name_no_versions_are_bad(body: str) -> None:
+def test_drops_without_versions_are_invalid_messages(body: str) -> None:
     with pytest.raises(InvalidMessage):
         CacheDrops.from_json(body)
 
 
-def test_a_shop_is_read_as_it_was_written() -> None:
+def test_a_shop_survives_encoding() -> None:
     assert decode_shop(StoredShop(SHOP, 3, deleted=False).to_text()) == SHOP
     assert decode_shop(StoredShop(SHOP, 3, deleted=True).to_text()) is None
 
@@ -137,16 +137,16 @@ def test_a_shop_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("x", "y"), [(None, 1.0), (1.0, None), (180.1, 0.0), (0.0, 85.06), (0.0, -86.0)]
 )
-def test_what_no_map_has_is_no_place(x: float | None, y: float | None) -> None:
+def test_coordinates_off_the_map_are_no_place(x: float | None, y: float | None) -> None:
     assert place_of(x, y) is None
 
 
-def test_a_deleted_shop_is_nowhere() -> None:
+def test_a_deleted_shop_has_no_place() -> None:
     assert shop_place_of(StoredShop(SHOP, 3, deleted=False)).place == Place(13.4, 52.52)
     assert shop_place_of(StoredShop(SHOP, 4, deleted=True)).place is None
 
 
-def test_what_a_cursor_is_signed_for_differs_from_area_to_area() -> None:
+def test_cursors_of_different_areas_have_different_signed_texts() -> None:
     areas = [
         Area(Place(x, y), radius_m, type_id)
         for x, y in ((13.4, 52.52), (1.0, 2.0), (12.0, 1.0))

@@ -1,4 +1,4 @@
-"""Changes made past the API: read from MySQL's binlog, and told to Redis."""
+"""Changes to MySQL that bypass the API: read from the binlog and projected to Redis."""
 
 from plaza.changes.follow_binlog import BinlogProgress, follow_changes
 

@@ -1,4 +1,4 @@
-"""How far the binlog was followed, kept in MySQL beside what it tells of."""
+"""Binlog positions in MySQL."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from plaza.infra.binlog import BinlogPosition
 
 
 def read(name: str) -> BinlogPosition | None:
-    """Up to where ``name`` followed it. Raises MysqlDown."""
-    found = mysql.fetch_all(
-        "SELECT log_file, log_pos FROM binlog_position WHERE name = %s", (name,)
-    )
-    return BinlogPosition(*found[0]) if found else None
+    """Return the saved position of ``name``, or None. Raises MysqlDown."""
+    rows = mysql.fetch_all("SELECT log_file, log_pos FROM binlog_position WHERE name = %s", (name,))
+    return BinlogPosition(*rows[0]) if rows else None
 
 
 def save(name: str, position: BinlogPosition) -> None:
-    """``name`` followed it up to here. Raises MysqlDown."""
+    """Store ``position`` for ``name``. One statement. Raises MysqlDown."""
     mysql.write(
         """
         INSERT INTO binlog_position (name, log_file, log_pos)

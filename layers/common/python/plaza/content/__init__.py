@@ -1,6 +1,6 @@
-"""Posts, comments on posts, reviews of shops: written, read whole, listed, deleted by who wrote.
+"""Posts, comments on posts and reviews of shops: create, read, list, delete.
 
-Other contexts use ``queries``, and ``queues`` for posts to be pushed.
+Other contexts use ``queries``, and ``queues`` for the fan-out of posts.
 """
 
 from plaza.content.model import (

@@ -1,6 +1,6 @@
-"""Writing and deleting: announced, done in one transaction, then told to Redis.
+"""Create and delete texts: announce, write in one transaction, project to Redis.
 
-Who dies between the commit and the telling has announced the write before: its refresh comes.
+If the process ends between the commit and the projection, the announced refresh projects the text.
 """
 
 from __future__ import annotations
@@ -9,13 +9,7 @@ from pymysql.cursors import Cursor
 
 from plaza import counters, idempotency
 from plaza.content import mysql_store, publish, queries, refresh
-from plaza.content.model import (
-    ContentView,
-    Draft,
-    NotAuthor,
-    StoredText,
-    Text,
-)
+from plaza.content.model import ContentView, Draft, NotAuthor, StoredText, Text
 from plaza.idempotency import IdempotentRequest
 from plaza.infra import ids, mysql
 from plaza.infra.errors import Unavailable
@@ -26,14 +20,14 @@ from plaza.users import cards
 
 
 def create(draft: Draft, attempt: IdempotentRequest | None = None) -> ContentView:
-    """What was written, by this attempt or by one before.
+    """Store ``draft`` and return its view, or that of the text ``attempt``'s key already created.
 
-    Raises NotFound and Gone for what it is about, ContentDeleted also for what an attempt
-    before wrote and somebody deleted; KeyReused; MysqlDown, RedisDown: try again. An attempt has a
-    key, so that trying again is safe whatever happened.
+    Raises NotFound or Gone for the parent; ContentDeleted for a text that the key created and that
+    was deleted since; KeyReused; MysqlDown and RedisDown, after which the same key is safe to
+    repeat.
     """
-    if attempt and (made := idempotency.find(draft.author_id, attempt)):
-        return _read_created(draft.author_id, Target(*made))
+    if attempt and (created := idempotency.find(draft.author_id, attempt)):
+        return _read_created(draft.author_id, Target(*created))
     queries.require_parent(draft)
     author = cards.read_cards([draft.author_id]).get(draft.author_id)
     target = Target(draft.type, ids.new_id())
@@ -50,19 +44,17 @@ def create(draft: Draft, attempt: IdempotentRequest | None = None) -> ContentVie
 
 
 def delete(target: Target, actor_id: int) -> None:
-    """Delete what the actor wrote. What it received stays counted.
-
-    Raises ContentMissing, NotAuthor; ContentDeleted when it was deleted before; MysqlDown.
-    """
+    """Delete a text of the actor. The reactions that it received stay counted. Raises
+    ContentMissing, NotAuthor; ContentDeleted if it is already deleted; MysqlDown."""
     text, deleted = queries.read_stored(target)
     if text.author_id != actor_id:
         queries.require_not_deleted(target, deleted)
-        raise NotAuthor(f"Somebody else wrote the {target.type} {target.id}")
+        raise NotAuthor(f"{target.type.capitalize()} {target.id} belongs to another user.")
     announced = False
     if not deleted:
         announced = announce.announce_write(*target)
         deleted = not mysql.run_in_transaction(lambda cursor: _delete(cursor, text, announced))
-    # Also when it was deleted before: who did it may have died before Redis was told.
+    # Also if it was deleted before: that request may have ended before its projection.
     _project(StoredText(text, deleted=True), announced)
     queries.require_not_deleted(target, deleted)
 
@@ -74,10 +66,8 @@ def _write(
     attempt: IdempotentRequest | None,
     announced: bool = False,
 ) -> Text | None:
-    """The text, None when the attempt's key stands for something already.
-
-    The counter comes last: its row is locked for the commit only.
-    """
+    """Insert the text; return None if the attempt's key is already taken. The counter is last, so
+    that its row is locked for the shortest time."""
     if attempt and not idempotency.claim(cursor, draft.author_id, attempt, target):
         return None
     if draft.type == "comment" and draft.parent_id is not None:
@@ -101,10 +91,10 @@ def _delete(cursor: Cursor, text: Text, announced: bool = False) -> bool:
 
 
 def _count(cursor: Cursor, draft: Draft, delta: int, announced: bool = False) -> None:
-    """Move the counter that a text is in.
+    """Add ``delta`` to the counter of posts or comments.
 
-    A comment does not wait for the counter of its post, which consumers of likes lock for longer
-    than a request should take: if it was ``announced``, its refresh moves the counter later.
+    A comment does not wait for the counter of its post, which consumers of likes may lock for
+    longer than a request may take: if the write is ``announced``, its refresh adds the delta.
     """
     if draft.type == "post":
         counters.add_to_users(cursor, {(draft.author_id,): {"posts_total": delta}})
@@ -118,16 +108,16 @@ def _count(cursor: Cursor, draft: Draft, delta: int, announced: bool = False) ->
 
 def _read_created(author_id: int, target: Target) -> ContentView:
     text, deleted = queries.read_stored(target)
-    # Who wrote it may have died before Redis was told, and the client tries again for that reason.
+    # The client may repeat the request because the first one ended before its projection.
     _project(StoredText(text, deleted), announced=False)
     queries.require_not_deleted(target, deleted)
-    [whole] = queries.build_views([text], author_id)
-    return whole
+    [view] = queries.build_views([text], author_id)
+    return view
 
 
 def _project(stored: StoredText, announced: bool) -> None:
-    """Tell Redis. It is in MySQL already, so there is no reason left to refuse: the announced
-    refresh tells it later, or what Redis has runs out."""
+    """Project a committed text. Failures are only recorded: the announced refresh repeats the
+    projection, or the stale one expires."""
     queries.cache_in_process(stored)
     try:
         refresh.project_texts([stored])

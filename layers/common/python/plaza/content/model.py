@@ -1,7 +1,4 @@
-"""What people write: posts, comments on posts, reviews of shops. No I/O.
-
-A text never changes: it is made, and it may be deleted.
-"""
+"""Posts, comments and reviews, together *texts*. A text is never edited, only deleted. No I/O."""
 
 from __future__ import annotations
 
@@ -18,16 +15,16 @@ from plaza.reactions import Target
 from plaza.reactions.model import Count
 from plaza.users import Card
 
-# Lambda answers with 6 MB at most. In there each backslash of a body stands twice.
+# A Lambda response has at most 6 MB, in which JSON doubles each backslash of a body.
 MAX_PAGE_BYTES = 2_500_000
-LIVE, DELETED = 1, 2  # the versions of a text
+LIVE, DELETED = 1, 2  # versions of a cached text
 MAX_CREATED_US = (
     datetime(9999, 12, 31, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
 ) // timedelta(microseconds=1)
 
 
 class ContentMissing(NotFound):
-    """There is no such post, comment or review, or nothing that it could be written about."""
+    """The post, comment or review, or the user whose posts are listed, does not exist."""
 
 
 class ContentDeleted(Gone):
@@ -35,16 +32,16 @@ class ContentDeleted(Gone):
 
 
 class ContentListsBusy(Unavailable):
-    """This process has used up its budget of pages that it may read from MySQL."""
+    """This process has used up its budget of list pages read from MySQL."""
 
 
 class NotAuthor(Forbidden):
-    """Somebody else wrote it."""
+    """The caller is not the author."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What somebody wants to write. ``parent_id`` is the post of a comment, the shop of a review;
+    """A text before it is stored. ``parent_id`` is the post of a comment or the shop of a review;
     ``kind``, ``title`` and ``images`` are of posts, ``score`` (1 to 5) is of reviews."""
 
     type: str
@@ -59,52 +56,48 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Draft):
-    """What was written. ``created_us``: microseconds since 1970, by the database's clock."""
+    """A stored text. ``created_us``: microseconds since 1970, by the clock of MySQL."""
 
     id: int
     created_us: int
 
     @property
     def target(self) -> Target:
-        """What it is to reactions."""
         return Target(self.type, self.id)
 
     def to_json(self) -> str:
-        """As it stands in Redis."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, encoded: str) -> Text:
-        """What ``to_json`` wrote."""
+        """Return the text that ``to_json`` encoded."""
         fields = json.loads(encoded)
         return cls(**fields | {"images": tuple(fields["images"])})
 
 
 class StoredText(NamedTuple):
-    """A text as MySQL has it."""
-
     text: Text
     deleted: bool
 
 
 class ListPosition(NamedTuple):
-    """Where in a list a text stands: by time, and by id among those of one time."""
+    """The position of a text in a list, ordered by time, then by id."""
 
     created_us: int
     id: int
 
     @property
     def is_valid(self) -> bool:
-        """False for a time that no database would keep."""
+        """Return False for a time outside of MySQL's range, or an id below 1."""
         return 0 <= self.created_us <= MAX_CREATED_US and self.id > 0
 
 
 @dataclass(frozen=True, slots=True)
 class ContentView:
-    """A text with everything that is shown of it. ``mine`` of the counts is about who asks.
+    """A text with its author, counts and the caller's ``viewer_state``.
 
     ``author`` is None for an id without a user; ``collects``, ``comments`` and ``viewers`` are of
-    posts; ``viewers`` is None and ``exact`` false while Redis is away.
+    posts; ``viewers`` is None and ``exact`` false while Redis is unavailable.
     """
 
     text: Text
@@ -117,24 +110,21 @@ class ContentView:
 
 
 class ContentPage(NamedTuple):
-    """A page, and where the next begins (None: the end)."""
+    """A page, and the position after which the next page begins (None: the end)."""
 
     items: list[ContentView]
     last: ListPosition | None
 
 
 def hash_viewer(actor_id: int | None, source_ip: str) -> str:
-    """A name for a viewer of a post: a user, or all callers of a network without a session.
-
-    Nothing that a client can choose, such as a header, makes another viewer. Nobody can tell a
-    person from it.
-    """
-    seen = f"network:{network_of(source_ip)}" if actor_id is None else f"user:{actor_id}"
-    return hashlib.sha256(seen.encode()).hexdigest()[:16]
+    """Return the pseudonym, 16 hex digits, of a user, or of all anonymous callers of a network. It
+    depends on nothing that a client can choose, such as a header."""
+    viewer = f"network:{network_of(source_ip)}" if actor_id is None else f"user:{actor_id}"
+    return hashlib.sha256(viewer.encode()).hexdigest()[:16]
 
 
 def count_fitting(texts: Sequence[Text]) -> int:
-    """How many of ``texts``, from the first on, one answer may hold: one at least, if there are."""
+    """Return how many of the first ``texts`` fit into a response; at least one, if any."""
     size = 0
     for count, text in enumerate(texts):
         size += len(text.to_json())
@@ -144,10 +134,8 @@ def count_fitting(texts: Sequence[Text]) -> int:
 
 
 def paginate(texts: Sequence[Text], limit: int) -> tuple[list[Text], ListPosition | None]:
-    """A page of ``texts``, and where the next begins (None: the end).
-
-    At most ``limit``, and no more than an answer may hold: long texts make short pages.
-    """
+    """Return at most ``limit`` of ``texts``, fewer if they are too long for one response, and the
+    position after which the next page begins (None: the end)."""
     page = list(texts[: count_fitting(texts[:limit])])
     more = len(texts) > len(page)
     return page, ListPosition(page[-1].created_us, page[-1].id) if more else None

@@ -1,4 +1,4 @@
-"""Content in MySQL: the record of what was written. A text is one row; deleting it sets a time."""
+"""Texts in MySQL, the source of truth. A text is one row; deletion sets ``deleted_at``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_DRAINED = 1_000
 
 
 def lock_post(cursor: Cursor, post_id: int) -> Existence:
-    """Whether the post is there, and it stays so until the commit; others may hold it too."""
+    """Return whether the post exists, with a shared lock on it until the commit."""
     cursor.execute(
         """
         SELECT deleted_at IS NOT NULL
@@ -37,7 +37,7 @@ def lock_post(cursor: Cursor, post_id: int) -> Existence:
 
 
 def lock_shop(cursor: Cursor, shop_id: int) -> Existence:
-    """Whether the shop is there, and it stays so until the commit; others may hold it too."""
+    """Return whether the shop exists, with a shared lock on it until the commit."""
     cursor.execute(
         "SELECT deleted_at IS NOT NULL FROM shop WHERE id = %s LOCK IN SHARE MODE", (shop_id,)
     )
@@ -45,7 +45,7 @@ def lock_shop(cursor: Cursor, shop_id: int) -> Existence:
 
 
 def insert(cursor: Cursor, content_id: int, draft: Draft) -> Text:
-    """Store ``draft``, and read back what was stored."""
+    """Store ``draft`` and return the stored text. Two statements."""
     cursor.execute(
         """
         INSERT INTO content (content_type, content_id, author_id, created_at, parent_id, kind,
@@ -74,7 +74,7 @@ def insert(cursor: Cursor, content_id: int, draft: Draft) -> Text:
 
 
 def mark_deleted(cursor: Cursor, target: Target) -> bool:
-    """Set the time of its deletion; False when it was set before."""
+    """Set the time of deletion; return False if it is already set."""
     return (
         cursor.execute(
             """
@@ -91,7 +91,7 @@ def mark_deleted(cursor: Cursor, target: Target) -> bool:
 
 
 def delay_count(cursor: Cursor, post_id: int, comment_id: int, delta: int) -> None:
-    """Have ``delta`` added to the comments of a post later. One statement."""
+    """Store a delta that a refresh adds to the comments of a post later. One statement."""
     cursor.execute(
         "INSERT INTO delayed_comment_count (post_id, comment_id, delta) VALUES (%s, %s, %s)",
         (post_id, comment_id, delta),
@@ -99,10 +99,7 @@ def delay_count(cursor: Cursor, post_id: int, comment_id: int, delta: int) -> No
 
 
 def find_delayed_counts(post_ids: Iterable[int]) -> list[int]:
-    """Those of ``post_ids`` whose counters lack comments, in order. One statement.
-
-    Raises MysqlDown.
-    """
+    """Return those of ``post_ids`` with delayed deltas, sorted. One statement. Raises MysqlDown."""
     numbers = sql.render_ids(post_ids)
     if not numbers:
         return []
@@ -118,7 +115,8 @@ def find_delayed_counts(post_ids: Iterable[int]) -> list[int]:
 
 
 def drain_delayed_counts(cursor: Cursor, post_id: int) -> int:
-    """What is to be added to the comments of a post now, which nobody else adds. Two statements."""
+    """Delete up to 1,000 delayed deltas of a post and return their sum. Two statements. The rows
+    stay locked until the commit, so that only this transaction adds them."""
     cursor.execute(
         """
         SELECT comment_id, delta
@@ -144,7 +142,7 @@ def drain_delayed_counts(cursor: Cursor, post_id: int) -> int:
 
 
 def read(targets: Iterable[Target]) -> dict[Target, StoredText]:
-    """Those of ``targets`` that are or were there. One statement. Raises MysqlDown."""
+    """Return those of ``targets`` that exist or were deleted. One statement. Raises MysqlDown."""
     arms = [
         f"""
         SELECT {_COLUMNS}
@@ -159,27 +157,23 @@ def read(targets: Iterable[Target]) -> dict[Target, StoredText]:
 
 
 def read_of_author(author_id: int, after: ListPosition | None, limit: int) -> list[Text]:
-    """A page of somebody's posts, newest first. One statement. Raises MysqlDown."""
+    """Return a page of a user's posts, newest first. One statement. Raises MysqlDown."""
     return _read_page("post", "author_id", author_id, after, True, limit)
 
 
 def read_of_parent(
     content_type: str, parent_id: int, after: ListPosition | None, latest: bool, limit: int
 ) -> list[Text]:
-    """A page of the comments of a post or the reviews of a shop, newest first if ``latest``.
-
-    One statement. Raises MysqlDown.
-    """
+    """Return a page of a post's comments or a shop's reviews, newest first if ``latest``. One
+    statement. Raises MysqlDown."""
     return _read_page(content_type, "parent_id", parent_id, after, latest, limit)
 
 
 def read_positions(
     content_type: str, owner_id: int, latest: bool, limit: int
 ) -> list[ListPosition]:
-    """The first page of a list, by its index alone: whose, or what they are about, by the type.
-
-    One statement. Raises MysqlDown.
-    """
+    """Return the positions of the first page of a list. The owner is the author of posts, the post
+    of comments or the shop of reviews. One statement, answered by an index. Raises MysqlDown."""
     column, index = (
         ("author_id", "by_author") if content_type == "post" else ("parent_id", "by_parent")
     )
@@ -228,11 +222,10 @@ def _read_page(
 
 
 def _read_existence(cursor: Cursor) -> Existence:
-    """What the one row that was asked for says; no row: none."""
-    found = cursor.fetchone()
-    if found is None:
+    row = cursor.fetchone()
+    if row is None:
         return Existence.MISSING
-    return Existence.DELETED if found[0] else Existence.LIVE
+    return Existence.DELETED if row[0] else Existence.LIVE
 
 
 def _stored(row: tuple[Any, ...]) -> StoredText:
@@ -245,7 +238,7 @@ def _stored(row: tuple[Any, ...]) -> StoredText:
         author_id=author_id,
         created_us=sql.to_us(created_at),
         parent_id=parent_id,
-        kind=kind or ("note" if is_post else None),  # rows that are only reacted to have no text
+        kind=kind or ("note" if is_post else None),  # seeded rows have no kind, title or body
         title=title or ("" if is_post else None),
         body=body or "",
         images=tuple(json.loads(images)) if images else (),

@@ -1,7 +1,7 @@
-"""Publishing: a post that was made is sent to those who push it to followers.
+"""Publish posts: queue their fan-out to followers.
 
-It is sent right after the commit. Whoever died before that had announced the write: its refresh
-sends it. When the queue is away, a list in Redis remembers it, and a schedule sends it.
+A post is queued right after the commit. If the process ends before that, the announced refresh
+queues it. While the queue is unavailable, Redis stores the post and a schedule queues it later.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from plaza.infra.observability import error_fields, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 
-_MAX_CONCURRENT_POSTS = 1_000
+_MAX_POSTS_PER_STEP = 1_000
 _MAX_RUN_S = 40
 
 
 def publish(post_ids: Sequence[int]) -> None:
-    """Send the posts to those who push them. It never fails: what can't be sent now is noted."""
+    """Queue the fan-out of the posts. Never fails: if SQS refuses, Redis stores them for later."""
     if not post_ids:
         return
     try:
@@ -31,24 +31,24 @@ def publish(post_ids: Sequence[int]) -> None:
         record(
             "publication_delayed", {"publications_delayed": len(post_ids)}, **error_fields(error)
         )
-        with suppress(RedisDown):  # then the daily rebuild of each inbox finds it
+        with suppress(RedisDown):  # the daily rebuild of each inbox adds the posts
             redis_store.add_unsent(post_ids, int(clock.now_s()))
         return
-    with suppress(RedisDown):  # then it may be sent twice, which does no harm
+    with suppress(RedisDown):  # without the marks a refresh queues the posts again: harmless
         redis_store.mark_published(post_ids)
 
 
 def publish_missing(post_ids: Sequence[int]) -> None:
-    """Publish those of the posts that nobody has published. Raises RedisDown."""
+    """Publish those of the posts that have no mark. Raises RedisDown."""
     if post_ids:
         publish(redis_store.find_unpublished(post_ids))
 
 
 def publish_unsent() -> int:
-    """Publish what could not be sent before; how many posts. Raises RedisDown, QueueDown."""
+    """Publish the posts that SQS refused; return their number. Raises RedisDown, QueueDown."""
     sent, deadline = 0, Deadline.in_s(_MAX_RUN_S)
     while not deadline.has_passed:
-        unsent = redis_store.read_unsent(_MAX_CONCURRENT_POSTS)
+        unsent = redis_store.read_unsent(_MAX_POSTS_PER_STEP)
         if not unsent:
             break
         _send(unsent)
@@ -60,4 +60,4 @@ def publish_unsent() -> int:
 
 def _send(post_ids: Sequence[int]) -> None:
     if FANOUTS.send_all(FanOut(post_id) for post_id in post_ids) < len(post_ids):
-        raise QueueDown("SQS did not take all posts")
+        raise QueueDown("SQS did not accept all posts")

@@ -1,4 +1,4 @@
-"""The queue of posts that are to be pushed to followers, and its message."""
+"""The fan-out queue and its message."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from plaza.infra.queues import Queue
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """A post is to be pushed to its author's followers whose id is above ``after_id``.
+    """Push a post to the page of its author's followers whose ids are above ``after_id``.
 
-    A new post is its own first page. ``announce``: the author has become a star, and that is pushed
-    with it. The consumer reads the rest from MySQL.
+    ``announce``: the author has become a star, and the push marks the author as one in the inbox.
     """
 
     post_id: int
@@ -23,7 +22,6 @@ class FanOut:
     announce: bool = False
 
     def to_json(self) -> str:
-        """As it stands on the queue."""
         fields: dict[str, Any] = {"post_id": self.post_id}
         if self.after_id:
             fields |= {"after_id": self.after_id, "announce": self.announce}
@@ -31,7 +29,7 @@ class FanOut:
 
     @classmethod
     def from_json(cls, body: str) -> FanOut:
-        """What ``to_json`` wrote. Raises InvalidMessage."""
+        """Return the message that ``to_json`` encoded. Raises InvalidMessage."""
         fields = messages.read_object(body)
         return cls(
             read(fields, "post_id", ID),
@@ -41,4 +39,4 @@ class FanOut:
 
 
 FANOUTS = Queue("fanouts", FanOut.to_json, FanOut.from_json)
-"""Posts to be pushed, a page of followers a message; the feed consumes it."""
+"""One page of followers a message; consumed by the feed."""

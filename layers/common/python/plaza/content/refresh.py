@@ -1,4 +1,4 @@
-"""Telling Redis what MySQL has of texts and of what is counted about them."""
+"""Project texts and their counts from MySQL to Redis."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["REFRESHES", "project_texts", "refresh"]
 
 @REFRESHES.consumer
 def refresh(refreshes: Sequence[TargetRefresh]) -> None:
-    """Make the projections of all of ``refreshes`` again; what isn't there is passed over.
+    """Write the projections of the targets again; missing targets are skipped.
 
-    Safe to repeat, in any order. As many statements and round trips for a hundred as for ten.
+    Safe to repeat, in any order. Statements and round trips do not grow with the number of targets.
     Raises MysqlDown, RedisDown.
     """
     wanted = set(refreshes)
@@ -40,34 +40,33 @@ def refresh(refreshes: Sequence[TargetRefresh]) -> None:
 
 
 def _apply_delayed_counts(post_ids: Iterable[int]) -> None:
-    """Move the counters of posts that were locked when somebody commented. Raises MysqlDown."""
+    """Add the deltas of comments that were written while the counter of their post was locked. One
+    transaction a post that has any. Raises MysqlDown."""
 
-    def move(cursor: Cursor, post_id: int) -> int:
+    def add(cursor: Cursor, post_id: int) -> int:
         delta = mysql_store.drain_delayed_counts(cursor, post_id)
         if delta:
             counters.add_to_content(cursor, {("post", post_id): {"comment_total": delta}})
         return delta
 
     for post_id in mysql_store.find_delayed_counts(post_ids):
-        delta = mysql.run_in_transaction(lambda cursor, post_id=post_id: move(cursor, post_id))  # type: ignore[misc]
+        delta = mysql.run_in_transaction(lambda cursor, post_id=post_id: add(cursor, post_id))  # type: ignore[misc]
         record(
             "delayed_comments_counted", {"delayed_comments_counted": abs(delta)}, post_id=post_id
         )
 
 
 def project_texts(stored: Iterable[StoredText]) -> None:
-    """Tell Redis about texts that were just made or deleted, gates first.
-
-    Two statements and seven round trips to Redis at most. Raises RedisDown, MysqlDown.
-    """
-    known = list(stored)
-    live = [text for text, deleted in known if not deleted]
-    if deleted := [text.target for text, deleted in known if deleted]:
+    """Project texts that were created or deleted; tombstones for the gate are written first. At
+    most two statements and seven round trips to Redis. Raises RedisDown, MysqlDown."""
+    texts = list(stored)
+    live = [text for text, deleted in texts if not deleted]
+    if deleted := [text.target for text, deleted in texts if deleted]:
         react.tombstone(deleted)
-    redis_store.store_texts(known)
-    redis_store.drop_lists(text for text, _ in known)
+    redis_store.store_texts(texts)
+    redis_store.drop_lists(text for text, _ in texts)
     markers.mark_all_created([text.target for text in live])
     counters.refresh_projections(
-        sorted({text.author_id for text, _ in known if text.type == "post"}),
-        sorted({text.parent_id for text, _ in known if text.type == "comment" and text.parent_id}),
+        sorted({text.author_id for text, _ in texts if text.type == "post"}),
+        sorted({text.parent_id for text, _ in texts if text.type == "comment" and text.parent_id}),
     )

@@ -1,7 +1,5 @@
-"""The feed: what those whom I follow posted. Pushed to inboxes in Redis, rebuilt from MySQL."""
+"""The feed: posts of followed users, pushed to inboxes in Redis and rebuilt from MySQL."""
 
 from plaza.feed.model import FeedPage
 
-__all__ = [
-    "FeedPage",
-]
+__all__ = ["FeedPage"]

@@ -1,4 +1,4 @@
-"""Following: who is followed comes into the inbox, who isn't any more leaves it."""
+"""Apply changed follows to inboxes: add posts of followed authors, remove those of unfollowed."""
 
 from __future__ import annotations
 
@@ -16,59 +16,60 @@ from plaza.reactions.queues import FOLLOWS
 __all__ = ["BACKFILL", "FOLLOWS", "FollowsKeepChanging", "apply_follow_changes"]
 
 BACKFILL = 100
-_AT_ONCE = 1_000
+_MAX_PAIRS_PER_STEP = 1_000
 _MAX_ATTEMPTS = 5
 
 Pair = tuple[int, int]
 
 
 class FollowsKeepChanging(Unavailable):
-    """Follows changed each time they were applied; later they will stand still."""
+    """The follow graph changed on every attempt; retry later."""
 
 
 @FOLLOWS.consumer
 def apply_follow_changes(batches: Sequence[Sequence[Pair]]) -> None:
-    """Let the inboxes have what MySQL says of these (who, whom).
-
-    Safe to repeat, in any order. Raises MysqlDown, RedisDown, FollowsKeepChanging.
-    """
+    """Apply the state in MySQL of each pair (reader, author) to the reader's inbox. Safe to repeat,
+    in any order. Raises MysqlDown, RedisDown, FollowsKeepChanging."""
     pairs = sorted(set(chain.from_iterable(batches)))
-    for start in range(0, len(pairs), _AT_ONCE):
-        _apply(pairs[start : start + _AT_ONCE])
+    for start in range(0, len(pairs), _MAX_PAIRS_PER_STEP):
+        _apply(pairs[start : start + _MAX_PAIRS_PER_STEP])
     record("follows_applied", {"follows_applied": len(pairs)})
 
 
 def _apply(pairs: Sequence[Pair]) -> None:
-    """Apply, and look again: another consumer may have applied something newer in between, which
-    what was read before would undo. Whoever applies last has looked last."""
-    inboxes = redis_store.find_existing([Timeline(INBOX, who) for who in dict(pairs)])
-    kept = {timeline.user_id for timeline in inboxes}
-    todo = [pair for pair in pairs if pair[0] in kept]
-    following = mysql_store.read_follow_states(todo) if todo else {}
+    """Apply the states, read them again and repeat for those that changed.
+
+    A concurrent consumer may have applied a newer state in between, which this one's older state
+    undoes. The consumer that writes last also reads last, and so corrects it.
+    """
+    inboxes = redis_store.find_existing([Timeline(INBOX, reader_id) for reader_id in dict(pairs)])
+    readers = {inbox.user_id for inbox in inboxes}
+    todo = [pair for pair in pairs if pair[0] in readers]
+    states = mysql_store.read_follow_states(todo) if todo else {}
     for _ in range(_MAX_ATTEMPTS):
         if not todo:
             return
-        _apply_states(following, todo)
+        _apply_states(states, todo)
         now = mysql_store.read_follow_states(todo)
-        todo = [pair for pair in todo if now[pair] != following[pair]]
-        following = now
-    raise FollowsKeepChanging("Follows changed each time they were applied")
+        todo = [pair for pair in todo if now[pair] != states[pair]]
+        states = now
+    raise FollowsKeepChanging("The follows changed on every attempt.")
 
 
-def _apply_states(following: Mapping[Pair, FollowState], pairs: Sequence[Pair]) -> None:
-    """One statement, two round trips to Redis."""
-    authors = {whom for who, whom in pairs if following[who, whom] == FollowState(True, False)}
+def _apply_states(states: Mapping[Pair, FollowState], pairs: Sequence[Pair]) -> None:
+    """Apply the states. One statement, two round trips to Redis."""
+    authors = {pair[1] for pair in pairs if states[pair] == FollowState(True, False)}
     newest = mysql_store.read_newest(authors, BACKFILL)
     pushes, removed = [], []
-    for who, whom in pairs:
-        inbox = Timeline(INBOX, who)
-        match following[who, whom]:
+    for reader_id, author_id in pairs:
+        inbox = Timeline(INBOX, reader_id)
+        match states[reader_id, author_id]:
             case FollowState(on=False):
-                removed.append((inbox, whom))
+                removed.append((inbox, author_id))
             case FollowState(star=True):
-                pushes.append(Push(inbox, [], stars=[whom]))
+                pushes.append(Push(inbox, [], stars=[author_id]))
             case _:
-                posts = newest[whom]
+                posts = newest[author_id]
                 pushes.append(Push(inbox, posts, floor_us=floor_of(posts, BACKFILL)))
     redis_store.push_all(pushes)
     redis_store.remove_authors(removed)

@@ -1,6 +1,6 @@
-"""Fanning out: a post is pushed to the inboxes of its author's followers, a thousand a message.
+"""Fan-out: push a post to the inboxes of its author's followers, 1,000 a message.
 
-Whoever has more followers than FAN_OUT_LIMIT is a star: their posts are read from them instead.
+An author with more followers than FAN_OUT_LIMIT is a star, whose posts readers pull instead.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ PAGE = 1_000
 
 
 @FANOUTS.consumer
-def fan_out(wanted: Sequence[FanOut]) -> None:
-    """Push each post to a page of followers, and send on what is left of them.
+def fan_out(fan_outs: Sequence[FanOut]) -> None:
+    """Push each post to a page of followers, and queue the next page.
 
     Safe to repeat: a post is in an inbox once. At most four statements for all of them, and a
     round trip to Redis for each page. Raises MysqlDown, RedisDown, QueueDown.
     """
-    published = mysql_store.read_published({one.post_id for one in wanted})
+    published = mysql_store.read_published({one.post_id for one in fan_outs})
     new_stars = {p.entry.author_id for p in published.values() if _is_new_star(p)}
     if new_stars:
-        # Before their followers are read: who follows from now on is told by who saves the follow.
+        # Before the followers are read: a follow that is stored later finds the star in MySQL.
         mysql_store.add_stars(new_stars)
     stars = new_stars | {p.entry.author_id for p in published.values() if p.announced is not None}
-    of_stars = [p.entry for p in published.values() if p.entry.author_id in stars]
-    redis_store.push_all(Push(Timeline(POSTS, e.author_id), [e]) for e in of_stars)
-    _push_pages([p for one in wanted for p in _page_of(one, published, stars)])
+    star_entries = [p.entry for p in published.values() if p.entry.author_id in stars]
+    redis_store.push_all(Push(Timeline(POSTS, e.author_id), [e]) for e in star_entries)
+    _push_pages([page for one in fan_outs for page in _page_of(one, published, stars)])
 
 
 def _is_new_star(post: PublishedPost) -> bool:
@@ -46,7 +46,7 @@ def _is_new_star(post: PublishedPost) -> bool:
 def _page_of(
     one: FanOut, published: dict[int, PublishedPost], stars: set[int]
 ) -> list[tuple[FanOut, PublishedPost]]:
-    """``one``, if there is anything to push to followers; the first page decides what it is."""
+    """Return the page to push, or nothing. The first page decides whether to announce a star."""
     post = published.get(one.post_id)
     if post is None:
         return []
@@ -61,20 +61,20 @@ def _push_pages(pages: Sequence[tuple[FanOut, PublishedPost]]) -> None:
     followers = mysql_store.read_followers(
         [(post.entry.author_id, one.after_id) for one, post in pages], PAGE
     )
-    kept, sent_on, announced = 0, [], set()
+    inboxes, next_pages, announced = 0, [], set()
     for (one, post), user_ids in zip(pages, followers, strict=True):
-        kept += redis_store.push_to_inboxes(user_ids, post.entry, star=one.announce)
+        inboxes += redis_store.push_to_inboxes(user_ids, post.entry, star=one.announce)
         if len(user_ids) == PAGE:
-            sent_on.append(FanOut(one.post_id, user_ids[-1], one.announce))
+            next_pages.append(FanOut(one.post_id, user_ids[-1], one.announce))
         elif one.announce:
             announced.add(post.entry.author_id)
-    if sent_on and FANOUTS.send_all(sent_on) < len(sent_on):
-        raise QueueDown("SQS did not take what is left of a fan-out")
+    if next_pages and FANOUTS.send_all(next_pages) < len(next_pages):
+        raise QueueDown("SQS did not accept the next page of a fan-out")
     if announced:
         mysql_store.mark_announced(announced)
     record(
         "posts_fanned_out",
-        {"followers": sum(map(len, followers)), "inboxes": kept},
+        {"followers": sum(map(len, followers)), "inboxes": inboxes},
         posts=len(pages),
-        sent_on=len(sent_on),
+        next_pages=len(next_pages),
     )

@@ -1,4 +1,4 @@
-"""What the feed is made of: entries, timelines, and what is asked of its consumers. No I/O."""
+"""Entries, timelines, pages and messages of the feed. No I/O."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from plaza.infra import messages
 from plaza.infra.messages import ID, list_of, one_of, tuple_of
 
 MAX_TIMELINES = 100
-MIN_FLOOR_US = 1  # the floor of a timeline that is whole to its end
-MAX_FLOOR_US = 2**53 - 1  # the floor of one that says nothing
+MIN_FLOOR_US = 1  # the floor of a complete timeline
+MAX_FLOOR_US = 2**53 - 1  # the floor of a timeline that is not built
 INBOX = "inbox"
 POSTS = "posts"
 _TIMELINES = list_of(tuple_of(one_of((INBOX, POSTS)), ID), 1, MAX_TIMELINES)
 
 
 class FeedEntry(NamedTuple):
-    """A post in a timeline. Sorts as its place does."""
+    """A post in a timeline. Sorts by position."""
 
     created_us: int
     id: int
@@ -26,53 +26,48 @@ class FeedEntry(NamedTuple):
 
     @property
     def position(self) -> ListPosition:
-        """Where it stands."""
         return ListPosition(self.created_us, self.id)
 
 
 class Timeline(NamedTuple):
-    """A user's inbox (what those they follow posted), or the newest posts of their own."""
+    """A user's inbox, or the newest posts by the user (kept for stars only)."""
 
     kind: str
     user_id: int
 
     @property
     def cap(self) -> int:
-        """How many entries it keeps."""
         return 1_000 if self.kind == INBOX else 200
 
 
 class Followee(NamedTuple):
-    """Somebody whom a user follows, and whether they are a star."""
-
     user_id: int
     star: bool
 
 
 class FeedPage(NamedTuple):
-    """A page, and where the next begins (None: the end)."""
+    """A page, and the position after which the next page begins (None: the end)."""
 
     items: list[ContentView]
     last: ListPosition | None
 
 
 def encode_timelines(timelines: Sequence[Timeline]) -> str:
-    """Timelines that are to be rebuilt, as they stand on the queue."""
     return messages.encode(timelines)
 
 
 def decode_timelines(body: str) -> Sequence[Timeline]:
-    """What ``encode_timelines`` wrote. Raises InvalidMessage."""
+    """Return the timelines that ``encode_timelines`` encoded. Raises InvalidMessage."""
     return [Timeline(*one) for one in messages.read_body(body, _TIMELINES)]
 
 
 def merge(
-    found: Iterable[Sequence[FeedEntry]], floor_us: int, after: ListPosition | None, count: int
+    pages: Iterable[Sequence[FeedEntry]], floor_us: int, after: ListPosition | None, count: int
 ) -> list[FeedEntry]:
-    """The newest ``count`` entries of ``found`` above the floor and past ``after``, each once."""
+    """Return the newest ``count`` entries above the floor and past ``after``, each once."""
     entries = {
         entry.id: entry
-        for entries in found
+        for entries in pages
         for entry in entries
         if entry.created_us > floor_us and (after is None or entry.position < after)
     }
@@ -80,13 +75,13 @@ def merge(
 
 
 def floor_of(newest: Sequence[FeedEntry], count: int) -> int:
-    """The time above which ``newest`` is whole, when ``count`` were asked for."""
+    """Return the time above which ``newest`` is complete, given that ``count`` were requested."""
     return newest[-1].created_us if len(newest) == count else MIN_FLOOR_US
 
 
 def group_by_author(entries: Iterable[FeedEntry]) -> Mapping[int, list[FeedEntry]]:
-    """The entries of each author, in the order in which they come."""
-    found: dict[int, list[FeedEntry]] = {}
+    """Return the entries of each author, in the given order."""
+    by_author: dict[int, list[FeedEntry]] = {}
     for entry in entries:
-        found.setdefault(entry.author_id, []).append(entry)
-    return found
+        by_author.setdefault(entry.author_id, []).append(entry)
+    return by_author

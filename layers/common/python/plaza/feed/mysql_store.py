@@ -1,6 +1,6 @@
-"""The feed in MySQL: who follows whom, what they posted, who is a star.
+"""Follows, posts and stars in MySQL, as the feed reads them.
 
-The ids in the statements are numbers, rendered: a list of five thousand is no placeholder's work.
+Ids are rendered into the statements as numbers, because lists have up to 5,000 of them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from plaza.content import ListPosition
 from plaza.feed.model import FeedEntry, Followee
 from plaza.infra import clock, mysql, sql
 
-# Days back from where a page begins: most feeds are full after the first.
+# Days back from the start of a page: the first window fills most pages.
 _WINDOWS = (1, 4, 16, 64, 256, None)
-# MariaDB makes a join of a longer list, and that can't use the time in the index.
+# MariaDB turns a longer list into a join, which cannot use the time in the index.
 _AUTHORS_PER_ARM = 500
 _BY_AUTHOR = """
     SELECT created_at, content_id, author_id
@@ -29,7 +29,7 @@ _NEWEST_FIRST = "ORDER BY created_at DESC, content_id DESC"
 
 
 class PublishedPost(NamedTuple):
-    """A post that is there, and its author. ``announced``: None for who is no star."""
+    """A live post and its author. ``announced``: None unless the author is a star."""
 
     entry: FeedEntry
     followers_total: int
@@ -37,14 +37,14 @@ class PublishedPost(NamedTuple):
 
 
 class FollowState(NamedTuple):
-    """Whether somebody follows somebody, and whether those are a star."""
+    """Whether a reader follows an author, and whether the author is a star."""
 
     on: bool
     star: bool
 
 
 def read_published(post_ids: Collection[int]) -> dict[int, PublishedPost]:
-    """Those of the posts that are there. One statement. Raises MysqlDown."""
+    """Return those of the posts that are live, by id. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT c.created_at, c.content_id, c.author_id, COALESCE(u.followers_total, 0),
@@ -65,21 +65,21 @@ def read_published(post_ids: Collection[int]) -> dict[int, PublishedPost]:
 
 
 def add_stars(user_ids: Collection[int]) -> None:
-    """Make them stars, for ever. One statement. Raises MysqlDown."""
+    """Make users stars, permanently. One statement. Raises MysqlDown."""
     rows = ",".join(f"({user_id:d})" for user_id in sorted(user_ids))
     mysql.write(f"INSERT IGNORE INTO star (user_id) VALUES {rows}")
 
 
 def mark_announced(user_ids: Collection[int]) -> None:
-    """The inboxes of all their followers know that they are stars. Raises MysqlDown."""
+    """Record that all followers' inboxes have these stars. One statement. Raises MysqlDown."""
     mysql.write(f"UPDATE star SET announced = 1 WHERE user_id IN ({sql.render_ids(user_ids)})")
 
 
 def read_followers(wanted: Sequence[tuple[int, int]], count: int) -> list[list[int]]:
-    """For each (user, after_id) a page of who follows the user, by id. One statement.
+    """Return a page of follower ids, sorted, for each (user_id, after_id). Raises MysqlDown.
 
-    A page comes as one row: a thousand rows cost the driver half of what pushing to them does.
-    Raises MysqlDown.
+    One statement with one JSON row a page: 1,000 rows would take the driver half as long as pushing
+    to 1,000 inboxes.
     """
     arms = [
         f"""
@@ -104,7 +104,7 @@ def read_followers(wanted: Sequence[tuple[int, int]], count: int) -> list[list[i
 
 
 def read_followees(user_id: int) -> list[Followee]:
-    """Everybody whom a user follows. One statement. Raises MysqlDown."""
+    """Return all users that a user follows. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
         """
         SELECT r.target_id, s.user_id IS NOT NULL
@@ -120,7 +120,7 @@ def read_followees(user_id: int) -> list[Followee]:
 
 
 def read_follow_states(pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], FollowState]:
-    """For each (who, whom) whether they follow. One statement. Raises MysqlDown."""
+    """Return the state of each pair (reader, author). One statement. Raises MysqlDown."""
     wanted = sorted(set(pairs))
     rows = mysql.fetch_all(
         """
@@ -135,30 +135,31 @@ def read_follow_states(pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int]
         """,
         (json.dumps(wanted),),
     )
-    return {(who, whom): FollowState(state == 1, star == 1) for who, whom, state, star in rows}
+    return {
+        (reader_id, author_id): FollowState(state == 1, star == 1)
+        for reader_id, author_id, state, star in rows
+    }
 
 
 def read_newest(author_ids: Collection[int], count: int) -> dict[int, list[FeedEntry]]:
-    """The newest ``count`` posts of each author, newest first. One statement. Raises MysqlDown."""
+    """Return each author's ``count`` newest posts, newest first. One statement. Raises
+    MysqlDown."""
     arms = [
         f"({_BY_AUTHOR} AND author_id = {author_id:d} {_NEWEST_FIRST} LIMIT {count:d})"
         for author_id in author_ids
     ]
-    found: dict[int, list[FeedEntry]] = {author_id: [] for author_id in author_ids}
+    newest: dict[int, list[FeedEntry]] = {author_id: [] for author_id in author_ids}
     for row in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
         entry = _entry(*row)
-        found[entry.author_id].append(entry)
-    return {author_id: sorted(entries, reverse=True) for author_id, entries in found.items()}
+        newest[entry.author_id].append(entry)
+    return {author_id: sorted(entries, reverse=True) for author_id, entries in newest.items()}
 
 
 def read_page(
     author_ids: Collection[int], after: ListPosition | None, floor_us: int, count: int
 ) -> list[FeedEntry]:
-    """The newest ``count`` posts of all the authors past ``after`` and at or below ``floor_us``.
-
-    Six statements at most: each looks at four times as many days as the one before. Raises
-    MysqlDown.
-    """
+    """Return the authors' newest ``count`` posts past ``after`` and at or below ``floor_us``. At
+    most six statements, whose windows grow fourfold. Raises MysqlDown."""
     found: list[FeedEntry] = []
     if not author_ids:
         return found
@@ -182,7 +183,7 @@ def _read_window(
     begin: datetime | None,
     count: int,
 ) -> list[FeedEntry]:
-    """The newest ``count`` posts past ``after``, from ``to`` back to ``begin``, exclusive."""
+    """Return up to ``count`` posts past ``after``, from ``to`` back to ``begin`` (excluded)."""
     where, args = " AND created_at <= %s", [to]
     if begin is not None:
         where += " AND created_at > %s"
@@ -194,20 +195,20 @@ def _read_window(
         f"""
         (
             {_BY_AUTHOR}
-              AND author_id IN ({sql.render_ids(some)}){where}
+              AND author_id IN ({sql.render_ids(part)}){where}
             {_NEWEST_FIRST} LIMIT {count:d}
         )
         """
-        for some in _arms(author_ids)
+        for part in _split(author_ids)
     ]
     rows = mysql.fetch_all(" UNION ALL ".join(arms), args * len(arms))
     return sorted((_entry(*row) for row in rows), reverse=True)[:count]
 
 
-def _arms(author_ids: Collection[int]) -> Iterator[list[int]]:
-    todo = iter(author_ids)
-    while some := list(islice(todo, _AUTHORS_PER_ARM)):
-        yield some
+def _split(author_ids: Collection[int]) -> Iterator[list[int]]:
+    rest = iter(author_ids)
+    while part := list(islice(rest, _AUTHORS_PER_ARM)):
+        yield part
 
 
 def _entry(created_at: datetime, post_id: int, author_id: int) -> FeedEntry:

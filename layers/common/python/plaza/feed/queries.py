@@ -1,4 +1,4 @@
-"""Reading the feed: from the inbox and from stars, and below their floors from MySQL."""
+"""Read the feed: from the inbox and the posts of stars, and below their floors from MySQL."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import FOLLOW, Target
-from plaza.reactions import queries as reactions_reading
+from plaza.reactions import queries as reaction_queries
 from plaza.reactions.queues import FOLLOWS
 from plaza.targets import lookup
 
 _ROUNDS_IN_REDIS = 2
 _MAX_ROUNDS = 4
-# What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
+# Pages that one process reads from MySQL while Redis is unavailable.
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
 
 
 class _Batch(NamedTuple):
-    """The next entries past a place, none left out; the first ``hot`` of them are from Redis.
+    """The next entries past a position, without gaps; the first ``hot`` of them are from Redis.
 
-    ``ended``: there is nothing after them. ``verified``: MySQL just said that their authors are
-    followed, and Redis is not there to know better.
+    ``ended``: no entry follows. ``verified``: MySQL just confirmed that their authors are followed,
+    and Redis, which may have newer follows, is unavailable.
     """
 
     entries: list[FeedEntry]
@@ -52,41 +52,42 @@ class _Batch(NamedTuple):
 
 
 def read_feed(user_id: int, after: ListPosition | None, limit: int) -> FeedPage:
-    """What those whom a user follows posted, newest first, past ``after``.
+    """Return a page of the posts of a user's followed authors, newest first, past ``after``.
 
-    A page is full while there is more, except while MySQL is away. What is deleted or not followed
-    any more is passed over, which takes four rounds at most. Raises MysqlDown, RedisDown.
+    Deleted posts and posts of authors no longer followed are skipped; at most four rounds fill the
+    page. It may be short after four rounds, and while MySQL is unavailable. Raises MysqlDown,
+    RedisDown.
     """
-    shown: list[ContentView] = []
-    place, ended = after, False
-    for turn in range(_MAX_ROUNDS):
+    visible: list[ContentView] = []
+    position, ended = after, False
+    for attempt in range(_MAX_ROUNDS):
         try:
-            batch = _read_batch(user_id, place, limit + 1, turn < _ROUNDS_IN_REDIS)
-            shown += _read_visible(user_id, batch)
+            batch = _read_batch(user_id, position, limit + 1, attempt < _ROUNDS_IN_REDIS)
+            visible += _read_visible(user_id, batch)
         except MysqlDown:
-            if not shown:
+            if not visible:
                 raise
             break
         ended = batch.ended
-        place = batch.entries[-1].position if batch.entries else place
-        if ended or len(shown) > limit:
+        position = batch.entries[-1].position if batch.entries else position
+        if ended or len(visible) > limit:
             break
-    page = shown[: content.count_fitting([whole.text for whole in shown[:limit]])]
-    if len(page) < len(shown):
-        place = ListPosition(page[-1].text.created_us, page[-1].text.id)
+    page = visible[: content.count_fitting([view.text for view in visible[:limit]])]
+    if len(page) < len(visible):
+        position = ListPosition(page[-1].text.created_us, page[-1].text.id)
     elif ended:
-        place = None
-    return FeedPage(page, place)
+        position = None
+    return FeedPage(page, position)
 
 
 def _read_batch(user_id: int, after: ListPosition | None, count: int, in_redis: bool) -> _Batch:
     try:
         floor_us, hot = _read_hot(user_id, after, count) if in_redis else (MAX_FLOOR_US, [])
-        redis_away = False
+        is_redis_down = False
     except RedisDown:
         if not _fallback_budget.take():
             raise
-        floor_us, hot, redis_away = MAX_FLOOR_US, [], True
+        floor_us, hot, is_redis_down = MAX_FLOOR_US, [], True
     if len(hot) == count:
         return _Batch(hot, ended=False, hot=count)
     if floor_us <= MIN_FLOOR_US:
@@ -100,35 +101,33 @@ def _read_batch(user_id: int, after: ListPosition | None, count: int, in_redis: 
         return _Batch(hot, ended=False, hot=len(hot))
     record("feed_read_from_mysql", {"feeds_from_mysql": 1}, found=len(cold), hot=len(hot))
     entries = hot + cold
-    return _Batch(entries, len(entries) < count, len(hot), redis_away)
+    return _Batch(entries, len(entries) < count, len(hot), is_redis_down)
 
 
 def _read_hot(user_id: int, after: ListPosition | None, count: int) -> tuple[int, list[FeedEntry]]:
-    """(floor_us, the newest ``count`` entries above it) of the inbox and the stars in it.
-
-    Two round trips at most. Raises RedisDown.
-    """
+    """Return the highest floor of the inbox and its stars, and ``count`` entries above it. At most
+    two round trips. Raises RedisDown."""
     inbox = Timeline(INBOX, user_id)
-    looked = dict(zip([inbox], redis_store.read_pages([inbox], after, count), strict=True))
-    if stars := [Timeline(POSTS, star) for star in looked[inbox].stars]:
-        looked |= zip(stars, redis_store.read_pages(stars, after, count), strict=True)
-    if asked := [timeline for timeline, said in looked.items() if said.rebuild_due]:
-        request_rebuild(asked)
-    floor_us = max(said.floor_us for said in looked.values())
-    return floor_us, merge((said.newest for said in looked.values()), floor_us, after, count)
+    pages = dict(zip([inbox], redis_store.read_pages([inbox], after, count), strict=True))
+    if stars := [Timeline(POSTS, star) for star in pages[inbox].stars]:
+        pages |= zip(stars, redis_store.read_pages(stars, after, count), strict=True)
+    if due := [timeline for timeline, page in pages.items() if page.rebuild_due]:
+        request_rebuild(due)
+    floor_us = max(page.floor_us for page in pages.values())
+    return floor_us, merge((page.newest for page in pages.values()), floor_us, after, count)
 
 
 def _read_visible(user_id: int, batch: _Batch) -> list[ContentView]:
-    """The posts of a batch that are still there, of who is still followed."""
+    """Return the live posts of a batch whose authors are still followed."""
     if not batch.entries:
         return []
     followed = set(group_by_author(batch.entries))
     if not batch.verified:
-        mine = reactions_reading.read_viewer_states(
+        states = reaction_queries.read_viewer_states(
             [(FOLLOW, Target("user", a)) for a in sorted(followed)], user_id
         )
-        # Whom nobody can tell about now, the inbox is right about but for some seconds.
-        left = {a for a, is_mine in zip(sorted(followed), mine, strict=True) if is_mine is False}
+        # Unknown states (None) count as followed: the inbox is at most seconds behind.
+        left = {a for a, state in zip(sorted(followed), states, strict=True) if state is False}
         followed -= left
         _request_removal(user_id, left & set(group_by_author(batch.entries[: batch.hot])))
     posts = content_queries.read_posts(
@@ -142,7 +141,7 @@ def _read_visible(user_id: int, batch: _Batch) -> list[ContentView]:
 
 
 def _request_removal(user_id: int, author_ids: Iterable[int]) -> None:
-    """Have authors removed who are in the inbox and not followed: a push may have come late."""
+    """Queue the removal of authors from the inbox: a late push may have added them again."""
     if pairs := [(user_id, author_id) for author_id in sorted(author_ids)]:
         try:
             FOLLOWS.send(pairs)
@@ -151,8 +150,8 @@ def _request_removal(user_id: int, author_ids: Iterable[int]) -> None:
 
 
 def _drop_deleted(user_id: int, missing: Sequence[FeedEntry]) -> None:
-    """Take out of the timelines what MySQL, too, says is not there. It is not shown either way."""
-    with suppress(MysqlDown, RedisDown):
+    """Remove the entries from the timelines whose posts MySQL does not have either."""
+    with suppress(MysqlDown, RedisDown):  # they are not shown in any case
         live = lookup.find_live({("post", entry.id) for entry in missing})
         if deleted := [entry for entry in missing if ("post", entry.id) not in live]:
             lists = [Timeline(POSTS, author_id) for author_id in group_by_author(deleted)]

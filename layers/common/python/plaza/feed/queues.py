@@ -1,4 +1,4 @@
-"""The queue of timelines that are to be rebuilt."""
+"""The queue of timelines to rebuild."""
 
 from __future__ import annotations
 
@@ -11,6 +11,5 @@ INBOXES = Queue(
     encode_timelines,
     decode_timelines,
     batch_size=1,
-    retry=RetryPolicy(max_wait_s=4 * 3_600),  # the next reader asks again
+    retry=RetryPolicy(max_wait_s=4 * 3_600),  # the next reader requests the rebuild again
 )
-"""Inboxes, and lists of stars' posts, that readers did not find in Redis."""

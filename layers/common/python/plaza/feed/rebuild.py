@@ -1,7 +1,7 @@
-"""Rebuilding: timelines that aren't in Redis, or have grown old, are filled from MySQL.
+"""Rebuild missing and old timelines from MySQL.
 
-A timeline is pushed to from when its build begins, and MySQL is read after that: a post, a follow
-or a new star that MySQL did not have yet when it was read comes by a push.
+A timeline accepts pushes from the start of its build, and MySQL is read after that. A post, a
+follow or a star that MySQL stores after the read therefore arrives by a push.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["INBOXES", "rebuild", "request_rebuild"]
 
 
 def request_rebuild(timelines: Sequence[Timeline]) -> None:
-    """Have timelines rebuilt. When the queue is away, the next reader asks in ten seconds."""
+    """Queue the rebuild of timelines. If SQS refuses, a reader requests it again after 10 s."""
     parts = [
         timelines[start : start + MAX_TIMELINES]
         for start in range(0, len(timelines), MAX_TIMELINES)
@@ -34,19 +34,19 @@ def request_rebuild(timelines: Sequence[Timeline]) -> None:
 def rebuild(batches: Sequence[Sequence[Timeline]]) -> None:
     """Fill timelines from MySQL.
 
-    Safe to repeat: what was built within a minute is left alone. One statement for all lists of
-    stars, seven at most for an inbox. Raises MysqlDown, RedisDown.
+    Safe to repeat: a timeline built within the last minute is skipped. One statement for all
+    timelines of stars, at most seven for an inbox. Raises MysqlDown, RedisDown.
     """
     builds = redis_store.begin_all(sorted({one for batch in batches for one in batch}))
     if not builds:
         return
-    pushes = _posts([one for one in builds if one.kind != INBOX])
-    pushes += [_inbox(one) for one in builds if one.kind == INBOX]
+    pushes = _read_star_posts([one for one in builds if one.kind != INBOX])
+    pushes += [_read_inbox(one) for one in builds if one.kind == INBOX]
     filled = redis_store.fill_all([(builds[push.timeline], push) for push in pushes])
     record("timelines_built", {"timelines_built": filled}, refused=len(pushes) - filled)
 
 
-def _posts(timelines: Sequence[Timeline]) -> list[Push]:
+def _read_star_posts(timelines: Sequence[Timeline]) -> list[Push]:
     if not timelines:
         return []
     cap = timelines[0].cap
@@ -57,7 +57,7 @@ def _posts(timelines: Sequence[Timeline]) -> list[Push]:
     ]
 
 
-def _inbox(inbox: Timeline) -> Push:
+def _read_inbox(inbox: Timeline) -> Push:
     followees = mysql_store.read_followees(inbox.user_id)
     stars = [followee.user_id for followee in followees if followee.star]
     others = [followee.user_id for followee in followees if not followee.star]

@@ -1,20 +1,20 @@
 """Timelines in Redis, in the shard of the user:
 
-{<shard>}:user:<id>:inbox  zset  what those whom they follow posted
-{<shard>}:user:<id>:posts  zset  what they posted themselves; of stars only
+{<shard>}:user:<id>:inbox  zset  posts of followed users
+{<shard>}:user:<id>:posts  zset  the user's own posts; of stars only
 
-Both hold ``<post, 19 digits>:<author>`` -> when it was posted, microseconds since 1970: equal times
-stand in the order of ids. An inbox holds ``star:<author>`` -> 0 for each star that is followed. And
-minus a time, so that they are no posts:
+Members are ``<post, 19 digits>:<author>`` -> created, microseconds since 1970; posts of equal time
+sort by id. An inbox also has ``star:<author>`` -> 0 for each followed star. The members below have
+minus a time in microseconds as their score, which sorts them apart from posts:
 
-    floor     above it the timeline is whole; it only rises
-    built     when it was filled from MySQL; without it, it says nothing yet
-    building  since when it is pushed to while somebody reads MySQL for it: the name of the build
-    requested when somebody was last told to ask for a rebuild
+    floor      the timeline is complete above it; it only rises
+    built      time of the last fill from MySQL; without it the timeline must not be read
+    building   start of the running build, and its name; the timeline already accepts pushes
+    requested  time of the last request for a rebuild
 
-The state of a build is in the timeline, not in a hash as that of ``infra.builds``: a timeline is
-one key, whatever its state, for pushes that look at many. And a build is not refused while another
-is under way, but joins it: both fill in what MySQL has, in one page, and pushes add the rest.
+The state of a build is in the timeline, not in a hash as with ``infra.builds``, so that a push
+needs one key a timeline. A second build joins a running one: both add one page of MySQL's posts,
+and pushes add the newer ones.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REBUILD_AFTER_US = 86_400_000_000
 MIN_REBUILD_AGE_US = 60_000_000
 MAX_TIMELINES_PER_CALL = 16
 MAX_STARS_PER_CALL = 500
-_AT_ONCE = 2_000
+_MAX_PUSHES_PER_TRIP = 2_000
 
 _LUA = Path(__file__).with_name("lua")
 READ_PAGE = load_script(_LUA / "read_page.lua")
@@ -49,8 +49,8 @@ REMOVE = load_script(_LUA / "remove.lua")
 
 
 class TimelinePage(NamedTuple):
-    """What a timeline says: the ``newest`` past a place, as many as were asked for, all above
-    ``floor_us``. ``rebuild_due``: the caller is the one to ask for a rebuild."""
+    """The ``newest`` entries past a position and above ``floor_us``. ``rebuild_due``: the reader
+    must request a rebuild."""
 
     floor_us: int
     rebuild_due: bool
@@ -59,7 +59,7 @@ class TimelinePage(NamedTuple):
 
 
 class Push(NamedTuple):
-    """What goes into a timeline. ``floor_us``: above it, ``entries`` is all of its authors."""
+    """Entries for a timeline, complete for their authors above ``floor_us``, and stars."""
 
     timeline: Timeline
     entries: Sequence[FeedEntry]
@@ -68,7 +68,6 @@ class Push(NamedTuple):
 
 
 def key(timeline: Timeline) -> str:
-    """Where a timeline is."""
     user = f"user:{timeline.user_id}"
     return f"{{{shard_of(user)}}}:{user}:{timeline.kind}"
 
@@ -76,36 +75,34 @@ def key(timeline: Timeline) -> str:
 def read_pages(
     timelines: Iterable[Timeline], after: ListPosition | None, count: int
 ) -> list[TimelinePage]:
-    """A page of each of ``timelines``, past ``after``. One round trip. Raises RedisDown."""
+    """Return a page past ``after`` of each of ``timelines``. One round trip. Raises RedisDown."""
     begin: tuple[int | str, str] = ("+inf", "")
     if after is not None:
         begin = (after.created_us, f"{after.id:019d}")
-    waits = (READ_TTL_MS, UNBUILT_TTL_MS, REQUEST_INTERVAL_US, REBUILD_AFTER_US)
-    answers = redis.run_all(
-        [Call(READ_PAGE, (key(t),), (*begin, count, *waits)) for t in timelines]
+    durations = (READ_TTL_MS, UNBUILT_TTL_MS, REQUEST_INTERVAL_US, REBUILD_AFTER_US)
+    replies = redis.run_all(
+        [Call(READ_PAGE, (key(t),), (*begin, count, *durations)) for t in timelines]
     )
-    return [_parse_page(*answer) for answer in answers]
+    return [_parse_page(*reply) for reply in replies]
 
 
 def push_all(pushes: Iterable[Push]) -> int:
-    """Add to those timelines that somebody keeps; how many that were. A round trip for 2,000.
-
-    Raises RedisDown.
-    """
-    pushed, todo = 0, iter(pushes)
-    while some := list(islice(todo, _AT_ONCE)):
+    """Push to those timelines that exist; return their number. One round trip a 2,000 pushes.
+    Raises RedisDown."""
+    pushed, rest = 0, iter(pushes)
+    while part := list(islice(rest, _MAX_PUSHES_PER_TRIP)):
         calls = [
-            Call(PUSH, (key(p.timeline),), (p.timeline.cap, p.floor_us, *_members(p))) for p in some
+            Call(PUSH, (key(p.timeline),), (p.timeline.cap, p.floor_us, *_members(p))) for p in part
         ]
         pushed += sum(redis.run_all(calls))
     return pushed
 
 
 def push_to_inboxes(user_ids: Sequence[int], entry: FeedEntry, star: bool) -> int:
-    """Add a post (and ``star``: that its author is one) to the inboxes of all of ``user_ids``.
+    """Add a post, and its author as a star if ``star``, to the existing inboxes of ``user_ids``.
 
-    How many of them have one. One round trip; inboxes of one shard share runs of the script.
-    Raises RedisDown.
+    Return the number of inboxes. One round trip, with one run of the script for up to 16 inboxes of
+    a shard. Raises RedisDown.
     """
     stars = [entry.author_id] if star else []
     push = Push(Timeline(INBOX, 0), [entry], stars)
@@ -124,36 +121,34 @@ def push_to_inboxes(user_ids: Sequence[int], entry: FeedEntry, star: bool) -> in
 
 
 def remove_authors(authors: Sequence[tuple[Timeline, int]]) -> None:
-    """Take authors out of timelines. One round trip. Raises RedisDown."""
+    """Remove authors from timelines. One round trip. Raises RedisDown."""
     redis.run_all([Call(REMOVE, (key(timeline),), (author,)) for timeline, author in authors])
 
 
 def remove_entries(timelines: Iterable[Timeline], entries: Sequence[FeedEntry]) -> None:
-    """Take posts that are no more out of timelines. One round trip. Raises RedisDown."""
+    """Remove deleted posts from timelines. One round trip. Raises RedisDown."""
     members = [_member(entry) for entry in entries]
     redis.pipeline([("ZREM", key(timeline), *members) for timeline in timelines])
 
 
 def find_existing(timelines: Sequence[Timeline]) -> list[Timeline]:
-    """Those that somebody keeps. One round trip. Raises RedisDown."""
-    answers = redis.pipeline([("EXISTS", key(timeline)) for timeline in timelines])
-    return [t for t, there in zip(timelines, answers, strict=True) if there]
+    """Return the timelines that exist. One round trip. Raises RedisDown."""
+    replies = redis.pipeline([("EXISTS", key(timeline)) for timeline in timelines])
+    return [t for t, exists in zip(timelines, replies, strict=True) if exists]
 
 
 def begin_all(timelines: Sequence[Timeline]) -> dict[Timeline, int]:
-    """The name of the build of each that is to be rebuilt. One round trip. Raises RedisDown."""
-    answers = redis.run_all(
+    """Begin builds; return their names by timeline, without the timelines built within a minute.
+    One round trip. Raises RedisDown."""
+    replies = redis.run_all(
         [Call(BEGIN, (key(t),), (MIN_REBUILD_AGE_US, UNBUILT_TTL_MS)) for t in timelines]
     )
-    return {t: build for t, build in zip(timelines, answers, strict=True) if build}
+    return {t: build for t, build in zip(timelines, replies, strict=True) if build}
 
 
 def fill_all(builds: Sequence[tuple[int, Push]]) -> int:
-    """Fill timelines; how many still were those of their builds. One round trip; one more if
-    stars are followed.
-
-    Raises RedisDown.
-    """
+    """Fill timelines; return how many accepted it, because their build was still the current one.
+    One round trip, and one more if stars are followed. Raises RedisDown."""
     push_all(
         Push(push.timeline, [], push.stars[start : start + MAX_STARS_PER_CALL])
         for _, push in builds

@@ -1,4 +1,4 @@
-"""Who follows whom: a reaction to a user, with rules of its own, and lists of people."""
+"""Follows: reactions to a user, with a limit of their own, and lists of users."""
 
 from plaza.follows.follow_user import follow, unfollow
 from plaza.follows.model import FOLLOW_LIMIT, FollowLimit, FollowPosition, Person, SelfFollow

@@ -1,4 +1,4 @@
-"""Following: the rules first, then the gate."""
+"""Follow and unfollow a user: check the rules, then pass the gate."""
 
 from __future__ import annotations
 
@@ -14,13 +14,10 @@ _LIMITED_TOTAL = "following_total"
 
 
 def follow(user_id: int, actor_id: int) -> Outcome:
-    """Follow a user. Two round trips to Redis when all is warm.
-
-    Raises SelfFollow, FollowLimit, TargetMissing; OutboxFull, ReactionUndecided, MysqlDown, QueueDown mean:
-    try again.
-    """
+    """Follow a user. Two round trips to Redis if all is cached. Raises SelfFollow, FollowLimit,
+    TargetMissing; retryable: OutboxFull, ReactionUndecided, MysqlDown, QueueDown."""
     if user_id == actor_id:
-        raise SelfFollow(f"User {user_id} is you")
+        raise SelfFollow(f"User {user_id} is your own user. Follow another one.")
     target = Target("user", user_id)
     try:
         claim = counters.claim(actor_id, _LIMITED_TOTAL, FOLLOW_LIMIT, str(target))
@@ -39,12 +36,12 @@ def follow(user_id: int, actor_id: int) -> Outcome:
 
 
 def unfollow(user_id: int, actor_id: int) -> Outcome:
-    """Follow a user no more. Raises what ``reactions.react`` raises."""
+    """Unfollow a user. Raises what ``react.react`` raises."""
     return react.react(FOLLOW, Target("user", user_id), actor_id, False)
 
 
 def _follow_unclaimed(target: Target, actor_id: int) -> Outcome:
-    """Redis is away, and with it what is on its way: MySQL's total has to do for the limit."""
+    """Follow while Redis, which has the claims, is unavailable: compare MySQL's total instead."""
     totals = counters.read_users([actor_id])[actor_id]
     if totals.following_total >= FOLLOW_LIMIT:
         return _keep_following(target, actor_id)
@@ -52,14 +49,17 @@ def _follow_unclaimed(target: Target, actor_id: int) -> Outcome:
 
 
 def _keep_following(target: Target, actor_id: int) -> Outcome:
-    """At the limit, who follows already goes on. Raises FollowLimit, TargetMissing."""
+    """Return an unchanged follow at the limit. Raises FollowLimit if it is new, TargetMissing."""
     react.require_existing(target)
     [followers], _ = queries.read_counts([(FOLLOW, target)], actor_id)
     if not followers.viewer_state:
-        raise FollowLimit(f"You follow {FOLLOW_LIMIT} users, or will in a moment")
+        raise FollowLimit(
+            f"You follow {FOLLOW_LIMIT} users, including follows that are not counted yet."
+            " Unfollow a user first."
+        )
     return Outcome(on=True, total=followers.total, changed=False)
 
 
 def _unclaim(target: Target, actor_id: int, claim: Claim) -> None:
-    with suppress(RedisDown):  # then it lapses
+    with suppress(RedisDown):  # the claim expires
         counters.unclaim(actor_id, str(target), claim)

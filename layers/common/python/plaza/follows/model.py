@@ -1,4 +1,4 @@
-"""The rules of following, and what stands in a list of people. No I/O."""
+"""Rules of follows, and entries of lists of users. No I/O."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ FOLLOW_LIMIT = 5000
 
 
 class SelfFollow(Conflict):
-    """Nobody follows themselves."""
+    """A user cannot follow itself."""
 
     slug = "self-follow"
     title = "Users cannot follow themselves"
 
 
 class FollowLimit(Conflict):
-    """A user follows as many as anybody may."""
+    """The actor follows FOLLOW_LIMIT users."""
 
     slug = "follow-limit"
     title = "Follow limit reached"
 
 
 class Person(NamedTuple):
-    """Somebody in a list, since when (``version_us``), and if who asks follows them.
-
-    ``card`` is None for an id that no user has, ``followed_by_viewer`` for anonymous callers.
-    """
+    """A user in a list, the time of the follow, and whether the caller follows the user. ``card``
+    is None for an id without a user, ``followed_by_viewer`` for anonymous callers."""
 
     user_id: int
     card: Card | None
@@ -37,7 +35,7 @@ class Person(NamedTuple):
 
 
 class FollowPosition(NamedTuple):
-    """A place in a list of people: ordered by ``version_us``, then by id."""
+    """A position in a list of users, ordered by ``version_us``, then by id."""
 
     version_us: int
     user_id: int

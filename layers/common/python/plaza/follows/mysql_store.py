@@ -1,4 +1,4 @@
-"""Whom two users both follow, by MySQL."""
+"""Common follows of two users in MySQL."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from plaza.infra import mysql
 def read_common(
     user_id: int, actor_id: int, after: FollowPosition | None, limit: int
 ) -> list[FollowPosition]:
-    """Whom both follow, newest of the actor's first. One statement. Raises MysqlDown.
+    """Return the users that both follow, the actor's newest follow first. Raises MysqlDown.
 
-    Walks the actor's follows in their order, and looks the other's up by primary key: as many
-    look-ups as the actor follows at most, which is limited.
+    One statement, which scans the actor's follows in order with one primary-key lookup each: at
+    most FOLLOW_LIMIT.
     """
     where, args = "", [user_id, actor_id]
     if after is not None:

@@ -1,4 +1,4 @@
-"""Lists of people: pages whose round trips don't grow with their length."""
+"""Lists of users: pages whose round trips do not grow with their length."""
 
 from __future__ import annotations
 
@@ -16,42 +16,36 @@ Page = tuple[list[Person], FollowPosition | None]
 def list_followers(
     user_id: int, actor_id: int | None, after: FollowPosition | None, latest: bool, limit: int
 ) -> Page:
-    """Who follows a user, earliest or latest first, and where the next page begins (None: the end).
-
-    Raises TargetMissing, MysqlDown, RedisDown.
-    """
+    """Return a page of a user's followers, and the position of the next page (None: the end).
+    Raises TargetMissing, MysqlDown, RedisDown."""
     begin = Reactor(after.user_id, after.version_us) if after else None
     page, last = queries.list_reactors(FOLLOW, Target("user", user_id), begin, latest, limit)
-    places = [FollowPosition(r.version_us, r.actor_id) for r in page]
-    return _people(places, actor_id), FollowPosition(
-        last.version_us, last.actor_id
-    ) if last else None
+    people = _read_people([FollowPosition(r.version_us, r.actor_id) for r in page], actor_id)
+    return people, FollowPosition(last.version_us, last.actor_id) if last else None
 
 
 def list_following(
     user_id: int, actor_id: int | None, after: FollowPosition | None, limit: int
 ) -> Page:
-    """Whom a user follows, newest first; otherwise as ``list_followers``."""
+    """Return a page of the users that a user follows, newest first; see ``list_followers``."""
     react.require_existing(Target("user", user_id))
     begin = ReactedTarget(Target("user", after.user_id), after.version_us) if after else None
     page, last = queries.list_reacted(FOLLOW, user_id, begin, limit)
-    places = [FollowPosition(r.version_us, r.target.id) for r in page]
-    return _people(places, actor_id), FollowPosition(
-        last.version_us, last.target.id
-    ) if last else None
+    people = _read_people([FollowPosition(r.version_us, r.target.id) for r in page], actor_id)
+    return people, FollowPosition(last.version_us, last.target.id) if last else None
 
 
 def list_common(user_id: int, actor_id: int, after: FollowPosition | None, limit: int) -> Page:
-    """Whom both follow, the actor's newest first; otherwise as ``list_followers``."""
+    """Return a page of the users that both follow, the actor's newest first; see above."""
     react.require_existing(Target("user", user_id))
-    places = mysql_store.read_common(user_id, actor_id, after, limit + 1)
-    last = places[limit - 1] if len(places) > limit else None
-    return _people(places[:limit], actor_id), last
+    positions = mysql_store.read_common(user_id, actor_id, after, limit + 1)
+    last = positions[limit - 1] if len(positions) > limit else None
+    return _read_people(positions[:limit], actor_id), last
 
 
-def _people(places: Sequence[FollowPosition], actor_id: int | None) -> list[Person]:
-    """Those at ``places``, with their cards, and if the actor follows them."""
-    ids = [place.user_id for place in places]
+def _read_people(positions: Sequence[FollowPosition], actor_id: int | None) -> list[Person]:
+    """Return the users at ``positions`` with their cards and the actor's follows."""
+    ids = [position.user_id for position in positions]
     cards = read_cards(ids)
     followed: dict[int, bool] = {}
     if actor_id is not None:
@@ -59,5 +53,5 @@ def _people(places: Sequence[FollowPosition], actor_id: int | None) -> list[Pers
         followed = {i: count.viewer_state for i, count in zip(ids, counts, strict=True)}
     return [
         Person(p.user_id, cards.get(p.user_id), p.version_us, followed.get(p.user_id))
-        for p in places
+        for p in positions
     ]

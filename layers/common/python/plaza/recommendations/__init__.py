@@ -1,6 +1,6 @@
-"""What readers are shown first: the best reviews of a shop, the most liked posts.
+"""Recommended reviews of a shop and rankings of posts by likes.
 
-Other contexts use ``vote_roll_up`` for reviews whose votes were corrected.
+Other contexts use ``vote_roll_up`` after they corrected the likes of reviews.
 """
 
 from plaza.recommendations.model import (

@@ -1,4 +1,4 @@
-"""Rankings of posts in MySQL: of all time by the counters, of a window by the hours of the log."""
+"""Rankings of posts in MySQL: of all time by counters, of a window by hourly likes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ _LIVE = """
 
 
 def read_most_liked(count: int) -> list[PostLikes]:
-    """The ``count`` most liked posts that are there. One statement. Raises MysqlDown."""
+    """Return the ``count`` most liked live posts. One statement. Raises MysqlDown."""
     return [PostLikes(*row) for row in mysql.fetch_all(_select_most_liked(count))]
 
 
 def read_likes(post_ids: Sequence[int]) -> list[PostLikes]:
-    """The likes of those of ``post_ids`` that were ever liked; of what isn't there, for good, none.
-
-    One statement. Raises MysqlDown.
-    """
+    """Return the likes of those of ``post_ids`` that have a counter; 0 and the tombstone's version
+    for posts that do not exist. One statement. Raises MysqlDown."""
     if not post_ids:
         return []
     numbers = sql.render_ids(post_ids)
@@ -44,11 +42,12 @@ def read_likes(post_ids: Sequence[int]) -> list[PostLikes]:
 
 
 def read_ranking(after: PostRank | None, limit: int, cap: int) -> list[PostRank]:
-    """A page of the ``cap`` most liked posts, those behind ``after``. Raises MysqlDown."""
+    """Return a page past ``after`` of the ``cap`` most liked posts. One statement. Raises
+    MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT like_total AS likes, target_id AS post_id
-        FROM ({_select_most_liked(cap)}) AS most
+        FROM ({_select_most_liked(cap)}) AS ranked
         {_where_after(after, "like_total", "target_id")}
         ORDER BY like_total DESC, target_id DESC LIMIT {limit:d}
         """
@@ -57,7 +56,8 @@ def read_ranking(after: PostRank | None, limit: int, cap: int) -> list[PostRank]
 
 
 def read_window(first_hour: int, last_hour: int, count: int) -> list[PostRank]:
-    """The posts with most likes in a window of hours, both inclusive. Raises MysqlDown."""
+    """Return the ``count`` posts with the most likes from ``first_hour`` to ``last_hour``, both
+    inclusive. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(_select_window(first_hour, last_hour, count))
     return [PostRank(int(likes), post_id) for likes, post_id in rows]
 
@@ -65,11 +65,12 @@ def read_window(first_hour: int, last_hour: int, count: int) -> list[PostRank]:
 def read_window_ranking(
     first_hour: int, last_hour: int, after: PostRank | None, limit: int, cap: int
 ) -> list[PostRank]:
-    """A page of the first ``cap`` of a window, those behind ``after``. Raises MysqlDown."""
+    """Return a page past ``after`` of the first ``cap`` posts of a window. One statement. Raises
+    MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT likes, post_id
-        FROM ({_select_window(first_hour, last_hour, cap)}) AS most
+        FROM ({_select_window(first_hour, last_hour, cap)}) AS ranked
         {_where_after(after, "likes", "post_id")}
         ORDER BY likes DESC, post_id DESC LIMIT {limit:d}
         """

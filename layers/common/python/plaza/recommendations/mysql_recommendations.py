@@ -1,4 +1,4 @@
-"""Recommended reviews in MySQL: the order of votes, and which lists are not up to date with it."""
+"""Recommended reviews in MySQL: reviews by votes, and the marks of stale lists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from plaza.recommendations.model import LIST_LENGTH, ReviewList
 
 
 def read_best_reviews(shop_ids: Sequence[int]) -> dict[int, ReviewList]:
-    """The best reviews of each of ``shop_ids``. One statement. Raises MysqlDown."""
+    """Return the best reviews of each of ``shop_ids``. One statement. Raises MysqlDown."""
     numbers = [str(int(shop_id)) for shop_id in shop_ids]
     arms = [
         f"(SELECT 'stale', shop_id, seq FROM stale_list WHERE shop_id IN ({','.join(numbers)}))",
@@ -29,8 +29,8 @@ def read_best_reviews(shop_ids: Sequence[int]) -> dict[int, ReviewList]:
     ]
     stale: dict[int, int] = {}
     best: dict[int, list[int]] = {int(shop_id): [] for shop_id in shop_ids}
-    for what, shop_id, number in mysql.fetch_all(" UNION ALL ".join(arms)):
-        match what:
+    for row_type, shop_id, number in mysql.fetch_all(" UNION ALL ".join(arms)):
+        match row_type:
             case "stale":
                 stale[shop_id] = number
             case "review":
@@ -39,7 +39,7 @@ def read_best_reviews(shop_ids: Sequence[int]) -> dict[int, ReviewList]:
 
 
 def find_stale_shops(after_id: int, limit: int) -> list[int]:
-    """A page of the shops whose lists are not up to date, by their id. Raises MysqlDown."""
+    """Return a page of the shops with stale lists, by id. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"SELECT shop_id FROM stale_list WHERE shop_id > %s ORDER BY shop_id LIMIT {limit:d}",
         (after_id,),
@@ -48,10 +48,7 @@ def find_stale_shops(after_id: int, limit: int) -> list[int]:
 
 
 def clear_stale_marks(lists: Mapping[int, ReviewList]) -> None:
-    """Shops are up to date unless something moved since they were read. One statement at most.
-
-    Raises MysqlDown.
-    """
+    """Delete marks not newer than the lists. At most one statement. Raises MysqlDown."""
     fresh = [
         f"(shop_id = {shop_id:d} AND seq <= {review_list.stale_seq:d})"
         for shop_id, review_list in sorted(lists.items())

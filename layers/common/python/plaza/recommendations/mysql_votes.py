@@ -1,7 +1,7 @@
-"""Rolling up votes: from the log, in the order in which it was written, into what readers sort by.
+"""Roll up the vote log into votes of reviews and hourly likes of posts.
 
-``reaction_log.seq`` is the order of appending, not of committing. A fact that isn't committed yet
-may have a lower seq than one that is; the log gate is what tells when none has
+``reaction_log.seq`` is the order of insertion, not of commits: an uncommitted row may have a lower
+seq than a committed one. The log gate excludes such rows
 (docs/decisions/0022-read-the-log-behind-a-gate.md).
 """
 
@@ -23,17 +23,18 @@ _ROLL_UP_POST_HOURS = sql.load_sql(_SQL / "roll_up_post_hours.sql")
 
 
 class RolledUpRange(NamedTuple):
-    """A page of the log that was rolled up: everything above ``begin`` and up to ``end``."""
+    """A page of the log that was rolled up: seqs above ``begin`` up to ``end``, inclusive."""
 
     begin: int
     end: int
 
 
 def roll_up_page(head: int, size: int, first_hour: int) -> RolledUpRange:
-    """Roll up at most ``size`` facts up to ``head``, from where the one before stopped.
+    """Roll up at most ``size`` events above the watermark and up to ``head``.
 
-    One transaction of eight statements at most. Those who do this at one time take turns, and each
-    goes on where the other has stopped. Hours before ``first_hour`` are left out. Raises MysqlDown.
+    One transaction of at most eight statements. Concurrent calls are serialized by the watermark's
+    lock, and each continues after the other. Hours before ``first_hour`` are skipped. Raises
+    MysqlDown.
     """
     return mysql.run_in_transaction(lambda cursor: _roll_up_page(cursor, head, size, first_hour))
 
@@ -52,7 +53,7 @@ def _roll_up_page(cursor: Cursor, head: int, size: int, first_hour: int) -> Roll
 
 
 def _lock_watermark(cursor: Cursor) -> int:
-    """Where the roll-up before stopped; nobody else rolls up until the commit."""
+    """Return the watermark, locked until the commit."""
     cursor.execute(
         """
         INSERT INTO watermark (name, seq)
@@ -67,7 +68,7 @@ def _lock_watermark(cursor: Cursor) -> int:
 
 
 def _find_end(cursor: Cursor, begin: int, head: int, size: int) -> int:
-    """Where a page of ``size`` facts ends. There may be gaps of any width."""
+    """Return the seq at which a page of ``size`` events ends; seqs have gaps of any width."""
     cursor.execute(
         f"""
         SELECT COUNT(*), MAX(seq)
@@ -86,14 +87,12 @@ def _find_end(cursor: Cursor, begin: int, head: int, size: int) -> int:
 
 
 def sync_review_votes(review_ids: list[int]) -> None:
-    """Bring the votes of reviews to their counters, which were put right; their lists are stale.
-
-    One transaction of two statements. Raises MysqlDown.
-    """
+    """Copy corrected counters to the votes of reviews, and mark the lists of their shops as stale.
+    One transaction of two statements. Raises MysqlDown."""
     numbers = sql.render_ids(review_ids)
 
-    def take(cursor: Cursor) -> None:
-        # INSERT rather than UPDATE, as in the roll-up: what it reads it does not lock.
+    def work(cursor: Cursor) -> None:
+        # INSERT rather than UPDATE, as in the roll-up: it does not lock the rows that it reads.
         cursor.execute(
             f"""
             INSERT INTO content (content_type, content_id, author_id, votes)
@@ -123,9 +122,9 @@ def sync_review_votes(review_ids: list[int]) -> None:
         )
 
     if review_ids:
-        mysql.run_in_transaction(take)
+        mysql.run_in_transaction(work)
 
 
 def delete_hours(first_hour: int, limit: int) -> int:
-    """Delete at most ``limit`` rows of hours before ``first_hour``; how many. Raises MysqlDown."""
+    """Delete up to ``limit`` rows before ``first_hour``; return their number. Raises MysqlDown."""
     return mysql.write(f"DELETE FROM post_hour WHERE hour < %s LIMIT {limit:d}", (first_hour,))

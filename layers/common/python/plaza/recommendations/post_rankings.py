@@ -1,7 +1,7 @@
-"""Ranking posts by likes: of all time, of a week, of a day.
+"""Rankings of posts by likes: of all time, of the week, of the day.
 
-The ranking of all time is kept up by those who save likes; a schedule heals its tail and removes
-what was deleted. A window is so many whole hours and the one that runs, and is made anew each time.
+Consumers that store likes update the ranking of all time; a schedule repairs its tail and removes
+deleted posts. A window is the current hour and the whole hours before it, rebuilt by each run.
 """
 
 from __future__ import annotations
@@ -21,42 +21,37 @@ from plaza.recommendations.model import RankedPost, RankingPage
 
 WINDOW_HOURS: Mapping[Window, int] = {"day": 24, "week": 7 * 24}
 _HOUR_US = 3_600_000_000
-_PAGES_TRIED = 3
+_MAX_ROUNDS = 3
 
-# What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
+# Pages that one process reads from MySQL while Redis is unavailable.
 _fallback_budget = TokenBucket(rate_per_s=5, burst=10)
 
 
 def refresh_rankings() -> int:
-    """Bring all rankings in Redis to what MySQL has; how many posts are in that of all time.
-
-    Safe to repeat, also by two at one time: the newer stays. Raises MysqlDown, RedisDown.
-    """
+    """Update all rankings in Redis from MySQL; return the length of the ranking of all time. Safe
+    to repeat, also concurrently: the newer result stays. Raises MysqlDown, RedisDown."""
     at_us = clock.now_us()
     most_liked = mysql_rankings.read_most_liked(MAX_RANKED)
     others = set(rankings.read_ranked_posts()) - {post.post_id for post in most_liked}
-    fallen = mysql_rankings.read_likes(sorted(others))
-    rankings.project_likes(fallen)
+    rechecked = mysql_rankings.read_likes(sorted(others))
+    rankings.project_likes(rechecked)
     rankings.mark_ranking_complete(most_liked, at_us)
     for window, hours in WINDOW_HOURS.items():
         last_hour = at_us // _HOUR_US
         ranked = mysql_rankings.read_window(last_hour - hours + 1, last_hour, MAX_RANKED)
         rankings.swap_ranking(window, ranked, at_us)
-    record("rankings_refreshed", ranked=len(most_liked), rechecked=len(fallen))
+    record("rankings_refreshed", ranked=len(most_liked), rechecked=len(rechecked))
     return len(most_liked)
 
 
 def list_most_liked(
     window: Window, after: PostRank | None, limit: int, actor_id: int | None
 ) -> RankingPage:
-    """A page of the most liked posts that are there, with what is counted about them.
-
-    No more than the first 1,000 are shown. Of equals the newer post stands first.
-    Raises MysqlDown, RedisDown.
-    """
+    """Return a page of the most liked posts; of equally liked posts the newer is first. A ranking
+    ends after 1,000 posts. Raises MysqlDown, RedisDown."""
     found: list[RankedPost] = []
-    # Deleted posts leave gaps: a page is filled up from what follows.
-    for _ in range(_PAGES_TRIED):
+    # Deleted posts leave gaps, which the following posts fill.
+    for _ in range(_MAX_ROUNDS):
         wanted = limit - len(found)
         ranked = _read(window, after, wanted + 1)
         more, ranked = len(ranked) > wanted, ranked[:wanted]
@@ -73,16 +68,16 @@ def list_most_liked(
 
 
 def _read(window: Window, after: PostRank | None, limit: int) -> list[PostRank]:
-    """From Redis; from MySQL while Redis is away or never had the ranking whole."""
+    """Read from Redis, or from MySQL while Redis is unavailable or has no complete ranking."""
     try:
         ranked = rankings.read_ranking(window, after, limit)
         if ranked is not None:
             return ranked
-        away = RedisDown("The ranking is not made yet")
+        failure = RedisDown("The ranking is not built yet.")
     except RedisDown as error:
-        away = error
+        failure = error
     if not _fallback_budget.take():
-        raise away
+        raise failure
     if window == "all":
         return mysql_rankings.read_ranking(after, limit, MAX_RANKING_LISTED)
     last_hour = clock.now_us() // _HOUR_US

@@ -1,4 +1,4 @@
-"""The queue of shops whose lists of recommended reviews are to be made again."""
+"""The queue of shops whose recommended reviews are to be rebuilt."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ RECOMMENDATIONS = Queue(
     "recommendations",
     RebuildLists.to_json,
     RebuildLists.from_json,
-    retry=RetryPolicy(max_wait_s=4 * 3_600),  # a schedule asks again
+    retry=RetryPolicy(max_wait_s=4 * 3_600),  # a schedule requests it again
 )

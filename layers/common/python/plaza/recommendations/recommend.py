@@ -1,4 +1,4 @@
-"""Recommending the best reviews of a shop: the list is made in the background and read as it is."""
+"""Recommend the best reviews of a shop from a list that is rebuilt in the background."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ __all__ = [
 MAX_RUN_S = 40
 _SHOPS_PER_PAGE = 1_000
 _MAX_BACKLOG = 1_000
-_PAGES_TRIED = 3
+_MAX_ROUNDS = 3
 
-# What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
+# Lists that one process reads from MySQL while Redis is unavailable.
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
 
 
 def recommend(shop_id: int, offset: int, limit: int, actor_id: int | None) -> RecommendedPage:
-    """The best reviews of a shop from ``offset`` (0: the best) on, with what is counted about them.
+    """Return the best reviews of a shop from ``offset`` on (0: the best).
 
-    Empty for who asks first, until the list is made. Raises ShopMissing, ShopDeleted, MysqlDown,
-    RedisDown.
+    The page is empty until the list is built; the first read requests that. Raises ShopMissing,
+    ShopDeleted, MysqlDown, RedisDown.
     """
     queries.require_shop(shop_id)
     review_ids = _read_list(shop_id)
     found: list[ContentView] = []
-    # Deleted reviews leave gaps: a page is filled up from what follows.
-    for _ in range(_PAGES_TRIED):
+    # Deleted reviews leave gaps, which the following reviews fill.
+    for _ in range(_MAX_ROUNDS):
         part = review_ids[offset : offset + limit - len(found)]
         reviews = queries.read_reviews(part, actor_id)
         found += [reviews[review_id] for review_id in part if review_id in reviews]
@@ -61,7 +61,7 @@ def _read_list(shop_id: int) -> Sequence[int]:
     if cached.needs_rebuild:
         try:
             RECOMMENDATIONS.send(RebuildLists([shop_id]))
-        except QueueDown as error:  # the next reader asks, in two seconds
+        except QueueDown as error:  # a reader requests it again after 2 s
             record(
                 "rebuild_not_queued",
                 {"rebuilds_not_queued": 1},
@@ -73,11 +73,11 @@ def _read_list(shop_id: int) -> Sequence[int]:
 
 @RECOMMENDATIONS.consumer
 def rebuild_recommendations(rebuilds: Sequence[RebuildLists]) -> None:
-    """Make the lists of shops again, as MySQL has them now.
+    """Rebuild the lists of shops from MySQL. Safe to repeat.
 
-    Of two rebuilds of a list the one that began last puts it in place: the other may have read
-    MySQL before. One statement to read, two round trips, one statement more if they were stale.
-    Safe to repeat. Raises MysqlDown, RedisDown.
+    Of two concurrent rebuilds of a list the one that began last replaces it, as the other may have
+    read MySQL earlier. Two round trips and one statement, one more if a list was marked as stale.
+    Raises MysqlDown, RedisDown.
     """
     shop_ids = sorted({shop_id for rebuild in rebuilds for shop_id in rebuild.shop_ids})
     rebuild = redis_store.begin_rebuilds(shop_ids)
@@ -88,16 +88,13 @@ def rebuild_recommendations(rebuilds: Sequence[RebuildLists]) -> None:
 
 
 def refresh_recommendations() -> int:
-    """Ask for the rebuild of each list that isn't up to date with the votes; how many.
-
-    Nothing is asked for while the queue is behind. A list stays due until its rebuild is done.
-    Raises MysqlDown, QueueDown.
-    """
-    waiting = RECOMMENDATIONS.count_backlog()
-    if waiting > _MAX_BACKLOG:
-        record("refresh_skipped", {"refreshes_skipped": 1}, backlog=waiting)
+    """Queue the rebuild of each stale list; return their number. Queues nothing while the backlog
+    is above 1,000. A list stays stale until it is rebuilt. Raises MysqlDown, QueueDown."""
+    backlog = RECOMMENDATIONS.count_backlog()
+    if backlog > _MAX_BACKLOG:
+        record("refresh_skipped", {"refreshes_skipped": 1}, backlog=backlog)
         return 0
-    deadline, asked, after_id = Deadline.in_s(MAX_RUN_S), 0, 0
+    deadline, requested, after_id = Deadline.in_s(MAX_RUN_S), 0, 0
     while not deadline.has_passed:
         shop_ids = mysql_recommendations.find_stale_shops(after_id, _SHOPS_PER_PAGE)
         parts = [
@@ -105,9 +102,9 @@ def refresh_recommendations() -> int:
             for i in range(0, len(shop_ids), MAX_SHOPS_PER_MESSAGE)
         ]
         RECOMMENDATIONS.send_all(map(RebuildLists, parts))
-        asked += len(shop_ids)
+        requested += len(shop_ids)
         if len(shop_ids) < _SHOPS_PER_PAGE:
             break
         after_id = shop_ids[-1]
-    record("recommendations_refreshed", {"rebuilds_requested": asked})
-    return asked
+    record("recommendations_refreshed", {"rebuilds_requested": requested})
+    return requested

@@ -1,4 +1,4 @@
-"""Rolling up: what the log says since the last time becomes votes of reviews and hours of posts."""
+"""The roll-up: add new events of the vote log to votes of reviews and hourly likes of posts."""
 
 from __future__ import annotations
 
@@ -18,32 +18,31 @@ _ROWS_PER_DELETE = 10_000
 
 
 def roll_up_votes() -> int:
-    """Roll up what was logged since the last time; how far in the log that is now.
+    """Roll up the events above the watermark; return the new watermark. Stops after 60 s.
 
-    Each page is a transaction that moves the watermark along: nothing is skipped and nothing is
-    done twice, wherever this ends. It stops after 60 s, what is left is for the next run.
-    Raises MysqlDown.
+    Each page is one transaction that also moves the watermark, so that an interrupted run neither
+    skips nor repeats events. Raises MysqlDown.
     """
     deadline = Deadline.in_s(MAX_RUN_S)
     first_hour = clock.now_us() // mysql_votes.HOUR_US - RETENTION_HOURS
     head = reaction_log.read_log_head()
     reaction_log.wait_for_log_writers()
     rolled_up = mysql_votes.roll_up_page(head, ROWS_PER_PAGE, first_hour)
-    done = rolled_up.end - rolled_up.begin
+    total = rolled_up.end - rolled_up.begin
     while rolled_up.end < head and not deadline.has_passed:
         rolled_up = mysql_votes.roll_up_page(head, ROWS_PER_PAGE, first_hour)
-        done += rolled_up.end - rolled_up.begin
+        total += rolled_up.end - rolled_up.begin
     deleted = _delete_hours(first_hour, deadline)
     behind = max(head - rolled_up.end, 0)
-    record("votes_rolled_up", {"rolled_up": done, "votes_behind": behind}, hours_deleted=deleted)
+    record("votes_rolled_up", {"rolled_up": total, "votes_behind": behind}, hours_deleted=deleted)
     return rolled_up.end
 
 
 def _delete_hours(first_hour: int, deadline: Deadline) -> int:
-    deleted = 0
+    total = 0
     while not deadline.has_passed:
-        found = mysql_votes.delete_hours(first_hour, _ROWS_PER_DELETE)
-        deleted += found
-        if found < _ROWS_PER_DELETE:
+        deleted = mysql_votes.delete_hours(first_hour, _ROWS_PER_DELETE)
+        total += deleted
+        if deleted < _ROWS_PER_DELETE:
             break
-    return deleted
+    return total

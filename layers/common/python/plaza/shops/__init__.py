@@ -1,6 +1,6 @@
-"""Shops: their pages, their types, what is near. Written by admins, read by everybody.
+"""Shops, their types and the search for shops nearby. Admins write them, all callers read them.
 
-Other contexts use ``queries``, and ``refresh`` for rows that were changed past the API.
+Other contexts use ``queries``, and ``refresh`` after changes that bypassed the API.
 """
 
 from plaza.shops.model import (

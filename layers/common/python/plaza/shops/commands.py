@@ -1,8 +1,7 @@
-"""Writing shops: announced, done in one transaction, then told to Redis, twice.
+"""Create, replace and delete shops: announce, write in one transaction, project to Redis.
 
-Redis lets go of the page right after the commit, and again in a second, because a reader with old
-data may have refilled it. Who dies between the commit and the telling has announced the write
-before: its refresh comes.
+The cached page is dropped after the commit and again after 1 s, because a reader with an older row
+may cache it in between. If the process ends before that, the announced refresh does it.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from plaza.shops.model import (
 )
 from plaza.shops.queues import SHOPS
 
-ANNOUNCE_DELAY_S = 15  # longer than a request may take
+ANNOUNCE_DELAY_S = 15  # longer than the timeout of a request
 
 
 def create(draft: ShopDraft) -> Shop:
-    """A new shop. Raises TypeUnknown, MysqlDown, RedisDown."""
+    """Store a new shop. Raises TypeUnknown, MysqlDown, RedisDown."""
     shop_id = ids.new_id()
-    redis_store.SHOP_IDS.add([shop_id])  # what MySQL has, the filter has: so before
+    redis_store.SHOP_IDS.add([shop_id])  # first: the filter must have every id that MySQL has
     announced = _announce(shop_id)
 
     def work(cursor: Cursor) -> StoredShop:
@@ -42,10 +41,7 @@ def create(draft: ShopDraft) -> Shop:
 
 
 def replace(shop_id: int, draft: ShopDraft) -> Shop:
-    """A shop, of which everything is said anew.
-
-    Raises ShopMissing, ShopDeleted, TypeUnknown, MysqlDown.
-    """
+    """Replace all fields of a shop. Raises ShopMissing, ShopDeleted, TypeUnknown, MysqlDown."""
     announced = _announce(shop_id)
 
     def work(cursor: Cursor) -> StoredShop:
@@ -57,7 +53,7 @@ def replace(shop_id: int, draft: ShopDraft) -> Shop:
 
 
 def delete(shop_id: int) -> None:
-    """Delete a shop. Raises ShopMissing; ShopDeleted when it was deleted before; MysqlDown."""
+    """Delete a shop. Raises ShopMissing; ShopDeleted if it is already deleted; MysqlDown."""
     announced = _announce(shop_id)
 
     def work(cursor: Cursor) -> StoredShop:
@@ -68,7 +64,7 @@ def delete(shop_id: int) -> None:
 
 
 def _announce(shop_id: int) -> bool:
-    """Have it refreshed in a moment; False when the queue is away, which is no reason to refuse."""
+    """Queue a delayed refresh; return False if SQS refuses, which does not fail the write."""
     try:
         SHOPS.send(ShopRefresh([shop_id]), delay_s=ANNOUNCE_DELAY_S)
     except QueueDown as error:
@@ -80,18 +76,18 @@ def _announce(shop_id: int) -> bool:
 def _require_live_shop(cursor: Cursor, shop_id: int) -> None:
     stored = mysql_shops.lock(cursor, shop_id)
     if stored is None:
-        raise ShopMissing(f"There is no shop {shop_id}")
+        raise ShopMissing(f"Shop {shop_id} does not exist.")
     if stored.deleted:
-        raise ShopDeleted(f"The shop {shop_id} was deleted")
+        raise ShopDeleted(f"Shop {shop_id} was deleted.")
 
 
 def _require_type(cursor: Cursor, draft: ShopDraft) -> None:
     if draft.type_id is not None and not mysql_shops.has_type(cursor, draft.type_id):
-        raise TypeUnknown("body.type_id", f"there is no type {draft.type_id}")
+        raise TypeUnknown("body.type_id", f"Shop type {draft.type_id} does not exist.")
 
 
 def _project(stored: StoredShop, announced: bool) -> Shop:
-    """Tell Redis. It is in MySQL already, so there is no reason left to refuse."""
+    """Project a committed shop. Failures are only recorded."""
     versions = {redis_store.page_key(stored.shop.id): stored.version}
     try:
         cache.drop_all(versions)

@@ -1,4 +1,4 @@
-"""Work on all shops in bounded steps: filter and places are built, everything is told anew."""
+"""Jobs on all shops in bounded steps: build the filter, build places, refresh all projections."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ PAGES_PER_STEP = 50
 
 @SHOPS.consumer
 def run_jobs(messages: Sequence[ShopRefresh | ShopJobStep]) -> None:
-    """Refresh all shops that the messages name, and take each job one step further.
-
-    Safe to repeat. Raises MysqlDown, RedisDown, QueueDown.
-    """
+    """Refresh the shops of the messages, and run one step of each job. Safe to repeat. Raises
+    MysqlDown, RedisDown, QueueDown."""
     refreshes = [message for message in messages if isinstance(message, ShopRefresh)]
     if refreshes:
         refresh.refresh(sorted({shop_id for one in refreshes for shop_id in one.shop_ids}))
@@ -36,15 +34,15 @@ def run_jobs(messages: Sequence[ShopRefresh | ShopJobStep]) -> None:
 
 
 def _run_step(step: ShopJobStep) -> None:
-    """A page after the other, and when it was many, the rest through the queue again."""
+    """Process up to PAGES_PER_STEP pages, and queue the next step if shops are left."""
     if step.job == FILTER:
-        done = _advance(step, _FILTER)
+        progress = _advance(step, _FILTER)
     elif step.job == EVERYTHING:
-        done = _advance(step, _EVERYTHING)
+        progress = _advance(step, _EVERYTHING)
     else:
-        done = _advance(step, _places(step.type_id))
-    if done.code == FILLED:
-        SHOPS.send(step._replace(build=done.build, after_id=done.after_id))
+        progress = _advance(step, _places(step.type_id))
+    if progress.code == FILLED:
+        SHOPS.send(step._replace(build=progress.build, after_id=progress.after_id))
 
 
 def _advance(step: ShopJobStep, builder: Builder[T]) -> BuildProgress:
@@ -52,7 +50,7 @@ def _advance(step: ShopJobStep, builder: Builder[T]) -> BuildProgress:
 
 
 def _places(type_id: int | None) -> Builder[ShopPlace]:
-    """The places of a type, of all shops if None."""
+    """Return the builder of the places of a type, of all shops if None."""
     return Builder(
         f"places of {'all shops' if type_id is None else type_id}",
         lambda build: redis_store.begin_places(type_id, build),
@@ -63,7 +61,7 @@ def _places(type_id: int | None) -> Builder[ShopPlace]:
 
 
 def _project_page(_: str, shop_ids: Sequence[int], last: bool) -> str:
-    """Tell Redis of a page of all shops. What was read before is older: their versions move."""
+    """Raise the versions of a page of shops, so that older reads are refused, and refresh it."""
     if shop_ids:
         mysql_shops.bump_page_versions(shop_ids[0] - 1, shop_ids[-1])
     refresh.refresh(shop_ids)
@@ -78,7 +76,7 @@ _FILTER: Builder[int] = Builder(
     int,
 )
 _EVERYTHING: Builder[int] = Builder(
-    "everything of shops",
+    "refresh of all shops",
     lambda _: BEGUN,
     lambda after_id, limit: mysql_shops.read_ids(after_id, limit),
     _project_page,

@@ -1,4 +1,4 @@
-"""Shops: what is shown of them, where they are, what is said of them on the queue. No I/O."""
+"""Shops, their types and places, pages of nearby shops, messages. No I/O."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from plaza.infra import messages
 from plaza.infra.errors import BadInput, Conflict, Gone, NotFound
 from plaza.infra.messages import ID, InvalidMessage, integer, list_of, nullable, one_of, read, text
 
-MAX_LATITUDE = 85.05112878  # of a GEO set, as of a web map: the poles are infinitely far there
+MAX_LATITUDE = 85.05112878  # the limit of GEO sets, which use the web Mercator projection
 MAX_LONGITUDE = 180.0
 MAX_RADIUS_M = 50_000
-MAX_NEARBY_SHOPS = 1_000  # the longest list of what is near
-MAX_SHOPS_PER_MESSAGE = 100  # of one message
-REMOVED_VERSION = 2**53 - 1  # newer than everything: a row that was taken out of MySQL stays away
+MAX_NEARBY_SHOPS = 1_000  # on all pages together
+MAX_SHOPS_PER_MESSAGE = 100
+REMOVED_VERSION = 2**53 - 1  # newer than all versions: older reads cannot restore a removed row
 FILTER, PLACES, EVERYTHING = "filter", "places", "everything"
 _JOBS = (FILTER, PLACES, EVERYTHING)
 _DELETED = "deleted"
-_MAX_BUILD = 64  # characters of the name of a build
+_MAX_BUILD = 64  # characters
 
 
 class ShopMissing(NotFound):
-    """There is no such shop."""
+    """The shop does not exist."""
 
 
 class ShopDeleted(Gone):
@@ -32,22 +32,22 @@ class ShopDeleted(Gone):
 
 
 class TypeMissing(NotFound):
-    """There is no such type of shops."""
+    """The shop type does not exist."""
 
 
 class TypeUnknown(BadInput):
-    """A shop can't be of a type that there isn't."""
+    """The type in a request to store a shop does not exist."""
 
 
 class TypeInUse(Conflict):
-    """A type that shops have is not deleted."""
+    """The shop type has shops and cannot be deleted."""
 
     slug = "type-in-use"
     title = "Shop type in use"
 
 
 class ShopType(NamedTuple):
-    """A kind of shops, as ``food``; ``icon`` is a URL."""
+    """A shop type, such as ``food``; ``icon`` is a URL."""
 
     id: int
     name: str
@@ -55,7 +55,7 @@ class ShopType(NamedTuple):
 
 
 class ShopTypeDraft(NamedTuple):
-    """What an admin sends of a type of shops. The lowest ``sort`` is shown first."""
+    """A shop type before it is stored. Types are listed by ascending ``sort``."""
 
     name: str
     icon: str | None = None
@@ -64,8 +64,8 @@ class ShopTypeDraft(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShopDraft:
-    """What an admin says of a shop. ``x`` (longitude) and ``y`` (latitude) in degrees: both or
-    neither, a shop without them is near nobody. ``avg_price_cents``: what one person pays."""
+    """A shop before it is stored. ``x`` (longitude) and ``y`` (latitude) in degrees: both or
+    neither; without them no search finds the shop nearby. ``avg_price_cents`` is per person."""
 
     name: str
     type_id: int | None = None
@@ -80,7 +80,7 @@ class ShopDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shop(ShopDraft):
-    """A shop. ``created_us``, ``updated_us``: microseconds since 1970, by the database's clock."""
+    """A shop. ``created_us``, ``updated_us``: microseconds since 1970, by the clock of MySQL."""
 
     id: int
     created_us: int
@@ -88,19 +88,18 @@ class Shop(ShopDraft):
 
 
 class StoredShop(NamedTuple):
-    """A shop as MySQL has it, at version ``version``."""
+    """A shop, its version and its state in MySQL."""
 
     shop: Shop
     version: int
     deleted: bool
 
     def to_text(self) -> str:
-        """As it stands in Redis."""
         return _DELETED if self.deleted else json.dumps(asdict(self.shop), separators=(",", ":"))
 
 
 def decode_shop(text: str) -> Shop | None:
-    """What ``to_text`` wrote; None for what was deleted."""
+    """Return the shop that ``to_text`` encoded, None for a deleted one."""
     if text == _DELETED:
         return None
     fields = json.loads(text)
@@ -115,8 +114,8 @@ class Place(NamedTuple):
 
 
 class ShopPlace(NamedTuple):
-    """Where a shop is at a version of it; None: nowhere, or not any more. A shop without a version
-    was taken out of MySQL."""
+    """The place of a shop at a version (None: it has no place, or was deleted). A shop without a
+    version was removed from MySQL."""
 
     shop_id: int
     version: int | None
@@ -124,22 +123,22 @@ class ShopPlace(NamedTuple):
 
 
 class ShopDistance(NamedTuple):
-    """A shop around a place: how far it is, in tenths of a millimetre. Lists are in this order."""
+    """A shop and its distance in tenths of a millimetre. Lists of nearby shops have this order."""
 
     distance: int
     shop_id: int
 
     @property
     def distance_m(self) -> float:
-        """Metres, to the decimetre: GEO sets know no better."""
+        """Return metres, to the decimetre: the precision of GEO sets."""
         return round(self.distance / 10_000, 1)
 
 
-LIST_START = ShopDistance(-1, 0)  # a list begins behind it
+LIST_START = ShopDistance(-1, 0)  # the position before the first shop
 
 
 class NearPosition(NamedTuple):
-    """Where a page of near me ends: its last shop, and how many were listed up to it."""
+    """The end of a page of nearby shops: its last shop, and the number of shops listed so far."""
 
     distance: int
     shop_id: int
@@ -147,40 +146,36 @@ class NearPosition(NamedTuple):
 
     @property
     def last_shop(self) -> ShopDistance:
-        """The last shop of the page."""
         return ShopDistance(self.distance, self.shop_id)
 
 
 class Area(NamedTuple):
-    """What is near: ``radius_m`` around ``place``, of one type of shops or (None) of all."""
+    """The area of a search: ``radius_m`` around ``place``, for one shop type or (None) for all."""
 
     place: Place
     radius_m: int
     type_id: int | None
 
     def to_text(self) -> str:
-        """What a cursor is signed for: equal for equal areas only."""
+        """Return the text that cursors are signed with; equal for equal areas only."""
         return f"{self.place.x!r} {self.place.y!r} {self.radius_m} {self.type_id}"
 
 
 def place_of(x: float | None, y: float | None) -> Place | None:
-    """The place of a shop; None without one, and for one that no GEO set takes."""
+    """Return the place; None without coordinates, and for coordinates that GEO sets refuse."""
     if x is None or y is None or abs(x) > MAX_LONGITUDE or abs(y) > MAX_LATITUDE:
         return None
     return Place(x, y)
 
 
 def shop_place_of(stored: StoredShop) -> ShopPlace:
-    """Where the shop is now."""
     place = None if stored.deleted else place_of(stored.shop.x, stored.shop.y)
     return ShopPlace(stored.shop.id, stored.version, place)
 
 
 class ShopChange(NamedTuple):
-    """A row of a shop that was changed: the versions before and after, None where there was none.
-
-    Who changed it past the API left the version as it was.
-    """
+    """A changed row of ``shop``: its versions before and after, None where the row did not exist.
+    Changes that bypass the API leave the version unchanged."""
 
     shop_id: int
     before: int | None
@@ -188,19 +183,18 @@ class ShopChange(NamedTuple):
 
 
 class ShopRefresh(NamedTuple):
-    """Shops of which Redis is to be told what MySQL has; none: their types."""
+    """A request to project shops from MySQL to Redis; without shops, their types."""
 
     shop_ids: Sequence[int]
 
     def to_json(self) -> str:
-        """As it stands on the queue."""
         return messages.encode({"shop_ids": list(self.shop_ids)})
 
 
 class ShopJobStep(NamedTuple):
-    """How far a job on all shops is: to build the Bloom filter, to build the places of a
-    type (None: of all), or to tell Redis everything. ``build``: the name it has in Redis, '' for
-    one that has not begun; ``after_id``: the last shop it was at."""
+    """A step of a job on all shops: build the bloom filter, build the places of a type (None: of
+    all), or refresh all projections. ``build``: its name in Redis, '' before it begins;
+    ``after_id``: the last shop that was processed."""
 
     job: str
     type_id: int | None = None
@@ -208,31 +202,29 @@ class ShopJobStep(NamedTuple):
     after_id: int = 0
 
     def to_json(self) -> str:
-        """As it stands on the queue."""
         return messages.encode(self._asdict())
 
 
 class NearShop(NamedTuple):
-    """A shop, and how far it is."""
+    """A shop and its distance in metres."""
 
     shop: Shop
     distance_m: float
 
 
 class NearPage(NamedTuple):
-    """A page of what is near, and where the next begins (None: the end)."""
+    """A page of nearby shops, and its end (None: no page follows)."""
 
     shops: list[NearShop]
     last: NearPosition | None
 
 
 def encode_message(message: ShopRefresh | ShopJobStep) -> str:
-    """The body of a message of SHOPS."""
     return message.to_json()
 
 
 def decode_message(body: str) -> ShopRefresh | ShopJobStep:
-    """What ``encode_message`` wrote. Raises InvalidMessage."""
+    """Return the message that ``encode_message`` encoded. Raises InvalidMessage."""
     fields = messages.read_object(body)
     if "shop_ids" in fields:
         return ShopRefresh(read(fields, "shop_ids", list_of(ID, 0, MAX_SHOPS_PER_MESSAGE)))
@@ -243,7 +235,6 @@ def decode_message(body: str) -> ShopRefresh | ShopJobStep:
         read(fields, "after_id", integer(0, messages.MAX_ID), default=0),
     )
     if step.after_id and not step.build and step.job != EVERYTHING:
-        raise InvalidMessage(
-            "after_id is of a build without a name"
-        )  # it would lack what is before
+        # A new build would begin at after_id and lack the shops before it.
+        raise InvalidMessage("after_id without the name of a build")
     return step

@@ -1,4 +1,4 @@
-"""Types of shops in MySQL, as admins write them. Each function is one statement."""
+"""Shop types in MySQL. Each function executes one statement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from plaza.shops.model import ShopType, ShopTypeDraft
 
 
 def insert(cursor: Cursor, type_id: int, draft: ShopTypeDraft) -> ShopType:
-    """Store a new type."""
     cursor.execute(
         "INSERT INTO shop_type (id, name, icon, sort) VALUES (%s, %s, %s, %s)",
         (type_id, draft.name, draft.icon, draft.sort),
@@ -17,7 +16,6 @@ def insert(cursor: Cursor, type_id: int, draft: ShopTypeDraft) -> ShopType:
 
 
 def replace(cursor: Cursor, type_id: int, draft: ShopTypeDraft) -> ShopType:
-    """Store a type that exists anew."""
     cursor.execute(
         "UPDATE shop_type SET name = %s, icon = %s, sort = %s WHERE id = %s",
         (draft.name, draft.icon, draft.sort, type_id),
@@ -26,17 +24,16 @@ def replace(cursor: Cursor, type_id: int, draft: ShopTypeDraft) -> ShopType:
 
 
 def delete(cursor: Cursor, type_id: int) -> None:
-    """Delete a type."""
     cursor.execute("DELETE FROM shop_type WHERE id = %s", (type_id,))
 
 
 def lock(cursor: Cursor, type_id: int) -> bool:
-    """Whether the type exists; no other transaction changes or uses it until the commit."""
+    """Return whether the type exists, and lock it until the commit."""
     return cursor.execute("SELECT 1 FROM shop_type WHERE id = %s FOR UPDATE", (type_id,)) == 1
 
 
 def is_used(cursor: Cursor, type_id: int) -> bool:
-    """Whether a shop that is not deleted has the type."""
+    """Return whether a shop that is not deleted has the type."""
     return (
         cursor.execute(
             "SELECT 1 FROM shop WHERE type_id = %s AND deleted_at IS NULL LIMIT 1 FOR UPDATE",

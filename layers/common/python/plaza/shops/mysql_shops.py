@@ -1,4 +1,4 @@
-"""Shops in MySQL: the record. Every change moves ``version``; deleting sets a time."""
+"""Shops in MySQL, the source of truth. Each change raises ``version``; deletion sets a time."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _COLUMNS = (
     " updated_at, version, deleted_at IS NOT NULL"
 )
 
-# Where Redis has a shop is the middle of a cell of 52 bits, and how far that is it finds by the
-# haversine on its own globe. The same here, so that a list may go on from one to the other.
+# Redis stores a place as the centre of a cell of 52 bits, and measures by the haversine with this
+# radius. The statement does the same, so that a list may continue from Redis in MySQL.
 _GLOBE_M = 6372797.560856
 _CELLS = 2**26
 _CELL_X = f"((LEAST(FLOOR((x + 180) / 360 * {_CELLS}), {_CELLS - 1}) + 0.5) / {_CELLS} * 360 - 180)"
@@ -47,14 +47,15 @@ _DISTANCE = (
 
 
 class ShopTypes(NamedTuple):
-    """The types of shops in their order, and when they were read: microseconds since 1970."""
+    """The shop types by ``sort``, and the time of the read: microseconds since 1970."""
 
     version_us: int
     types: list[ShopType]
 
 
 def read(shop_ids: Iterable[int]) -> dict[int, StoredShop]:
-    """Those of ``shop_ids`` that are or were there. One statement. Raises MysqlDown."""
+    """Return those of ``shop_ids`` that have a row, also if deleted. One statement. Raises
+    MysqlDown."""
     numbers = sql.render_ids(shop_ids)
     rows = (
         mysql.fetch_all(f"SELECT {_COLUMNS} FROM shop WHERE id IN ({numbers})") if numbers else ()
@@ -63,7 +64,7 @@ def read(shop_ids: Iterable[int]) -> dict[int, StoredShop]:
 
 
 def read_types() -> ShopTypes:
-    """All types. One statement. Raises MysqlDown."""
+    """Return all types. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
         """
         SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), t.id, t.name, t.icon
@@ -77,7 +78,7 @@ def read_types() -> ShopTypes:
 
 
 def insert(cursor: Cursor, shop_id: int, draft: ShopDraft) -> StoredShop:
-    """Store a new shop, and read back what was stored."""
+    """Store a new shop and return it. Two statements."""
     cursor.execute(
         """
         INSERT INTO shop (id, name, type_id, area, address, x, y, images, avg_price_cents,
@@ -90,7 +91,7 @@ def insert(cursor: Cursor, shop_id: int, draft: ShopDraft) -> StoredShop:
 
 
 def replace(cursor: Cursor, shop_id: int, draft: ShopDraft) -> StoredShop:
-    """Store what is said of a shop that is there, and read back what was stored."""
+    """Replace all fields of an existing shop and return it. Two statements."""
     cursor.execute(
         """
         UPDATE shop
@@ -105,7 +106,7 @@ def replace(cursor: Cursor, shop_id: int, draft: ShopDraft) -> StoredShop:
 
 
 def mark_deleted(cursor: Cursor, shop_id: int) -> StoredShop:
-    """Set the time of its deletion, and read back what is stored."""
+    """Set the time of deletion and return the shop. Two statements."""
     cursor.execute(
         """
         UPDATE shop
@@ -118,23 +119,23 @@ def mark_deleted(cursor: Cursor, shop_id: int) -> StoredShop:
 
 
 def lock(cursor: Cursor, shop_id: int) -> StoredShop | None:
-    """A shop, which nobody else changes until the commit."""
+    """Return a shop, locked until the commit. One statement."""
     cursor.execute(f"SELECT {_COLUMNS} FROM shop WHERE id = %s FOR UPDATE", (shop_id,))
-    found = cursor.fetchone()
-    return _stored(found) if found else None
+    row = cursor.fetchone()
+    return _stored(row) if row else None
 
 
 def has_type(cursor: Cursor, type_id: int) -> bool:
-    """Whether there is such a type; it is not deleted before the commit."""
-    found = cursor.execute("SELECT 1 FROM shop_type WHERE id = %s LOCK IN SHARE MODE", (type_id,))
-    return found == 1
+    """Return whether the type exists, with a shared lock on it until the commit. One statement."""
+    rows = cursor.execute("SELECT 1 FROM shop_type WHERE id = %s LOCK IN SHARE MODE", (type_id,))
+    return rows == 1
 
 
 def find_near(area: Area, after: ShopDistance, limit: int) -> list[ShopDistance]:
-    """What Redis would find, from MySQL. One statement. Raises MysqlDown."""
+    """Return the same shops as ``redis_store.search_near``. One statement. Raises MysqlDown."""
     (x, y), radius_m, type_id = area
-    lat = math.degrees(radius_m / _GLOBE_M) * 1.01  # a little more: the distance decides
-    lon = math.degrees(math.asin(min(1.0, math.sin(math.radians(lat)) / _shrink(y, lat))))
+    lat = math.degrees(radius_m / _GLOBE_M) * 1.01  # 1 % wider: the distance filters exactly
+    lon = math.degrees(math.asin(min(1.0, math.sin(math.radians(lat)) / _min_cos(y, lat))))
     if x - lon < -MAX_LONGITUDE:
         within = "(x >= %(west)s + 360 OR x <= %(east)s)"
     elif x + lon > MAX_LONGITUDE:
@@ -155,7 +156,7 @@ def find_near(area: Area, after: ShopDistance, limit: int) -> list[ShopDistance]
               AND x BETWEEN -{MAX_LONGITUDE} AND {MAX_LONGITUDE}
         ) AS boxed
         WHERE distance <= %(radius)s
-          AND (distance > %(behind)s OR (distance = %(behind)s AND id > %(behind_id)s))
+          AND (distance > %(after)s OR (distance = %(after)s AND id > %(after_id)s))
         ORDER BY distance, id LIMIT {limit:d}
         """,
         {
@@ -167,20 +168,20 @@ def find_near(area: Area, after: ShopDistance, limit: int) -> list[ShopDistance]
             "west": x - lon,
             "east": x + lon,
             "radius": radius_m * 10_000,
-            "behind": after.distance,
-            "behind_id": after.shop_id,
+            "after": after.distance,
+            "after_id": after.shop_id,
         },
     )
     return [ShopDistance(int(distance), shop_id) for distance, shop_id in rows]
 
 
 def count() -> int:
-    """How many shops there are or were. Raises MysqlDown."""
+    """Return the number of rows, deleted shops included. One statement. Raises MysqlDown."""
     return int(mysql.fetch_all("SELECT COUNT(*) FROM shop")[0][0])
 
 
 def read_ids(after_id: int, limit: int) -> list[int]:
-    """A page of all shops by their id. Raises MysqlDown."""
+    """Return a page of all shops by id. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"SELECT id FROM shop WHERE id > %s ORDER BY id LIMIT {limit:d}", (after_id,)
     )
@@ -188,7 +189,8 @@ def read_ids(after_id: int, limit: int) -> list[int]:
 
 
 def read_places(type_id: int | None, after_id: int, limit: int) -> list[ShopPlace]:
-    """A page of the shops of a type, of all if None, by their id. Raises MysqlDown."""
+    """Return a page of the places of a type's shops, of all shops if None, by id. One statement.
+    Raises MysqlDown."""
     of_type = "" if type_id is None else f" AND type_id = {type_id:d}"
     index = "PRIMARY" if type_id is None else "by_type"
     rows = mysql.fetch_all(
@@ -204,28 +206,26 @@ def read_places(type_id: int | None, after_id: int, limit: int) -> list[ShopPlac
 
 
 def bump_versions(read_versions: Mapping[int, int]) -> int:
-    """Move the versions of shops that still have the one they were seen with; how many.
-
-    One statement. Raises MysqlDown.
-    """
-    same = " OR ".join(
+    """Raise the versions that are still those that were read; return the number of rows changed.
+    One statement. Raises MysqlDown."""
+    unchanged = " OR ".join(
         f"(id = {i:d} AND version = {version:d})" for i, version in sorted(read_versions.items())
     )
-    if not same:
+    if not unchanged:
         return 0
-    statement = f"UPDATE shop SET version = version + 1 WHERE {same} ORDER BY id"
+    statement = f"UPDATE shop SET version = version + 1 WHERE {unchanged} ORDER BY id"
     return mysql.run_in_transaction(lambda cursor: cursor.execute(statement))
 
 
 def bump_page_versions(after_id: int, last_id: int) -> None:
-    """Move the versions of all shops behind ``after_id`` up to ``last_id``. Raises MysqlDown."""
+    """Raise the versions of the shops above ``after_id`` up to ``last_id``. Raises MysqlDown."""
     if last_id > after_id:
         statement = "UPDATE shop SET version = version + 1 WHERE id > %s AND id <= %s ORDER BY id"
         mysql.run_in_transaction(lambda cursor: cursor.execute(statement, (after_id, last_id)))
 
 
-def _shrink(y: float, lat: float) -> float:
-    """How much shorter a degree of longitude is where it is shortest in the box."""
+def _min_cos(y: float, lat: float) -> float:
+    """Return the smallest cosine of a latitude in the box."""
     return math.cos(math.radians(min(abs(y) + lat, 89.0)))
 
 

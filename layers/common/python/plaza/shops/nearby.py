@@ -1,4 +1,4 @@
-"""Near me: shops around a place, nearest first, a page at a time."""
+"""Search shops nearby: pages of shops around a place, nearest first."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from plaza.shops.model import (
 )
 from plaza.shops.redis_store import NearResult
 
-# How often one process may search MySQL in Redis' place. Such a search reads all shops of a box.
+# Searches of one process in MySQL while Redis has no places. Each reads all shops of a box.
 _fallback_budget = TokenBucket(rate_per_s=5, burst=20)
 
 
 def find_near(area: Area, after: NearPosition | None, limit: int) -> NearPage:
-    """Returns the shops of an area behind ``after``, at most ``MAX_NEARBY_SHOPS`` on all pages.
+    """Return the shops of an area after ``after``, at most ``MAX_NEARBY_SHOPS`` on all pages.
 
-    Two round trips when all is warm. While Redis has no set of places, MySQL is asked, as far as
-    the budget goes. A page is shorter where a shop was deleted or got another type a moment ago,
-    and where a page of full length would take Redis too long. Raises TypeMissing, MysqlDown;
-    RedisDown or StillLoading when the budget is used up.
+    Two round trips if all is cached. While Redis has no set of places, MySQL is searched within the
+    fallback budget. A page is shorter if a shop was just deleted or moved to another type, and if
+    the search reached the limit of cells and shops that it may read. Raises TypeMissing, MysqlDown;
+    RedisDown or StillLoading if the fallback budget is empty.
     """
     if area.type_id is not None:
         queries.require_type(area.type_id)
     listed = after.listed if after else 0
     limit = min(limit, MAX_NEARBY_SHOPS - listed)
-    look = _search(area, after.last_shop if after else LIST_START, limit + 1)
-    found = look.found or []
+    result = _search(area, after.last_shop if after else LIST_START, limit + 1)
+    found = result.found or []
     page = found[:limit]
     shops = queries.read_many([near.shop_id for near in page])
     listed += len(page)
-    more = (len(found) > limit or look.truncated) and page and listed < MAX_NEARBY_SHOPS
+    more = (len(found) > limit or result.truncated) and page and listed < MAX_NEARBY_SHOPS
     return NearPage(
         [
             NearShop(shop, near.distance_m)
@@ -55,23 +55,22 @@ def find_near(area: Area, after: NearPosition | None, limit: int) -> NearPage:
 
 def _search(area: Area, after: ShopDistance, limit: int) -> NearResult:
     try:
-        look = redis_store.search_near(area, after, limit)
+        result = redis_store.search_near(area, after, limit)
     except RedisDown as error:
         _take_fallback_token(error)
     else:
-        if look.build_due:
+        if result.build_due:
             queries.enqueue(ShopJobStep(PLACES, area.type_id))
-        if look.truncated:
-            record(
-                "near_search_truncated", {"near_search_truncated": 1}, found=len(look.found or ())
-            )
-        if look.found is not None:
-            return look
-        _take_fallback_token(StillLoading("The places of shops are being put together"))
+        if result.truncated:
+            found = len(result.found or ())
+            record("near_search_truncated", {"near_search_truncated": 1}, found=found)
+        if result.found is not None:
+            return result
+        _take_fallback_token(StillLoading("The places of shops are not built yet."))
     return NearResult(mysql_shops.find_near(area, after, limit), build_due=False, truncated=False)
 
 
 def _take_fallback_token(error: RedisDown | StillLoading) -> None:
-    """Takes one search of MySQL from the budget. Raises ``error`` when none is left."""
+    """Take one search from the fallback budget. Raises ``error`` if it is empty."""
     if not _fallback_budget.take():
         raise error

@@ -1,8 +1,7 @@
-"""Reading shops: one, several, their types. From Redis as far as it has them, else from MySQL.
+"""Read shops and their types from Redis, and from MySQL if Redis does not have them.
 
-A shop that is asked for by its id costs one round trip. One that Redis doesn't have is asked of the
-Bloom filter first: what isn't in it costs MySQL nothing. Of those that may be there, one reader
-asks MySQL while the others wait.
+A cached shop costs one round trip. For an uncached id the bloom filter is queried first: an id
+that it does not have costs no statement; for others one reader reads MySQL and the rest wait.
 """
 
 from __future__ import annotations
@@ -41,39 +40,37 @@ from plaza.shops.model import (
 from plaza.shops.mysql_shops import ShopTypes
 from plaza.shops.queues import SHOPS
 
-# What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
+# Reads of one process from MySQL while Redis is unavailable.
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
 _types: LocalCache[int, bool] = LocalCache(max_entries=1_000, ttl_s=30)
 
 
 def read(shop_id: int) -> Shop:
-    """A shop.
-
-    Raises ShopMissing, ShopDeleted, MysqlDown; RedisDown when too many ask MySQL instead.
-    """
+    """Return a shop. Raises ShopMissing, ShopDeleted, MysqlDown; RedisDown or StillLoading if the
+    fallback budget is empty."""
     try:
-        held = _find(shop_id)
+        cached = _find(shop_id)
     except (RedisDown, StillLoading) as error:
         take_fallback_token(error)
-        held = CachedValue(*_load(shop_id), stale=False)
-    if held.text is None:
+        cached = CachedValue(*_load(shop_id), stale=False)
+    if cached.text is None:
         raise _missing(shop_id)
-    if (shop := decode_shop(held.text)) is None:
-        raise ShopDeleted(f"The shop {shop_id} was deleted")
+    if (shop := decode_shop(cached.text)) is None:
+        raise ShopDeleted(f"Shop {shop_id} was deleted.")
     return shop
 
 
 def read_many(shop_ids: Sequence[int]) -> dict[int, Shop]:
-    """Those of ``shop_ids`` that are there. A round trip when all is warm, else one more and one
-    statement. Raises MysqlDown."""
+    """Return those of ``shop_ids`` that exist. One round trip if all are cached, otherwise one more
+    and one statement. Raises MysqlDown."""
     keys = {shop_id: redis_store.page_key(shop_id) for shop_id in shop_ids}
-    held: dict[int, CachedValue] = {}
+    cached: dict[int, CachedValue] = {}
     with suppress(RedisDown):
         found = cache.read_all(list(keys.values()))
-        held = {i: one for i, one in zip(keys, found, strict=True) if one is not None}
-        _request_refresh([shop_id for shop_id, one in held.items() if one.stale])
-    shops = {i: decode_shop(one.text) for i, one in held.items() if one.text is not None}
-    if missing := [shop_id for shop_id in keys if shop_id not in held]:
+        cached = {i: one for i, one in zip(keys, found, strict=True) if one is not None}
+        _request_refresh([shop_id for shop_id, one in cached.items() if one.stale])
+    shops = {i: decode_shop(one.text) for i, one in cached.items() if one.text is not None}
+    if missing := [shop_id for shop_id in keys if shop_id not in cached]:
         stored = mysql_shops.read(missing)
         with suppress(RedisDown):
             cache.store_all(STALE_WHILE_REBUILDING, entries_of(stored), create=True)
@@ -82,33 +79,34 @@ def read_many(shop_ids: Sequence[int]) -> dict[int, Shop]:
 
 
 def read_types() -> list[ShopType]:
-    """The types of shops in their order. Raises MysqlDown, RedisDown as ``read``."""
+    """Return the shop types by ``sort``. Raises MysqlDown; RedisDown or StillLoading as ``read``.
+    One round trip if they are cached, otherwise at most one statement more."""
     try:
-        [held] = cache.read_all([redis_store.TYPES_KEY])
-        if held is None:
-            held = cache.load_single_flight(NEVER_STALE, redis_store.TYPES_KEY, _load_types)
+        [cached] = cache.read_all([redis_store.TYPES_KEY])
+        if cached is None:
+            cached = cache.load_single_flight(NEVER_STALE, redis_store.TYPES_KEY, _load_types)
     except (RedisDown, StillLoading) as error:
         take_fallback_token(error)
-        held = CachedValue(*_load_types(), stale=False)
-    return [ShopType(*fields) for fields in json.loads(held.text or "[]")]
+        cached = CachedValue(*_load_types(), stale=False)
+    return [ShopType(*fields) for fields in json.loads(cached.text or "[]")]
 
 
 def require_type(type_id: int) -> None:
-    """Raises TypeMissing when there is no such type; MysqlDown, RedisDown as ``read``."""
+    """Raise TypeMissing if the type does not exist; otherwise as ``read_types``."""
     if type_id not in _types:
         _types.put_all({shop_type.id: True for shop_type in read_types()})
         if type_id not in _types:
-            raise TypeMissing(f"There is no type {type_id} of shops")
+            raise TypeMissing(f"Shop type {type_id} does not exist.")
 
 
 def take_fallback_token(error: RedisDown | StillLoading) -> None:
-    """MySQL may be asked, now and then. Raises ``error`` when it may not."""
+    """Take one read from the fallback budget. Raises ``error`` if it is empty."""
     if not _fallback_budget.take():
         raise error
 
 
 def enqueue(message: ShopRefresh | ShopJobStep) -> None:
-    """Have it done in the background. When the queue is away, the next reader asks again."""
+    """Queue background work. If SQS refuses, the next reader requests it again."""
     try:
         SHOPS.send(message)
     except QueueDown as error:
@@ -116,43 +114,40 @@ def enqueue(message: ShopRefresh | ShopJobStep) -> None:
 
 
 def entry_of(stored: StoredShop) -> CacheEntry:
-    """A shop as the cache keeps it."""
     return CacheEntry(stored.version, stored.to_text())
 
 
 def entries_of(stored: dict[int, StoredShop]) -> dict[str, CacheEntry]:
-    """Shops as the cache keeps them, by their keys."""
     return {redis_store.page_key(shop_id): entry_of(one) for shop_id, one in stored.items()}
 
 
 def types_entry(types: ShopTypes) -> CacheEntry:
-    """The types as the cache keeps them."""
     return CacheEntry(types.version_us, json.dumps(types.types, separators=(",", ":")))
 
 
 def _find(shop_id: int) -> CachedValue:
     key = redis_store.page_key(shop_id)
-    [held] = cache.read_all([key])
-    if held is None:
-        maybe, ask = redis_store.SHOP_IDS.query(shop_id)
-        if ask:
+    [cached] = cache.read_all([key])
+    if cached is None:
+        may_exist, build_due = redis_store.SHOP_IDS.query(shop_id)
+        if build_due:
             enqueue(ShopJobStep(FILTER))
-        if not maybe:
+        if not may_exist:
             raise _missing(shop_id)
         return cache.load_single_flight(STALE_WHILE_REBUILDING, key, lambda: _load(shop_id))
-    if held.stale:
+    if cached.stale:
         _request_refresh([shop_id])
-    return held
+    return cached
 
 
 def _request_refresh(stale: Sequence[int]) -> None:
-    """One of all who find a shop stale has it read again."""
+    """Queue the refresh of stale shops that no other reader has claimed."""
     if not stale:
         return
-    claimed = cache.claim_rebuilds([redis_store.page_key(shop_id) for shop_id in stale])
-    ours = [shop_id for shop_id, claim in zip(stale, claimed, strict=True) if claim]
-    for start in range(0, len(ours), MAX_SHOPS_PER_MESSAGE):
-        enqueue(ShopRefresh(ours[start : start + MAX_SHOPS_PER_MESSAGE]))
+    claims = cache.claim_rebuilds([redis_store.page_key(shop_id) for shop_id in stale])
+    claimed = [shop_id for shop_id, claim in zip(stale, claims, strict=True) if claim]
+    for start in range(0, len(claimed), MAX_SHOPS_PER_MESSAGE):
+        enqueue(ShopRefresh(claimed[start : start + MAX_SHOPS_PER_MESSAGE]))
 
 
 def _load(shop_id: int) -> CacheEntry:
@@ -165,4 +160,4 @@ def _load_types() -> CacheEntry:
 
 
 def _missing(shop_id: int) -> ShopMissing:
-    return ShopMissing(f"There is no shop {shop_id}")
+    return ShopMissing(f"Shop {shop_id} does not exist.")

@@ -1,19 +1,17 @@
 """Shops in Redis:
 
-{<shard>}:shop:<id>:page     hash  version, value: all that is shown of a shop (``infra.cache``)
-{<shard>}:shops:all:types    hash  version, value: the types of shops
+{<shard>}:shop:<id>:page     hash    version, value: the shop as JSON (``infra.cache``)
+{<shard>}:shops:all:types    hash    version, value: the shop types (``infra.cache``)
+{<shard>}:shops:filter               the bloom filter of all shops (``infra.id_filter``)
 
-the Bloom filter of all shops, ``{<shard>}:shops:filter`` (``infra.id_filter``),
+and for each set of places, a type or ``all``, under ``{<shard>}:shops:<set>:``
 
-and per set of places, which is a type or ``all``, in its own shard, under
-``{<shard>}:shops:<set>:``
-
-    places        zset    shop -> place (GEO)
-    versions          hash    shop -> the version of it that is known; of one that was taken out of
-                          MySQL the time, negative, until which older rows are refused
-    places:next   zset    the set that is being built
-    versions:next     hash    its versions
-    meta          hash    built_at, build_id, build_active_at, build_requested_at
+    places         zset  shop -> place (GEO)
+    versions       hash  shop -> version; of a shop that was removed from MySQL minus the time, in
+                         seconds, until which older rows are refused
+    places:next    zset  the set that is being built
+    versions:next  hash  its versions
+    meta           hash  built_at, build_id, build_active_at, build_requested_at
 """
 
 from __future__ import annotations
@@ -33,14 +31,15 @@ from plaza.shops.model import MAX_LATITUDE, MAX_LONGITUDE, Area, ShopDistance, S
 
 T = TypeVar("T")
 
-REBUILD_AFTER_MS = 3_600_000  # places heal by being built anew, from time to time
+REBUILD_AFTER_MS = 3_600_000  # repairs places that missed a change
 REQUEST_INTERVAL_MS = 5_000
 BUILD_TIMEOUT_MS = 120_000
-REMOVED_TTL_S = 60  # longer than anybody keeps what was read before a row was taken out of MySQL
-MAX_SHOPS_PER_CALL = 200  # of scripts that take many
-MAX_CELLS_COUNTED = 256  # counted for one page of near me, and
-MAX_SHOPS_MEASURED = 400  # measured: so much of Redis one page takes at most, wherever the place is
-# The eastern and northern edges of the map lie behind the last cell of a GEO set.
+REMOVED_TTL_S = 60  # longer than a process keeps a row that it read before the row was removed
+MAX_SHOPS_PER_CALL = 200
+# Bounds of the work of Redis for one page of nearby shops.
+MAX_CELLS_COUNTED = 256
+MAX_SHOPS_MEASURED = 400
+# The eastern and northern edges of the map lie beyond the last cell of a GEO set.
 _MAX_GRID_X = MAX_LONGITUDE - MAX_LONGITUDE / 2**26
 _MAX_GRID_Y = MAX_LATITUDE - MAX_LATITUDE / 2**26
 
@@ -55,8 +54,6 @@ SHOP_IDS = IdFilter("shops")
 
 
 class PlaceKeys(NamedTuple):
-    """Where a set of places is."""
-
     meta: str
     places: str
     versions: str
@@ -65,8 +62,8 @@ class PlaceKeys(NamedTuple):
 
 
 class NearResult(NamedTuple):
-    """What is near, None when there is no set to ask; whether who looked is to have it built; and
-    whether the search used up what it may look at before the page was full."""
+    """The shops found, None if no set is built; whether the caller must request a build; whether
+    the search reached its limit of cells or shops before the page was full."""
 
     found: list[ShopDistance] | None
     build_due: bool
@@ -74,53 +71,49 @@ class NearResult(NamedTuple):
 
 
 def page_key(shop_id: int) -> str:
-    """Where all that is shown of a shop is."""
     return key_of(f"shop:{shop_id}", "page")
 
 
 @lru_cache(maxsize=1024)
 def place_keys(type_id: int | None) -> PlaceKeys:
-    """The keys of the places of a type, of all shops if None."""
+    """Return the keys of the places of a type, of all shops if None."""
     name = f"shops:{'all' if type_id is None else type_id}"
     places, versions = key_of(name, "places"), key_of(name, "versions")
     return PlaceKeys(key_of(name, "meta"), places, versions, f"{places}:next", f"{versions}:next")
 
 
 def put_places(placed: Mapping[int | None, Sequence[ShopPlace]]) -> set[int]:
-    """Tell sets where shops are. Returns the shops to be told once more after ``REMOVED_TTL_S``.
-
-    One round trip. Raises RedisDown.
-    """
-    answers = redis.run_all(
+    """Store the places of shops by type; return the shops to refresh again after REMOVED_TTL_S. One
+    round trip. Raises RedisDown."""
+    replies = redis.run_all(
         [
-            Call(PUT_PLACES, place_keys(of), (REMOVED_TTL_S, *_quads(part)))
-            for of, shops in placed.items()
-            for part in _parts(shops)
+            Call(PUT_PLACES, place_keys(type_id), (REMOVED_TTL_S, *_script_args(part)))
+            for type_id, shops in placed.items()
+            for part in _split(shops)
         ]
     )
-    return {int(shop_id) for again in answers for shop_id in again}
+    return {int(shop_id) for recheck in replies for shop_id in recheck}
 
 
 def begin_places(type_id: int | None, build: str) -> str:
-    """Start to build a set of places; see begin_places.lua. Raises RedisDown."""
+    """Begin to build a set of places; return the code of begin_places.lua. One round trip. Raises
+    RedisDown."""
     keys = place_keys(type_id)
-    of_script = (keys.meta, keys.next_places, keys.next_versions)
-    return str(redis.run(BEGIN_PLACES, of_script, (build, BUILD_TIMEOUT_MS)))
+    script_keys = (keys.meta, keys.next_places, keys.next_versions)
+    return str(redis.run(BEGIN_PLACES, script_keys, (build, BUILD_TIMEOUT_MS)))
 
 
 def fill_places(type_id: int | None, build: str, placed: Sequence[ShopPlace], last: bool) -> str:
-    """Add a page to the set that is being built; see fill_places.lua. One round trip.
-
-    Raises RedisDown.
-    """
-    keys, parts = place_keys(type_id), [_quads(part) for part in _parts(placed)] or [[]]
+    """Add a page to the set that is being built; return the last code of fill_places.lua. One round
+    trip. Raises RedisDown."""
+    keys, parts = place_keys(type_id), [_script_args(part) for part in _split(placed)] or [[]]
     calls = [Call(FILL_PLACES, keys, (build, 0, *part)) for part in parts[:-1]]
     calls.append(Call(FILL_PLACES, keys, (build, int(last), *parts[-1])))
     return str(redis.run_all(calls)[-1])
 
 
 def search_near(area: Area, after: ShopDistance, count: int) -> NearResult:
-    """The shops of an area behind ``after``, ``count`` at most. A round trip. Raises RedisDown."""
+    """Return up to ``count`` shops of an area after ``after``. One round trip. Raises RedisDown."""
     keys = place_keys(area.type_id)
     args: tuple[Argument, ...] = (
         repr(area.place.x),
@@ -142,14 +135,13 @@ def search_near(area: Area, after: ShopDistance, count: int) -> NearResult:
     return NearResult(found if is_built else None, build_due == 1, truncated == 1)
 
 
-def _parts(items: Sequence[T]) -> list[Sequence[T]]:
-    """As many as one run of a script takes: Redis serves others in between."""
+def _split(items: Sequence[T]) -> list[Sequence[T]]:
+    """Split ``items`` by MAX_SHOPS_PER_CALL; Redis serves other callers between the calls."""
     return [items[i : i + MAX_SHOPS_PER_CALL] for i in range(0, len(items), MAX_SHOPS_PER_CALL)]
 
 
-def _quads(placed: Sequence[ShopPlace]) -> list[Argument]:
-    """Shops as scripts take them. ``repr`` of a float loses nothing; redis-py would write as much,
-    but in its own way."""
+def _script_args(placed: Sequence[ShopPlace]) -> list[Argument]:
+    """Return id, version, x and y of each shop, as scripts take them. ``repr`` keeps all digits."""
     args: list[Argument] = []
     for shop_id, version, place in placed:
         args += [shop_id, "" if version is None else version]

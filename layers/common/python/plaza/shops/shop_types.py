@@ -1,6 +1,6 @@
-"""Writes types of shops in one transaction, then refreshes Redis, now and again in a second.
+"""Write shop types in one transaction, then refresh Redis, at once and again after 1 s.
 
-The second time is for a reader that had the old types already when the transaction was committed.
+The second refresh corrects a reader that cached the types from before the commit.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ T = TypeVar("T")
 
 
 def create_type(draft: ShopTypeDraft) -> ShopType:
-    """A new type of shops. Raises MysqlDown."""
+    """Store a new shop type. Raises MysqlDown."""
     type_id = ids.new_id()
     return _write(lambda cursor: mysql_shop_types.insert(cursor, type_id, draft))
 
 
 def replace_type(type_id: int, draft: ShopTypeDraft) -> ShopType:
-    """A type of shops, replaced as a whole. Raises TypeMissing, MysqlDown."""
+    """Replace all fields of a shop type. Raises TypeMissing, MysqlDown."""
 
     def work(cursor: Cursor) -> ShopType:
         _require(cursor, type_id)
@@ -37,12 +37,12 @@ def replace_type(type_id: int, draft: ShopTypeDraft) -> ShopType:
 
 
 def delete_type(type_id: int) -> None:
-    """Delete a type of shops. Raises TypeMissing; TypeInUse while a shop has it; MysqlDown."""
+    """Delete a shop type. Raises TypeMissing; TypeInUse while a shop has it; MysqlDown."""
 
     def work(cursor: Cursor) -> None:
         _require(cursor, type_id)
         if mysql_shop_types.is_used(cursor, type_id):
-            raise TypeInUse(f"There are shops of the type {type_id}")
+            raise TypeInUse(f"Shop type {type_id} has shops. Move or delete them first.")
         mysql_shop_types.delete(cursor, type_id)
 
     _write(work)
@@ -50,11 +50,11 @@ def delete_type(type_id: int) -> None:
 
 def _require(cursor: Cursor, type_id: int) -> None:
     if not mysql_shop_types.lock(cursor, type_id):
-        raise TypeMissing(f"There is no type {type_id} of shops")
+        raise TypeMissing(f"Shop type {type_id} does not exist.")
 
 
 def _write(work: Callable[[Cursor], T]) -> T:
-    """The result of ``work``, committed. That Redis is away is no error: MySQL has it."""
+    """Commit and return the result of ``work``. Failures to refresh Redis are only recorded."""
     result = mysql.run_in_transaction(work)
     try:
         SHOPS.send(ShopRefresh([]), delay_s=refresh.REPEAT_DELAY_S)

@@ -1,12 +1,12 @@
---[[ begin: from here on a timeline is pushed to, so that MySQL may be read for it.
+--[[ begin: begin the build of a timeline, which accepts pushes from then on.
 
-  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: minus a time: floor, building, built
-  ARGV[1]  how young it must be to be left alone, microseconds
+  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: floor, building, built (scores: redis_store.py)
+  ARGV[1]  age below which a timeline is not rebuilt, microseconds
   ARGV[2]  ttl until it is built, milliseconds
 
-  Returns the name of the build, to be given to fill; 0 when it was built just now
+  Returns the name of the build, for fill; 0 if the timeline is younger than that age
 
-  Safe to repeat: a build that is under way goes on under its name. ]]
+  Safe to repeat: a running build keeps its name. ]]
 local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local meta = redis.call('ZMSCORE', KEYS[1], 'floor', 'built', 'building')

@@ -1,17 +1,17 @@
---[[ fill: add to a timeline what MySQL said after its build had begun; it is whole then.
+--[[ fill: finish the build of a timeline with the entries that MySQL had after the build began.
 
-  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author> -> created; star:<author> -> 0; and minus a time: floor, building, built
-  ARGV[1]  build: the name that begin gave
+  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author>, star:<author>, floor, building, built (scores: redis_store.py)
+  ARGV[1]  build: the name that begin returned
   ARGV[2]  cap
-  ARGV[3]  floor: the time above which what MySQL said is whole
+  ARGV[3]  floor: the time above which the entries are complete, microseconds
   ARGV[4]  ttl, milliseconds
   ARGV[5...]  score, member, score, member, ...
 
-  Bounded by: 1,000 entries, the cap of an inbox; at most 1,250 more fall out.
+  Bounded by: 1,000 entries, the cap of an inbox; at most 1,250 others are removed.
 
-  Returns 1 filled, 0 refused: the timeline is not the one of that build, or somebody filled it
+  Returns 1 filled; 0 refused: the build is finished, or another one is running
 
-  Safe to repeat: the build is over then. ]]
+  Safe to repeat: the build is finished, so the repeat is refused. ]]
 --!include trim
 local meta = redis.call('ZMSCORE', KEYS[1], 'floor', 'building', 'built')
 local floor, building, built = meta[1], meta[2], meta[3]

@@ -1,15 +1,15 @@
---[[ push: add to timelines of one shard, where somebody keeps them, and cut them to their cap.
+--[[ push: add members to those timelines of one shard that exist, and trim these to their cap.
 
-  KEYS[1...]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author> -> created; star:<author> -> 0; floor -> minus the time above which it is whole
+  KEYS[1...]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author>, star:<author>, floor (scores: redis_store.py)
   ARGV[1]  cap
-  ARGV[2]  floor: the time above which what is added is all there is of its authors, 1 for from the beginning
+  ARGV[2]  floor: the time above which the posts are complete for their authors, microseconds; 1: all of them
   ARGV[3...]  score, member, score, member, ...
 
-  Bounded by: 16 timelines, or one and 500 entries; of each timeline 250 fall out, or 1,250 if the floor rises.
+  Bounded by: 16 timelines, or one and 500 entries; each loses at most 250 entries, or 1,250 if the floor rises.
 
-  Returns how many of the timelines somebody keeps
+  Returns the number of timelines that exist
 
-  Safe to repeat: a member is there once, and the floor only rises. ]]
+  Safe to repeat: a member is stored once, and the floor only rises. ]]
 --!include trim
 local cap, min_floor = tonumber(ARGV[1]), tonumber(ARGV[2])
 local function push(key)
@@ -20,6 +20,6 @@ local function push(key)
   trim(key, math.max(-floor, min_floor), cap)
   return 1
 end
-local kept = 0
-for i = 1, #KEYS do kept = kept + push(KEYS[i]) end
-return kept
+local existing = 0
+for i = 1, #KEYS do existing = existing + push(KEYS[i]) end
+return existing

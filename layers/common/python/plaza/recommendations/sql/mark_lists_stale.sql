@@ -1,7 +1,7 @@
--- Marks the lists of the shops whose reviews a page of the log likes or unlikes: each is stale by
--- the newest seq that concerns it.
+-- Mark the lists of the shops as stale whose reviews have events in a page of the log. The mark is
+-- the newest seq of the shop's events.
 --
--- begin, end: the page, by seq; every one of its rows is committed
+-- begin, end: the page, by seq; all of its rows are committed
 INSERT INTO stale_list (shop_id, seq)
 SELECT c.parent_id, MAX(liked.seq)
 FROM (

@@ -1,8 +1,8 @@
--- Adds what a page of the log changes in the likes of posts to the hours in which it happened.
+-- Add the changes of posts' likes in a page of the log to the hours of their versions.
 --
--- begin, end: the page, by seq; every one of its rows is committed
+-- begin, end: the page, by seq; all of its rows are committed
 -- hour_us:    3600000000; the version of a reaction is its time in microseconds
--- first_hour: hours before it are left out
+-- first_hour: earlier hours are skipped
 INSERT INTO post_hour (hour, post_id, net)
 SELECT version DIV %(hour_us)s AS hour, target_id, SUM(change_by)
 FROM reaction_log FORCE INDEX (by_seq)

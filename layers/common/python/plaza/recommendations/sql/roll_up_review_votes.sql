@@ -1,9 +1,9 @@
--- Brings the votes of the reviews that a page of the log likes or unlikes to their counters.
+-- Copy the like counters of the reviews with events in a page of the log to their votes.
 --
--- INSERT rather than UPDATE: what an INSERT ... SELECT reads it does not lock, so it can't get into
--- a deadlock with those who save reactions. Reviews are touched in the order of their ids.
+-- INSERT ... SELECT does not lock the rows that it reads, as UPDATE would, and so cannot deadlock
+-- with consumers that store reactions. Reviews are written in the order of their ids.
 --
--- begin, end: the page, by seq; every one of its rows is committed
+-- begin, end: the page, by seq; all of its rows are committed
 INSERT INTO content (content_type, content_id, author_id, votes)
 SELECT c.content_type, c.content_id, c.author_id, k.like_total
 FROM (

@@ -1,19 +1,19 @@
---[[ fill_places: add a page of shops to the set that is being built, and put it in use after the last.
+--[[ fill_places: add a page of shops to the set that is being built; after the last page, swap the set in.
 
   KEYS[1]  {<shard>}:shops:<set>:meta         hash: built_at, build_id, build_active_at, build_requested_at
   KEYS[2]  {<shard>}:shops:<set>:places       zset: shop -> place (GEO)
-  KEYS[3]  {<shard>}:shops:<set>:versions         hash: shop -> version, or until when it is taken out
+  KEYS[3]  {<shard>}:shops:<set>:versions     hash: shop -> version, or minus the end of its removal
   KEYS[4]  {<shard>}:shops:<set>:places:next  zset: the set that is being built
-  KEYS[5]  {<shard>}:shops:<set>:versions:next    hash: its versions
-  ARGV[1]  build: the name it was begun with
-  ARGV[2]  1 when this page is the last, else 0
-  ARGV[3...]  of each shop once: id, version, longitude and latitude
+  KEYS[5]  {<shard>}:shops:<set>:versions:next  hash: its versions
+  ARGV[1]  build: the name that it began with
+  ARGV[2]  1 if this page is the last, else 0
+  ARGV[3...]  for each shop: id, version, longitude, latitude
 
-  Bounded by: 200 shops a call, which the caller sees to.
+  Bounded by: 200 shops a call, which the caller ensures.
 
-  Returns FILLED, FINISHED, or LOST (it is gone, or another build took over)
+  Returns FILLED, FINISHED, or LOST (the keys of the build expired, or another build took over)
 
-  Safe to repeat: of two versions of a shop the newer stays; after the end it answers LOST. ]]
+  Safe to repeat: of two versions of a shop the newer stays; after the end it returns LOST. ]]
 --!include build
 --!include places
 local places, versions, next_places, next_versions = KEYS[2], KEYS[3], KEYS[4], KEYS[5]

@@ -1,6 +1,6 @@
--- places: where shops are, in a GEO set, and beside it the version of each that is known. The newest stays.
--- A shop that was taken out of MySQL has no version: its entry is the time, negative, until which what was read
--- before is refused. After that any row of it is news: it was restored.
+-- places: the places of shops in a GEO set, and the version of each; the newest version stays.
+-- Instead of a version, a shop that was removed from MySQL has minus the time until which its rows are refused, as
+-- they may have been read before the removal. After that time a row means that the shop was restored.
 local function put_places(places_key, versions_key, shops, now_s, known_only)
   local ids, recheck = {}, {}
   for i, shop in ipairs(shops) do ids[i] = shop.id end

@@ -1,17 +1,17 @@
---[[ put_places: tell a set of places where shops are by now, or that they aren't in it.
+--[[ put_places: store or remove the places of shops in a set, and in the set that is being built.
 
   KEYS[1]  {<shard>}:shops:<set>:meta          hash: built_at, build_id, build_active_at, build_requested_at
   KEYS[2]  {<shard>}:shops:<set>:places        zset: shop -> place (GEO)
-  KEYS[3]  {<shard>}:shops:<set>:versions          hash: shop -> version, or until when it is taken out
+  KEYS[3]  {<shard>}:shops:<set>:versions      hash: shop -> version, or minus the end of its removal
   KEYS[4]  {<shard>}:shops:<set>:places:next   zset: the set that is being built
-  KEYS[5]  {<shard>}:shops:<set>:versions:next     hash: its versions
-  ARGV[1]  for how long a shop that was taken out of MySQL refuses what was read before, seconds
-  ARGV[2...]  of each shop once: id, version, longitude, latitude; '' and '' for the latter when it isn't in the set,
-              '' for the version too when MySQL has no such row
+  KEYS[5]  {<shard>}:shops:<set>:versions:next  hash: its versions
+  ARGV[1]  time for which rows of a shop that was removed from MySQL are refused, seconds
+  ARGV[2...]  for each shop: id, version, longitude, latitude; the latter two are '' if it is not in the set,
+              the version too if MySQL has no row
 
-  Bounded by: 200 shops a call, which the caller sees to.
+  Bounded by: 200 shops a call, which the caller ensures.
 
-  Returns {shop, ...}: those to be told once more after that time, because they were taken out now or a moment ago
+  Returns {shop, ...}: shops to put again after that time, because they were removed less than that time ago
 
   Safe to repeat: of two versions of a shop the newer stays. ]]
 --!include places
@@ -22,10 +22,10 @@ local shops = {}
 for i = 2, #ARGV, 4 do
   shops[#shops + 1] = {id = ARGV[i], version = ARGV[i + 1], x = ARGV[i + 2], y = ARGV[i + 3], removed_ttl_s = ARGV[1]}
 end
--- Who was never in the set need not be remembered as gone; but a page of a build may be late.
+-- A removed shop that the set never had needs no entry, except during a build, which may have read it before.
 local recheck = meta[1] and put_places(places, versions, shops, now_s, true) or {}
 if meta[2] then
-  local of_next = put_places(next_places, next_versions, shops, now_s, false)
-  if not meta[1] then recheck = of_next end
+  local next_recheck = put_places(next_places, next_versions, shops, now_s, false)
+  if not meta[1] then recheck = next_recheck end
 end
 return recheck

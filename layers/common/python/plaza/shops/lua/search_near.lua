@@ -1,26 +1,26 @@
---[[ search_near: the shops around a place, nearest first, from behind one of them on.
+--[[ search_near: return the shops around a place, nearest first, after a given shop.
 
   KEYS[1]  {<shard>}:shops:<set>:meta    hash: built_at, build_id, build_active_at, build_requested_at
   KEYS[2]  {<shard>}:shops:<set>:places  zset: shop -> place (GEO)
   ARGV[1]  longitude
   ARGV[2]  latitude
   ARGV[3]  radius, metres
-  ARGV[4]  behind this distance, in tenths of a millimetre
-  ARGV[5]  and behind this shop among those of the same distance
-  ARGV[6]  count: how many shops to return, at most
-  ARGV[7]  how many cells to count, at most
-  ARGV[8]  how many shops to measure, at most
-  ARGV[9]  after how long a set is to be built again, milliseconds
-  ARGV[10]  after how long another caller is told to have it built, milliseconds
+  ARGV[4]  distance after which the page begins, tenths of a millimetre
+  ARGV[5]  shop after which the page begins, among those of that distance
+  ARGV[6]  count: maximum number of shops to return
+  ARGV[7]  maximum number of cells to count
+  ARGV[8]  maximum number of shops to measure
+  ARGV[9]  age at which a set is built again, milliseconds
+  ARGV[10]  minimum time between two requests for a build, milliseconds
 
   Bounded by: ARGV[7] cells and ARGV[8] shops, whatever the radius.
 
   Returns {is_built, build_due, truncated, shop, distance, shop, distance, ...}
-    is_built  1 the set was searched; 0 there is none
-    build_due  1 the caller is to ask for its build
-    truncated  1 the cells or shops allowed were used up: shops farther than the last are not found
+    is_built  1 the set was searched; 0 no set is built
+    build_due  1 the caller must request a build
+    truncated  1 the limit of cells or shops was reached: shops farther than the last are not found
 
-  Safe to repeat: who repeats it isn't asked again, and the next after a while is. ]]
+  Safe to repeat: a repeat does not return build_due; a later caller gets it instead. ]]
 --!include build
 --!include cells
 local now_ms = build_time_ms()
@@ -30,20 +30,20 @@ local build_due = request_build(KEYS[1], is_due, meta[2], now_ms, ARGV[10])
 if not meta[1] then return {0, build_due, 0} end
 
 local places = KEYS[2]
-local LEAF = 8 -- a cell of so few shops is read, a fuller one is split into four
-local SLACK = 10 -- tenths of a millimetre: bounds of cells are floats, and have to be sure
+local LEAF = 8 -- a cell of at most so many shops is read, a larger one is split into four
+local SLACK = 10 -- tenths of a millimetre: exceeds the rounding errors of the bounds of cells
 local x, y, max_distance = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]) * 10000
-local behind, behind_shop, count = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6])
+local after, after_shop, count = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6])
 local cells, shops = tonumber(ARGV[7]), tonumber(ARGV[8])
 local cos_y = cos(y * CELL_RADIANS)
-local within, beyond = cell_of_metres((max_distance + SLACK) / 10000), cell_of_metres(max(behind - SLACK, 0) / 10000)
+local within, beyond = cell_of_metres((max_distance + SLACK) / 10000), cell_of_metres(max(after - SLACK, 0) / 10000)
 
-local function is_lower(a, b) -- ids have 63 bits, numbers here only 53
+local function is_lower(a, b) -- ids have 63 bits, Lua numbers only 53
   return #a < #b or #a == #b and a < b
 end
 
--- A heap of cells and shops, the nearest on top. A shop's key is its distance in tenths of a millimetre; a cell's,
--- where it begins, is lower than that of every shop in it.
+-- A heap of cells and shops, the nearest on top. The key of a shop is its distance in tenths of a millimetre; the key
+-- of a cell is a lower bound of the distances in it.
 local keys, items, size = {}, {}, 0
 local function push(key, item)
   size = size + 1
@@ -75,9 +75,9 @@ local function read(cell)
   local found = redis.call('ZRANGE', places, cell.first, last, 'BYSCORE', 'LIMIT', 0, cell.shops, 'WITHSCORES')
   for i = 1, #found, 2 do
     local shop = found[i]
-    local at = floor(cell_place_distance(x, y, cos_y, cell, tonumber(found[i + 1])) * 10000 + 0.5)
-    if at <= max_distance and (at > behind or at == behind and is_lower(behind_shop, shop)) then
-      push(at, shop)
+    local distance = floor(cell_place_distance(x, y, cos_y, cell, tonumber(found[i + 1])) * 10000 + 0.5)
+    if distance <= max_distance and (distance > after or distance == after and is_lower(after_shop, shop)) then
+      push(distance, shop)
     end
   end
   shops = shops - cell.shops
@@ -90,8 +90,8 @@ local function split(cell)
   for column = 0, 1 do
     local near_x, far_x = cell_column(x, cell.ix + column * side, side)
     for row = 0, 1 do
-      local near_y, far_y, least, greatest = unpack(rows[row])
-      local nearest, farthest = near_y + cos_y * least * near_x, far_y + cos_y * greatest * far_x
+      local near_y, far_y, min_cos, max_cos = unpack(rows[row])
+      local nearest, farthest = near_y + cos_y * min_cos * near_x, far_y + cos_y * max_cos * far_x
       if left > 0 and nearest <= within and farthest >= beyond then
         local first = cell.first + (2 * column + row) * span
         local inside = redis.call('ZCOUNT', places, first, first + span - 1)
@@ -106,13 +106,13 @@ local function split(cell)
   end
 end
 
--- Shops of one distance leave the heap in any order: all of them are needed to put them in theirs.
+-- Shops of equal distance leave the heap in any order, so all of them are read before they are sorted by id.
 local page, last, truncated = {}, nil, 0
 push(-SLACK, {ix = 0, iy = 0, side = CELL_SIDE, first = 0, shops = redis.call('ZCARD', places)})
 while size > 0 and truncated == 0 and (#page < count or keys[1] <= last) do
-  local at, item = keys[1], pop()
+  local distance, item = keys[1], pop()
   if type(item) == 'string' then
-    page[#page + 1], last = {item, at}, at
+    page[#page + 1], last = {item, distance}, distance
   elseif item.shops <= LEAF or item.side == 1 then
     if item.shops > shops then truncated = 1 else read(item) end
   elseif cells < 4 then
@@ -122,8 +122,8 @@ while size > 0 and truncated == 0 and (#page < count or keys[1] <= last) do
   end
 end
 table.sort(page, function(a, b) return a[2] < b[2] or a[2] == b[2] and is_lower(a[1], b[1]) end)
-local answer = {1, build_due, truncated}
+local reply = {1, build_due, truncated}
 for i = 1, min(count, #page) do
-  answer[2 * i + 2], answer[2 * i + 3] = page[i][1], page[i][2]
+  reply[2 * i + 2], reply[2 * i + 3] = page[i][1], page[i][2]
 end
-return answer
+return reply
