@@ -1,4 +1,4 @@
-"""What admins send and get about queues."""
+"""Models of the operations API."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from plaza.operations.model import DeadLetter, QueueState, RedriveResult
 
 
 class QueueResponse(ResponseModel):
-    """A queue, about: messages that wait, are in work, are put off, were given up (``dead``).
-
-    ``oldest_age_s``: the age of the oldest in seconds, null where nobody says.
-    """
+    """A queue and about how many messages wait, are in work (received and not yet deleted), are
+    delayed or are dead letters. ``oldest_age_s``: age of the oldest in seconds, null if unknown."""
 
     name: str
     waiting: int
@@ -26,7 +24,6 @@ class QueueResponse(ResponseModel):
 
     @classmethod
     def of(cls, state: QueueState) -> QueueResponse:
-        """``state`` as it is sent."""
         return cls(
             name=state.name,
             waiting=state.backlog,
@@ -38,8 +35,9 @@ class QueueResponse(ResponseModel):
 
 
 class DeadLetterResponse(ResponseModel):
-    """A message that was given up. ``body``: what it says, JSON decoded, what could be a phone
-    number, a token or a code left out. ``cause``: why it could not be read, null if it could."""
+    """A message of a dead-letter queue. ``body``: its content, decoded if it is JSON, with phone
+    numbers, tokens and codes redacted. ``cause``: why it was dead-lettered, null if not recorded.
+    """
 
     id: str
     sent_at: datetime
@@ -50,7 +48,6 @@ class DeadLetterResponse(ResponseModel):
 
     @classmethod
     def of(cls, letter: DeadLetter) -> DeadLetterResponse:
-        """``letter`` as it is sent."""
         return cls(
             id=letter.id,
             sent_at=datetime.fromtimestamp(letter.sent_ms / 1000, UTC),
@@ -62,7 +59,7 @@ class DeadLetterResponse(ResponseModel):
 
 
 class RedriveRequest(RequestModel):
-    """What to send back: ``ids`` of messages, or ``most`` of them; neither: all."""
+    """The messages to redrive: those with ``ids``, up to ``most`` of them, or all."""
 
     ids: (
         Annotated[
@@ -75,11 +72,9 @@ class RedriveRequest(RequestModel):
 
 
 class RedriveResponse(ResponseModel):
-    """How many were sent back. ``left``: about how many are dead still: ask again for them.
-
-    ``missing``: of ``ids``, those that were not met. ``held_back``: the queue is behind, so nothing
-    was sent.
-    """
+    """``moved``: messages redriven. ``left``: about how many remain; call again to redrive them.
+    ``missing``: those of ``ids`` that were not found. ``held_back``: nothing was redriven because
+    the queue has more than 10,000 messages."""
 
     moved: int
     left: int
@@ -88,7 +83,6 @@ class RedriveResponse(ResponseModel):
 
     @classmethod
     def of(cls, redriven: RedriveResult) -> RedriveResponse:
-        """``redriven`` as it is sent."""
         return cls(
             moved=redriven.moved,
             left=redriven.remaining,
