@@ -1,4 +1,4 @@
-"""What admins are told about runs."""
+"""Models of the reconciliation API."""
 
 from __future__ import annotations
 
@@ -9,35 +9,34 @@ from plaza.reconciliation.model import Example, RunReport
 
 
 class FindingResponse(ResponseModel):
-    """Something that differed. ``what``: a kind of reaction, comments, or a total of a user."""
+    """A difference. ``what``: a kind of reaction, comments, or a total of a user."""
 
     reason: str
     what: str
     type: str
     id: str
-    said: str
+    details: str
     found_at: datetime
     repaired_at: datetime | None
 
     @classmethod
     def of(cls, example: Example) -> FindingResponse:
-        """What an admin is told about it."""
-        reason, (what, target_type, target_id), said = example.finding
+        reason, (what, target_type, target_id), details = example.finding
         return cls(
             reason=reason,
             what=what,
             type=target_type,
             id=str(target_id),
-            said=said,
+            details=details,
             found_at=example.found_at,
             repaired_at=example.repaired_at,
         )
 
 
 class RunResponse(ResponseModel):
-    """A run. ``ended_at`` null: it goes on. ``hot``: what Redis held; ``moving``: what of
-    that was passed over. ``why``: reason -> how many; ``examples``: the first 20.
-    """
+    """A run. ``ended_at``: null until it has ended. ``hot``: targets and projections in Redis;
+    ``moving``: those skipped because they changed. ``why``: reason -> number of differences;
+    ``examples``: the first 20."""
 
     id: str
     started_at: datetime
@@ -54,7 +53,6 @@ class RunResponse(ResponseModel):
 
     @classmethod
     def of(cls, report: RunReport) -> RunResponse:
-        """What an admin is told about it."""
         tally = report.tally
         return cls(
             id=str(report.run_id),
