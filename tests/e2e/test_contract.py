@@ -1,4 +1,4 @@
-"""The contract and the deployed API agree, says schemathesis, with all its checks."""
+"""The deployed API conforms to the contract, by all checks of schemathesis."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ contract = schemathesis.openapi.from_dict(json.loads(CONTRACT.read_text()))
 
 @contract.auth()
 class SignedIn:
-    """Every case is a user's; schemathesis itself tries what happens without.
+    """Signs each case in; schemathesis itself tries requests without a token.
 
-    Those who sign out are others: they would take the token from the rest.
+    Operations of /auth use another user, because sign-out ends the session.
     """
 
     token = ""
@@ -53,25 +53,25 @@ def _is(form: str, value: object) -> bool:
 
 @schemathesis.hook
 def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str, Any]) -> None:
-    """A cursor is one that the API gave, not any text: put such a one in the place of a text."""
+    """Replace cursors, time zones and phones by valid ones, which a pattern can't describe."""
     query = dict(case.query or {})
     cursor = query.get("cursor")
     if isinstance(cursor, str) and 0 < len(cursor) <= 200:
         if case.operation.path == "/shops":
-            del query["cursor"]  # signed for its query: none can be made up
+            del query["cursor"]  # it is signed for its query
         else:
             query["cursor"] = pack_cursor(*CURSORS.get(case.operation.path, (10**15, 7)))
         case.query = query
     if isinstance(case.body, dict) and _is(TIME_ZONE, case.body.get("time_zone")):
         case.body = {**case.body, "time_zone": "Asia/Shanghai"}
-    # A phone is one that some country has: neither can a pattern say that.
+
     if isinstance(case.body, dict) and _is(PHONE_PATTERN, case.body.get("phone")):
         case.body = {**case.body, "phone": "+12025550123"}
 
 
 @pytest.fixture(scope="session", autouse=True)
 def token(sign_in: Callable[..., str], stack: Stack) -> None:
-    """Sign the user of the cases in; there is a ranking, which a new stack has not made yet."""
+    """Sign the users of the cases in, and build the rankings, which a new stack does not have."""
     stack.invoke("RefreshRankings", {})
     SignedIn.token, SignedIn.leaving = sign_in(70), sign_in(69)
 
@@ -88,8 +88,10 @@ def test_the_contract_is_served(base_url: str) -> None:
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_every_answer_is_as_the_contract_says(case: schemathesis.Case[Any], base_url: str) -> None:
-    # DELETE /posts/{post_id} takes this path too, and says that it is no id.
+def test_every_response_conforms_to_the_contract(
+    case: schemathesis.Case[Any], base_url: str
+) -> None:
+    # DELETE /posts/ranking matches /posts/{post_id}, so the response is 404, not 405.
     shared = [unsupported_method] if case.operation.path == "/posts/ranking" else []
-    # A function that starts for the first time may take its time on a busy machine.
+    # The first start of a function is slow on a busy machine.
     case.call_and_validate(base_url=base_url, excluded_checks=shared, timeout=60)
