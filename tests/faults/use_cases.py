@@ -515,7 +515,7 @@ ROUTES: list[UseCase] = [
         body={},
         given=_dead_letters,
         then=[ClientRequest("POST /ops/queues/{queue}/redrives", ADMIN, {}, "admin")],
-        varying={"moved", "left"},
+        varying={"moved", "remaining"},
     ),
     _route("POST /ops/reconciliations", caller=ADMIN, role="admin", given=_drifted),
 ]

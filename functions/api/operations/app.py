@@ -62,7 +62,7 @@ def list_dead_letters(queue: QueueName, limit: Limit = 20) -> Page[DeadLetterRes
 def redrive(queue: QueueName, request: RedriveRequest) -> RedriveResponse:
     """Send back what a queue gave up, some 500 messages a call. For admins."""
     admin_id = require_caller_with_role(app, "admin")
-    redriven = operations.redrive(queue, str(admin_id), request.ids, request.most)
+    redriven = operations.redrive(queue, str(admin_id), request.ids, request.limit)
     return RedriveResponse.of(redriven)
 
 

@@ -353,7 +353,10 @@ def test_dead_letters_are_listed_and_redriven_over_http(sqs: Sqs) -> None:
     [item] = page["items"]
     assert (status, item["cause"], item["body"]) == (200, "no event", {"phone": "…"})
     assert item["sent_at"].endswith("Z")
-    assert call("redrive") == (200, {"moved": 1, "left": 0, "missing": [], "held_back": False})
+    assert call("redrive") == (
+        200,
+        {"moved": 1, "remaining": 0, "missing": [], "backlog_too_long": False},
+    )
 
 
 @pytest.mark.parametrize(
@@ -376,9 +379,9 @@ def test_unknown_queues_and_dlqs_with_a_consumer_are_refused(
     [
         "",
         "[]",
-        '{"most": 0}',
-        '{"most": "5"}',
-        '{"most": -1}',
+        '{"limit": 0}',
+        '{"limit": "5"}',
+        '{"limit": -1}',
         '{"ids": []}',
         '{"ids": ["a b"]}',
         '{"ids": ["' + "a" * 101 + '"]}',

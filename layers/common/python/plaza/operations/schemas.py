@@ -12,25 +12,26 @@ from plaza.operations.model import DeadLetter, QueueState, RedriveResult
 
 
 class QueueResponse(ResponseModel):
-    """A queue and about how many messages wait, are in work (received and not yet deleted), are
-    delayed or are dead letters. ``oldest_age_s``: age of the oldest in seconds, null if unknown."""
+    """A queue and about how many messages wait (``backlog``), are received and not yet deleted
+    (``in_flight``), are delayed or are dead letters. ``oldest_age_s``: age of the oldest message in
+    seconds, null if unknown."""
 
     name: str
-    waiting: int
-    in_work: int
+    backlog: int
+    in_flight: int
     delayed: int
     oldest_age_s: float | None
-    dead: int
+    dead_letters: int
 
     @classmethod
     def of(cls, state: QueueState) -> QueueResponse:
         return cls(
             name=state.name,
-            waiting=state.backlog,
-            in_work=state.in_flight,
+            backlog=state.backlog,
+            in_flight=state.in_flight,
             delayed=state.delayed,
             oldest_age_s=state.oldest_age_s,
-            dead=state.dead_letters,
+            dead_letters=state.dead_letters,
         )
 
 
@@ -59,7 +60,7 @@ class DeadLetterResponse(ResponseModel):
 
 
 class RedriveRequest(RequestModel):
-    """The messages to redrive: those with ``ids``, up to ``most`` of them, or all."""
+    """The messages to redrive: those with ``ids``, up to ``limit`` of them, or all."""
 
     ids: (
         Annotated[
@@ -68,24 +69,24 @@ class RedriveRequest(RequestModel):
         ]
         | None
     ) = None
-    most: Annotated[int, Field(ge=1, le=100_000), ACCEPT_INTEGRAL_FLOAT] | None = None
+    limit: Annotated[int, Field(ge=1, le=100_000), ACCEPT_INTEGRAL_FLOAT] | None = None
 
 
 class RedriveResponse(ResponseModel):
-    """``moved``: messages redriven. ``left``: about how many remain; call again to redrive them.
-    ``missing``: those of ``ids`` that were not found. ``held_back``: nothing was redriven because
-    the queue has more than 10,000 messages."""
+    """``moved``: messages redriven. ``remaining``: about how many are still dead-lettered; call
+    again to redrive them. ``missing``: those of ``ids`` that were not found. ``backlog_too_long``:
+    nothing was redriven because the queue has more than 10,000 messages."""
 
     moved: int
-    left: int
+    remaining: int
     missing: list[str]
-    held_back: bool
+    backlog_too_long: bool
 
     @classmethod
     def of(cls, redriven: RedriveResult) -> RedriveResponse:
         return cls(
             moved=redriven.moved,
-            left=redriven.remaining,
+            remaining=redriven.remaining,
             missing=list(redriven.missing),
-            held_back=redriven.backlog_too_long,
+            backlog_too_long=redriven.backlog_too_long,
         )

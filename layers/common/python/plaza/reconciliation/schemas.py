@@ -34,8 +34,8 @@ class FindingResponse(ResponseModel):
 
 
 class RunResponse(ResponseModel):
-    """A run. ``ended_at``: null until it has ended. ``hot``: targets and projections in Redis;
-    ``moving``: those skipped because they changed. ``why``: reason -> number of differences;
+    """A run. ``ended_at``: null until it has ended. ``cached``: targets and projections in Redis;
+    ``skipped``: those that changed meanwhile. ``reasons``: reason -> number of differences;
     ``examples``: the first 20."""
 
     id: str
@@ -44,11 +44,11 @@ class RunResponse(ResponseModel):
     targets: int
     relations: int
     users: int
-    hot: int
-    moving: int
+    cached: int
+    skipped: int
     differing: int
     repaired: int
-    why: dict[str, int]
+    reasons: dict[str, int]
     examples: list[FindingResponse]
 
     @classmethod
@@ -61,10 +61,10 @@ class RunResponse(ResponseModel):
             targets=tally.targets,
             relations=tally.relations,
             users=tally.users,
-            hot=tally.cached,
-            moving=tally.skipped,
+            cached=tally.cached,
+            skipped=tally.skipped,
             differing=report.differing,
             repaired=report.repaired,
-            why=dict(report.reason_counts),
+            reasons=dict(report.reason_counts),
             examples=[FindingResponse.of(example) for example in report.examples],
         )
