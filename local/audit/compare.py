@@ -40,10 +40,11 @@ class Sums(NamedTuple):
 class AuditReport:
     """The result of an audit.
 
-    ``drift``: number of totals that are not the number of their rows; ``others``: number of other
-    differences. ``queued``, ``spilled`` and ``dead``: messages by queue. ``moving``: targets that
-    changed during each read and were not compared. ``totals``: by kind of reaction; ``counters``:
-    of comments and of users, by name. ``sold`` units and ``checkins`` days are counted in MySQL.
+    ``hot``: number of totals in Redis. ``drift``: number of totals that are not the number of their
+    rows; ``others``: number of other differences. ``queued``, ``spilled`` and ``dead``: messages by
+    queue. ``moving``: targets that changed during each read and were not compared. ``totals``: by
+    kind of reaction; ``counters``: of comments and of users, by name. ``sold`` units and
+    ``checkins`` days are counted in MySQL.
     """
 
     targets: int

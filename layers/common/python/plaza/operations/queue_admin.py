@@ -168,7 +168,7 @@ def read_oldest_ages(queues: Sequence[str]) -> dict[str, float]:
         for index, queue in enumerate(queues)
     ]
     try:
-        answer = _connect_cloudwatch().get_metric_data(
+        response = _connect_cloudwatch().get_metric_data(
             MetricDataQueries=wanted,
             StartTime=datetime.fromtimestamp(now_s - _AGES_WINDOW_S, UTC),
             EndTime=datetime.fromtimestamp(now_s, UTC),
@@ -179,7 +179,7 @@ def read_oldest_ages(queues: Sequence[str]) -> dict[str, float]:
         return {}
     return {
         queues[int(found["Id"][1:])]: float(found["Values"][0])
-        for found in answer["MetricDataResults"]
+        for found in response["MetricDataResults"]
         if found["Values"]
     }
 

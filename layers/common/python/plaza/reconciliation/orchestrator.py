@@ -69,8 +69,8 @@ def _process(run_id: int, name: str) -> None:
         if steps and deadline.has_passed:
             COMPARISONS.send(ComparePart(run_id, name))
             break
-        done = run_steps.execute(part)
-        if not mysql_runs.commit_step(part, done):
+        result = run_steps.execute(part)
+        if not mysql_runs.commit_step(part, result):
             record("step_discarded", run=run_id, part=name)
             return  # another consumer processes this part
         steps += 1
@@ -112,7 +112,7 @@ def _is_late_addition(part: RunPart) -> bool:
 
 def _send_parts(parts: Sequence[RunPart]) -> None:
     if COMPARISONS.send_all(ComparePart(part.run_id, part.name) for part in parts) < len(parts):
-        raise QueueDown("SQS did not take all parts")
+        raise QueueDown("SQS refused some parts")
 
 
 def _end(run_id: int) -> None:

@@ -1,7 +1,7 @@
 """Recount counters from the rows or from the log alone, and report where they differ.
 
 A recount from the log keeps the newest event of each actor and target in memory, however many
-events the log has: 150 to 400 bytes each, so a million of them take 150 to 400 MB.
+events the log has: 150 bytes each for targets with many actors, 400 bytes for targets with one.
 """
 
 from __future__ import annotations
